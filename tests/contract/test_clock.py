@@ -1,5 +1,5 @@
-"""What a latency is: the time of warm calls, nothing else, on values that are new again and again,
-in blocks that cases take in turn.
+"""What a latency is, by the clock of the backend itself: the time of warm calls and nothing else,
+on values that are new again and again.
 """
 
 from pathlib import Path
@@ -86,18 +86,3 @@ def test_calls_are_not_timed_before_they_are_as_fast_as_they_get(tmp_path: Path)
     assert slow_at_first.calls[0].took_ms > 30
     assert max(median(block) for block in slow_at_first.row["block_ms"][0]) < 10
     assert slow_at_first.row["warmup_stationary"] is not None, "there were calls enough to tell"
-
-
-def test_cases_of_a_problem_take_turns(finished_run: Path) -> None:
-    found = rows(finished_run)
-    for seq_len, heads in {(row["seq_len"], row["heads"]) for row in found}:
-        starts_s = [
-            [block["started_unix_s"] for block in row["conditions"][0]]
-            for row in found
-            if (row["seq_len"], row["heads"]) == (seq_len, heads)
-        ]
-        assert len(starts_s) == 2
-        assert all(len(one) >= 3 for one in starts_s)
-        for number in range(1, min(map(len, starts_s))):
-            before = max(one[number - 1] for one in starts_s)
-            assert before < min(one[number] for one in starts_s), "a block of each, then the next"

@@ -82,7 +82,9 @@ DEFECTS = (
                 "while wanting := self.sampler.wanting(process)[:1]:",
             ),
         ),
-        noticed_by=("tests/contract/test_clock.py::test_cases_of_a_problem_take_turns",),
+        noticed_by=(
+            "tests/contract/test_timing.py::test_the_blocks_of_a_problem_are_interleaved_in_changing_order",
+        ),
     ),
     Defect(
         name="L2 flush lost",
@@ -349,14 +351,16 @@ DEFECTS = (
                 '            self.__dict__.setdefault("opened", []).append(open("/dev/null"))\n',
             ),
         ),
-        noticed_by=("tests/contract/test_net.py::test_a_run_holds_no_file_open_for_a_case",),
+        noticed_by=(
+            "tests/contract/test_many_cases.py::test_open_files_do_not_grow_with_the_cases",
+        ),
     ),
     Defect(
         name="torch imported by show",
         patches=(
             Patch("harness/cli/report.py", "\nimport typer\n", "\nimport torch\nimport typer\n"),
         ),
-        noticed_by=("tests/contract/test_net.py::test_a_run_is_shown_without_torch",),
+        noticed_by=("tests/contract/test_without_torch.py::test_a_run_is_shown_without_torch",),
     ),
 )
 assert len(DEFECTS) == 24
