@@ -43,7 +43,6 @@ COMMANDS = {
     "compare_backends.txt": f"compare {QUICKSTART} --baseline fused",
     "compare_environments.txt": "compare two_environments@old two_environments@new",
     "compare_decode.txt": "compare decode decode",
-    "trend.txt": "trend before after",
     "gate_fails.txt": "compare before after --gate 'latency: 5%, peak_bytes: 0%'",
     "gate_passes.md": "compare before before --gate 'latency: 5%' --format md",
     "gate_environments.txt": (
