@@ -67,7 +67,7 @@ check: $(STAMP)  ## format, lint, types, import directions, and no more code tha
 	cd .package && ../$(BIN)/lint-imports --config ../pyproject.toml
 
 approve: $(STAMP)  ## after a change of what is printed on purpose: renew tests/approved, then review the diff
-	ATTNBENCH_APPROVE=1 $(BIN)/python -m pytest -q tests/approved; git diff --stat tests/approved
+	ATTNBENCH_APPROVE=1 $(BIN)/python -m pytest -q tests/approved tests/scenarios/test_shipped.py; git diff --stat tests/approved scenarios
 
 bench: $(STAMP)  ## benchmarks of the harness itself
 	$(BIN)/python -m pytest tests/bench --benchmark-enable
