@@ -148,7 +148,7 @@ def _allowances(rows: list[Row]) -> list[str]:
     """What ratios of cases of one process allow for, which their rows cannot show."""
     single = [row for row in rows if of_one_process(row)]
     known = {
-        (ratio, str(row.get("process_noise_source")))
+        (ratio, str(row.get("process_noise_source")), row.get("device") == "cuda")
         for row in single
         if (ratio := row.get("process_noise_ratio")) is not None
     }
@@ -157,12 +157,14 @@ def _allowances(rows: list[Row]) -> list[str]:
         "rows": "as the rows of several processes show",
         "assumed": "which is assumed: attnbench selfcheck measures it",
     }
+    of_an_h200 = ", after six processes on an H200"
     more = f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"
     more = more if any(map(disturbed, single)) else ""
     return [
         f"ratios allow for {share_text(ratio, source)}, {how.get(source, source)}"
+        f"{of_an_h200 if on_gpu and source == 'assumed' else ''}"
         f"{more if ratio < DISTURBED_RATIO else ''}"
-        for ratio, source in sorted(known)
+        for ratio, source, on_gpu in sorted(known)
     ]
 
 
