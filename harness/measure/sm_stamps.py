@@ -9,7 +9,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-FAILURES = (RuntimeError, OSError, ValueError, AttributeError, SubprocessError, triton.TritonError)
+FAILURES = (
+    AssertionError,
+    AttributeError,
+    OSError,
+    RuntimeError,
+    SubprocessError,
+    ValueError,
+    triton.TritonError,
+)
 """What a launch raises without a driver or a C compiler, or in Triton's interpreter."""
 PROGRAMS_PER_SM = 2  # so that nearly each multiprocessor gets one
 
