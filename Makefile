@@ -26,7 +26,7 @@ PYTHON312 ?= python3.12
 TORCH ?= torch==2.11.*
 TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all contract test-lowest nightly cookbook check approve bench gate false-alarms faults net-proof gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures site dist report format clean
+.PHONY: lock demo test test-all contract test-lowest nightly cookbook check approve bench gate false-alarms faults net-proof gpu wheels rehearsal pictures site dist report format clean
 
 demo: $(USABLE)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
@@ -99,17 +99,8 @@ dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewh
 report: $(USABLE)  ## the page of the newest run
 	@$(BIN)/attnbench show --format html --runs $(OUT)
 
-gpu:  ## on a machine with a GPU and its own torch: the three below, in half an hour; installs nothing, needs no network
-	$(PYTHON) -m tests.gpu_day first sweep rest --out "$(GPU_OUT)" $(ARGS)
-
-gpu-first:  ## the most worth in 9 minutes: kernels compiled, peaks, kernel_sweep at N = 16k, GPU tests of what measures; ARGS="--dry-run"
-	$(PYTHON) -m tests.gpu_day first --out "$(GPU_OUT)" $(ARCHIVE:%=--archive "%") $(ARGS)
-
-gpu-sweep:  ## the rest of kernel_sweep, 9.5 minutes
-	$(PYTHON) -m tests.gpu_day sweep --out "$(GPU_OUT)" $(ARCHIVE:%=--archive "%") $(ARGS)
-
-gpu-rest:  ## the other GPU tests and scenarios, 9.5 minutes; again until it exits with 0
-	$(PYTHON) -m tests.gpu_day rest --out "$(GPU_OUT)" $(ARCHIVE:%=--archive "%") $(ARGS)
+gpu:  ## on a machine with a GPU and its own torch: most worth first, in 9 minutes; installs nothing, needs no network; ARGS="--dry-run"
+	$(PYTHON) -m tests.gpu_day --out "$(GPU_OUT)" $(ARCHIVE:%=--archive "%") $(ARGS)
 
 wheels: $(STAMP)  ## into .whl: what a GPU's machine without a network lacks (.ci/gpu_machine.txt)
 	$(BIN)/python .ci/wheels.py
