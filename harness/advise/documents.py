@@ -61,6 +61,7 @@ class MemoryNeed(TypedDict):
     weight_bytes: int | None
     cache_bytes: int
     paged_cache_bytes: int
+    state_bytes: int | None
     kept_bytes: int | None
     attention_bytes: int | None
     total_bytes: int | None
@@ -178,6 +179,8 @@ class Advised(TypedDict):
     traps: list[str]
     not_measured: list[NotMeasured]
     other_layers: dict[str, int]
+    states: dict[str, int | None]
+    cautions: list[str]
     missing: list[Missing]
     commands: list[str]
     measure: str | None
