@@ -79,6 +79,8 @@ def _reads_text(config: Any, text: Any) -> bool:
 
     tables = [getattr(modeling_auto, f"MODEL_FOR_{one}_MAPPING_NAMES") for one in LANGUAGE]
     kinds = {config.model_type, text.model_type}
+    if "past_key_values" in getattr(text, "keys_to_ignore_at_inference", ()):
+        return True
     return bool(kinds & plain.ENCODERS) or any(kinds & table.keys() for table in tables)
 
 

@@ -8,6 +8,7 @@ from ..files.errors import shown
 from ..files.printable import visible
 
 Fields = Mapping[str, Any]
+NOT_GIVEN = "not given"
 MOST = 1 << 40  # of any size in a configuration
 # Usual name: others, of which the first that is given counts.
 ALIASES = {
@@ -16,7 +17,14 @@ ALIASES = {
         *("n_layer", "n_layers", "num_layers", "encoder_layers", "num_transformer_layers"),
     ),
     "num_attention_heads": (
-        *("n_head", "n_heads", "encoder_attention_heads", "num_query_heads", "num_heads"),
+        *(
+            "n_head",
+            "n_heads",
+            "encoder_attention_heads",
+            "num_query_heads",
+            "attention_heads",
+            "num_heads",
+        ),
     ),
     "num_key_value_heads": (
         *("num_kv_heads", "n_head_kv", "kv_n_heads", "num_attention_groups"),
@@ -27,7 +35,7 @@ ALIASES = {
         *("n_positions", "max_seq_len", "max_target_positions", "model_max_length", "seq_length"),
         *("max_sequence_length", "max_context_length", "n_ctx"),
     ),
-    "sliding_window": ("attention_window_size", "sliding_window_size"),
+    "sliding_window": ("attention_window_size", "sliding_window_size", "window_size"),
     "attn_logit_softcapping": ("attn_logit_softcap",),
     "layer_types": ("layers_block_type", "block_types", "_block_types"),
     "sliding_window_pattern": ("_sliding_window_pattern", "layer_switch"),
@@ -40,7 +48,7 @@ ALIASES = {
     "expand": ("mamba_expand",),
     "mamba_heads": ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads"),
     "mamba_width": ("mamba_head_dim", "mamba_d_head", "mamba_headdim"),
-    "dt_rank": ("mamba_dt_rank", "time_step_rank"),
+    "dt_rank": ("mamba_dt_rank",),
 }
 DECODERS = ("text_config", "llm_config", "language_config", "thinker_config")
 """Names of the part that describes the decoder of text, beside encoders of other things."""
@@ -50,7 +58,7 @@ TOWERS = ("vision_config", "audio_config", "speech_config", "video_config", "vit
 # What may say something about attention: an unknown field of such a name is named in a caution.
 ABOUT_ATTENTION = re.compile(
     r"attn|attention|head|window|layer_type|sink|chunk|lora_rank|softcap|(^|_)kv(_|$)|multi_query|alibi|per_layer_conf"
-    r"|mamba|ssm|recurren|hybrid|block_type"
+    r"|mamba|ssm|recurren|hybrid|block_type|compress|kpool"
 )
 READ = {
     *(name for usual, others in ALIASES.items() for name in (usual, *others)),
@@ -74,7 +82,8 @@ READ = {
     *("mamba_ssm_dtype", "mamba_ssm_cache_dtype", "decoder_attention_heads", "is_causal"),
     *("encoder_attention_heads", "sparse_attention_freq", "index_skip_topk_offset"),
     *("relative_attention", "relative_attention_num_buckets", "attn_config"),
-    *("sparse_attention_config", "use_bidirectional_attention", "n_head", "alibi_bias_max"),
+    *("sparse_attention_config", "use_bidirectional_attention", "alibi_bias_max"),
+    *("kv_source_layers", "attention_layers"),
 }
 HARMLESS = {
     # how it is computed or trained, not what
@@ -91,6 +100,14 @@ HARMLESS = {
         "attention_projection_layout",
     ),
     *("mamba_act", "mamba_dt_min", "mamba_dt_max", "mamba_dt_limit", "mamba_dt_init_floor"),
+    *(
+        "relative_attention_max_distance",
+        "attn_type",
+        "use_attention_gate",
+        "hidden_mamba_act",
+        "heads_per_ngram",
+    ),
+    *("mlp_gate_softcap", "mlp_up_softcap", "shared_expert_sink", "hc_sinkhorn_iters"),
     *("classifier_dropout_attn", "sparse_num_index_heads", "sparse_block_size"),
     # scales, gates and norms beside the scores, and the model's outputs
     *("query_pre_attn_scalar", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"),
@@ -145,7 +162,7 @@ def number(fields: Fields, name: str, usual: int | None = None, *, least: int = 
     """A size. Raises ValueError if it is none; if it is not given, and there is no usual one."""
     value = fields.get(name, usual)
     if value is None:
-        raise ValueError(f"{name}: not given; wanted a whole number")
+        raise ValueError(f"{name}: {NOT_GIVEN}; wanted a whole number")
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
         raise ValueError(f"{name}: {shown(value)}; wanted a whole number from {least} to 2^40")
     return value

@@ -29,6 +29,12 @@ STATES = ("mamba_heads", "dt_rank", "linear_num_value_heads", "linear_attn_confi
 
 def kinds(fields: Fields) -> list[Kind]:
     """One for each layer. Raises ValueError, with the layer of which it is not known."""
+    for name in ("compress_ratios", "compress_rates"):  # DeepSeek-V4
+        if given := fields.get(name):
+            first = next((at for at, one in enumerate(given) if one), 0)
+            raise ValueError(
+                f"{name}: {shown(given)}: what layer {first} keeps of compressed keys is not known"
+            )
     found = next((made for way in WAYS if (made := way(fields)) is not None), None)
     if found is not None:
         return found
@@ -54,14 +60,16 @@ def _listed(fields: Fields) -> list[Kind] | None:
     named = fields.get("layer_types")
     if named is None:
         return None
-    count = number(fields, "num_hidden_layers")
     if not isinstance(named, list) or not named:
         raise ValueError(f"layer_types: {shown(named)}; wanted a list with one for each layer")
+    count = number(fields, "num_hidden_layers", len(named))
     repeats = "block_types" in fields or "_block_types" in fields
     more = fields.get("num_nextn_predict_layers") or 0  # some lists go on with those that draft
     if not repeats and len(named) not in (count, count + more):
         raise ValueError(f"layer_types: {len(named)} for {count} layers; wanted one for each")
-    return _of_words("layer_types", islice(cycle(named), count))
+    found = _of_words("layer_types", islice(cycle(named), count))
+    windows = repeats and "sliding_window" in fields  # RecurrentGemma's attention has one
+    return ["sliding" if windows and one == "full" else one for one in found]
 
 
 def _pattern(fields: Fields) -> list[Kind] | None:

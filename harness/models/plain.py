@@ -11,7 +11,7 @@ from typing import Any
 
 from ..files.errors import BadInput, shown
 from . import config_file, fields, parameters
-from .fields import Fields, number, of_layer
+from .fields import NOT_GIVEN, Fields, number, of_layer
 from .kinds import Kind, kinds
 from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, counted
 from .states import state_layer
@@ -32,6 +32,10 @@ ENCODERS = {
     *("deberta", "deberta-v2", "mpnet", "modernbert", "nomic_bert", "esm", "eurobert", "rembert"),
     *("vit", "siglip_vision_model", "siglip_text_model", "clip_vision_model", "dinov2", "deit"),
 }
+RECURRENT = ("xlstm", "rwkv")
+"""Types without attention of which attnbench does not know the state."""
+TWICE = ("longcat_flash",)
+"""Types with two attentions in a layer (LongCat-Flash, arXiv:2509.01322, figure 2)."""
 EXTRA_TOKENS = {"vit": 1, "clip_vision_model": 1, "dinov2": 1, "deit": 2, "siglip_vision_model": 0}
 """Of encoders of images: tokens beside those of patches."""
 QWEN = {
@@ -61,6 +65,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "whisper": {"max_source_positions": 1500, "max_position_embeddings": 448},
 }  # fmt: skip
 """Types that are read without asking transformers, with what they are if they are not given."""
+WITHOUT_WINDOW = ("llama", "gpt2", "bert", "vit", "whisper")
+"""Types that have no window, whatever a configuration says."""
 NULL_SAYS_NONE = ("sliding_window", "attn_logit_softcapping")  # where the default is some
 
 
@@ -71,7 +77,8 @@ def model(data: Mapping[str, Any], name: str, place: str, resolved: Fields | Non
     try:
         return _model(data, name, resolved)
     except ValueError as error:
-        hint = "" if resolved is not None else f"; {INSTALL}{config_file.own_code(data)}"
+        lacks = resolved is None and NOT_GIVEN in str(error)
+        hint = f"; {INSTALL}{config_file.own_code(data)}" if lacks else ""
         raise BadInput(f"{place}: {error}{hint}") from None
 
 
@@ -89,6 +96,13 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
         found["layer_types"] = resolved["layer_types"]
     if many := config_file.too_many(found):
         raise ValueError(f"{many}; wanted at most {config_file.MOST_COUNT}")
+    odd = [
+        one
+        for one in _window_names(given)
+        if of in WITHOUT_WINDOW or found["sliding_window"] != given[one]
+    ]
+    if odd and of in WITHOUT_WINDOW:
+        del found["sliding_window"]
     if found.get("add_cross_attention"):
         raise ValueError("add_cross_attention: true: to what is not known")
     layers = counted((one, 1) for one in _layers(found, of))
@@ -98,10 +112,15 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     else:
         weights, uncounted = None, ""
     kv_dtype, unknown_kv = fields.kv_dtype_of(data)
-    unknown = [
+    cautions = [
         f"{shown(one)} is not known, and may change attention"
-        for one in fields.unknown_names(given)
+        for one in (*odd, *fields.unknown_names(given))
     ]
+    if unknown_kv:
+        cautions.append(unknown_kv)
+    elsewhere = resolved is None and of not in DEFAULTS
+    if elsewhere and any(one.reach == "sliding" for one in attends) and _unsaid(found):
+        cautions.append("which layers have the window is not said; it counts in all of them")
     fixed = {one.seq_len for one in attends if one.stack == "encoder"} - {0}
     longest = found.get("max_position_embeddings")
     if fixed and all(one.stack == "encoder" for one in attends):
@@ -117,18 +136,34 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
         uncounted=uncounted,
         kv_dtype=kv_dtype,
         left_out=fields.left_out(data),
-        cautions=(*unknown, *([unknown_kv] if unknown_kv else [])),
-        reader="" if resolved is not None or of in DEFAULTS else WITHOUT,
+        cautions=tuple(cautions),
+        reader=WITHOUT if elsewhere else "",
     )
+
+
+def _window_names(given: Fields) -> list[str]:
+    names = ("sliding_window", *fields.ALIASES["sliding_window"])
+    return [one for one in names if given.get(one)]
+
+
+def _unsaid(found: Fields) -> bool:
+    """Whether nothing says which layers have a window."""
+    return all(kind == "sliding" for kind in kinds(found)) and "layer_types" not in found
 
 
 def _layers(found: Fields, of: str) -> Iterator[Layer]:
     """Each layer, those of an encoder first. Raises ValueError."""
+    if of in RECURRENT:
+        count = number(found, "num_hidden_layers")
+        yield from [OtherLayer(what="recurrence", state=None)] * count
+        return
     if "decoder_layers" in found or found.get("is_encoder_decoder"):
         yield from _with_encoder(found, of)
         return
-    encodes = of in ENCODERS and not found.get("is_decoder")
-    every = kinds(found)
+    names = found.get("architectures") or ()
+    masked = isinstance(names, list) and any(str(one).endswith("ForMaskedLM") for one in names)
+    encodes = (of in ENCODERS or masked) and not found.get("is_decoder")
+    every = kinds(found) * (1 + (of in TWICE))
     if encodes:
         yield from (_encoder(found, of, kind) for kind in every)
         return
@@ -148,6 +183,11 @@ def _layers(found: Fields, of: str) -> Iterator[Layer]:
 
 def _sharing(found: Fields, count: int) -> list[str | None]:
     """Of each layer, whether it reuses the keys and values of an earlier one."""
+    if isinstance(found.get("kv_source_layers"), list):
+        return [
+            None if of_layer(found, "kv_source_layers", index) == index else "reuse"
+            for index in range(count)
+        ]
     last = number(found, "num_kv_shared_layers", 0, least=0)
     every = number(found, "cla_share_factor", 1) if found.get("use_cla") else 1
     return ["reuse" if index >= count - last or index % every else None for index in range(count)]
@@ -159,15 +199,23 @@ def _attention(found: Fields, of: str, kind: Kind, index: int, *, reuses: bool) 
     heads = number(
         {"num_attention_heads": of_layer(own, "num_attention_heads", index)}, "num_attention_heads"
     )
-    indexed = _indexed(own, kind, index)
     also = [_bias(own, of)] if _bias(own, of) else []
     also += [_chosen(own)] if kind == "indexed" else []
-    causal = own.get("is_causal", True) is not False
+    local, chunked = kind in ("sliding", "hybrid_sliding"), kind == "chunked"
+    sunk = "add_swa_attention_sink_bias" if local else "add_full_attention_sink_bias"
+    window = "attention_chunk_size" if chunked else "sliding_window" if local else ""
     common: dict[str, Any] = {
-        "stack": "decoder", "heads": heads, "causal": causal, "stores_cache": not reuses,
-        "index": indexed, "also": tuple(also),
+        "stack": "decoder",
+        "heads": heads,
+        "causal": own.get("is_causal", True) is not False,
+        "reach": "sliding" if local else "chunked" if chunked else "full",
+        "window": number(own, window) if window else 0,
+        "stores_cache": not reuses,
+        "index": _indexed(own, kind, index),
+        "also": tuple(also),
         "softcap": float(own.get("attn_logit_softcapping") or 0.0),
-    }  # fmt: skip
+        "sinks": of == "gpt_oss" or bool(own.get(sunk)),
+    }
     if own.get("kv_lora_rank") and "qk_nope_head_dim" in own:
         rotated = number(own, "qk_rope_head_dim", 0, least=0)
         return AttentionLayer(
@@ -179,20 +227,10 @@ def _attention(found: Fields, of: str, kind: Kind, index: int, *, reuses: bool) 
             **common,
         )
     width = _width(own, heads, index)
-    local, chunked = kind in ("sliding", "hybrid_sliding"), kind == "chunked"
-    sunk = "add_swa_attention_sink_bias" if local else "add_full_attention_sink_bias"
-    window = (
-        number(own, "attention_chunk_size" if chunked else "sliding_window")
-        if local or chunked
-        else 0
-    )
     return AttentionLayer(
         kv_heads=_kv_heads(own, of, heads, index),
         d_k=width,
         d_v=number(own, "v_head_dim", width),
-        reach="sliding" if local else "chunked" if chunked else "full",
-        window=window,
-        sinks=of == "gpt_oss" or bool(own.get(sunk)),
         **common,
     )
 

@@ -13,7 +13,6 @@ from attnbench.harness.models.questions import (
     cache_bytes,
     cached_bytes,
     questions,
-    state_bytes,
 )
 from attnbench.harness.models.resolve import model_of
 from attnbench.impls.problem import Problem
