@@ -109,6 +109,7 @@ HARMLESS = {
     ),
     *("mlp_gate_softcap", "mlp_up_softcap", "shared_expert_sink", "hc_sinkhorn_iters"),
     *("classifier_dropout_attn", "sparse_num_index_heads", "sparse_block_size"),
+    *("attn_rotary_emb", "offset_alibi"),
     # scales, gates and norms beside the scores, and the model's outputs
     *("query_pre_attn_scalar", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"),
     *("reorder_and_upcast_attn", "attention_multiplier", "use_qk_norm", "qk_layernorm"),
