@@ -85,54 +85,15 @@ READ = {
     *("sparse_attention_config", "use_bidirectional_attention", "alibi_bias_max"),
     *("kv_source_layers", "attention_layers"),
 }
-HARMLESS = {
-    # how it is computed or trained, not what
-    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "attn_impl"),
-    *("attention_dropout", "attn_pdrop", "attention_probs_dropout_prob", "attention_bias"),
-    *("encoder_layerdrop", "activation_dropout", "output_attentions", "attn_dropout", "attn_bias"),
-    *("chunk_size", "mamba_chunk_size", "use_mamba_kernels", "mamba_conv_bias", "mamba_dropout"),
-    *("mamba_proj_bias", "mamba_hidden_act", "mamba_norm_before_gate", "mamba_rms_norm"),
-    *("mamba_inner_layernorms", "mamba_use_mlp", "use_flash_attn", "_attn_implementation_autoset"),
-    *(
-        "attention_probs_dropout",
-        "attn_projections_bias",
-        "use_mamba2",
-        "attention_projection_layout",
-    ),
-    *("mamba_act", "mamba_dt_min", "mamba_dt_max", "mamba_dt_limit", "mamba_dt_init_floor"),
-    *(
-        "relative_attention_max_distance",
-        "attn_type",
-        "use_attention_gate",
-        "hidden_mamba_act",
-        "heads_per_ngram",
-    ),
-    *("mlp_gate_softcap", "mlp_up_softcap", "shared_expert_sink", "hc_sinkhorn_iters"),
-    *("classifier_dropout_attn", "sparse_num_index_heads", "sparse_block_size"),
-    *("attn_rotary_emb", "offset_alibi"),
-    # scales, gates and norms beside the scores, and the model's outputs
-    *("query_pre_attn_scalar", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"),
-    *("reorder_and_upcast_attn", "attention_multiplier", "use_qk_norm", "qk_layernorm"),
-    *("attn_scale", "attn_temperature_tuning", "attn_output_gate", "attn_rms_norm_eps"),
-    *("attention_value_scale", "use_head_wise_attn_gate", "head_wise_attn_gate"),
-    *("final_logit_softcapping", "lm_head_bias", "prune_heads", "pruned_heads"),
-    *("chunk_size_feed_forward", "classifier_proj_size", "lm_head_multiplier"),
-    *("attention_in_multiplier", "attention_out_multiplier", "attention_softmax_in_fp32"),
-    *("scale_attention_softmax_in_fp32", "ssm_multipliers", "ssm_in_multiplier"),
-    *("ssm_out_multiplier", "mamba_ssm_multipliers", "qk_norm", "use_attention_sinks"),
-    *("full_attn_alpha_factor", "full_attn_beta_factor", "linear_attn_alpha_factor"),
-    *("linear_attn_beta_factor", "layernorm_full_attention_alpha", "attention_out_bias"),
-    *("layernorm_full_attention_beta", "layernorm_linear_attention_alpha", "floor_scale"),
-    *("layernorm_linear_attention_beta", "attn_factor", "attn_pre_norm", "attn_norm_type"),
-    *("moe_router_logit_softcapping", "router_logit_softcapping", "attention_qkv_bias"),
-    # what else a layer has, and where
-    *("parallel_attn", "num_ln_in_parallel_attn", "mlp_layer_types", "moe_layer_types"),
-    *("mtp_hybrid_override_pattern", "mtp_layers_block_type", "mtp_layer_types"),
-    *("num_mem_heads", "use_shared_attention_adapter", "use_shared_mlp_adapter", "num_mem_blocks"),
-    *("use_shared_block", "swa_rope_theta", "decoder_ffn_dim", "attention_hidden_size"),
-    *("num_query_groups", "sparse_init_block", "sparse_local_block", "ssm_cfg", "alibi_bias_max"),
-    *("sparse_disable_index_value", "use_sparse_attention", "sparse_score_type", "ffn_config"),
-}
+# How it is computed or trained; scales, gates and norms beside the scores; what else a layer has.
+HARMLESS = re.compile(
+    r"dropout|layerdrop|_bias$|implementation|attn_impl|output_attentions|_multipliers?$|norm|kernels"
+    r"|_dt_|_act$|chunk_size|chunk_size_feed|flash|_scale|scale_|_alpha|_beta|_factor|rotary|gate|mtp_|^moe_|_ffn"
+    r"|mlp|prune|classifier|projection|rope_|query_pre_attn_scalar|attn_temperature|floor_scale"
+    r"|reorder_and_upcast|softmax_in_fp32|router|final_logit|shared_|num_mem_|num_query_groups"
+    r"|sparse_(num|block|local|init|disable|score)|use_sparse|offset_alibi|ffn_config|ssm_cfg"
+    r"|num_ln_in|hc_sinkhorn|heads_per_ngram|attn_type$|max_distance|use_mamba2|attention_hidden_size"
+)
 
 
 def decoder_of(data: Fields) -> Fields:
@@ -190,7 +151,7 @@ def unknown_names(given: Fields, more: Collection[str] = ()) -> list[str]:
         name
         for name, value in given.items()
         if name not in read
-        and name not in HARMLESS
+        and not HARMLESS.search(name)
         and not (value is None or value is False or value in ([], {}, 0))
         and ABOUT_ATTENTION.search(name)
         and not any(name.startswith(f"{one}_") and given.get(one) == value for one in read)

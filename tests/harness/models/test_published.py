@@ -122,6 +122,7 @@ def test_the_bytes_are_those_by_hand_with_transformers(name: str) -> None:
     assert found.cautions == ()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refusal_names_the_layer_whose_bytes_cannot_be_known(name: str) -> None:
     readers = [read, by_transformers] if find_spec("transformers") else [read]
