@@ -23,8 +23,7 @@ def document(
     """What is not known is null. `by_others`: what others published, if that was asked for."""
     asked = advice.inquiry
     names = ("model", "model_type", "device", "device_name", "dtype", "batch", "tp", "most_context")
-    of_need = ("context", "weight_bytes", "cache_bytes", "paged_cache_bytes", "state_bytes")
-    of_need += ("kept_bytes",)
+    sizes = ("weight_bytes", "cache_bytes", "paged_cache_bytes", "state_bytes", "kept_bytes")
     return {
         "schema": SCHEMA,
         "answer": headline(advice),
@@ -46,7 +45,7 @@ def document(
             {
                 "phase": phase,
                 "implementation": implementation and implementation.name,
-                **json_fields(need, *of_need, "attention_bytes", "total_bytes", "at_most"),
+                **json_fields(need, "context", *sizes, "attention_bytes", "total_bytes", "at_most"),
                 "source": need.words or None,
             }
             for phase, implementation, need in advice.needs
