@@ -225,7 +225,7 @@ DEFECTS = (
             ),
         ),
         noticed_by=(
-            "tests/contract/test_gpu_fakes.py::test_a_graph_is_a_whole_number_of_kernels_and_one_that_fails_says_why",
+            "tests/contract/test_gpu_fakes.py::test_a_call_that_no_graph_can_hold_says_why",
         ),
     ),
     Defect(
