@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...harness.stats.intervals import Interval
 from ..comparison.compare import compare_environments
 from ..comparison.text import comparison_facts
-from ..contrasts import Contrast, against_one_head, setting
+from ..contrasts import Contrast, against_one_head
 from ..data.decode import is_decode
 from ..data.load import rows_of
 from ..data.peaks import places
@@ -269,8 +269,8 @@ def _wall(told: Told) -> Iterator[Fact]:
 
 
 def _compared(answer: str, told: Told, one: Contrast) -> Iterator[Fact]:
-    sides = {"axis": one.axis, "setting": setting(one.axis, one.row)}
-    place = told.place(one.row) | sides | {"base": setting(one.axis, one.base)}
+    sides = {"setting": one.row[one.axis], "base": one.base[one.axis]}
+    place = told.place(one.row) | {"axis": one.axis} | sides
     yield ratio_fact(answer, place, one.time, one.missing)
     if one.throughput is not None:
         yield ratio_fact(answer, place, one.throughput, of="tokens_per_s")
