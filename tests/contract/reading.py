@@ -29,8 +29,8 @@ def python(script: str, *args: object, **how: Any) -> str:
 
 
 def shown(*args: object) -> str:
-    """What `attnbench ARGS...` prints on stdout, with exit code 0."""
-    return run_attnbench(*args, check=True).stdout
+    """What `attnbench ARGS...` prints on stdout, with exit code 0; all its spaces may break."""
+    return run_attnbench(*args, check=True).stdout.replace("\u00a0", " ")
 
 
 def planned_and_found(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
