@@ -72,7 +72,7 @@ def test_every_kept_run_has_its_page(tmp_path: Path) -> None:
     assert len(pages) == len(MEASURED)
     for run, page in zip(MEASURED, pages, strict=True):
         text = (tmp_path / Path(page).name).read_text()
-        plan, rows = planned_and_found(run)
+        _, rows = planned_and_found(run)
         assert text.startswith("<!DOCTYPE html>")
         assert text.rstrip().endswith("</html>")
         backends = {
