@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from ..api.arguments import DEFAULT_ROOT, Device, Names, Sizes, public, text_of
 from ..api.measuring import How, ended, torch_threads_kept
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..machine.this_device import ThisDevice
     from ..run.engine import RunOptions
     from ..run.run_rows import RunResult
-    from .documents import Advised
 
 
 class Ended(Exception):
@@ -64,7 +63,7 @@ def advise(
     out: str | Path = DEFAULT_ROOT,
     wait: bool = False,
     quiet: bool = True,
-) -> "Advised":
+) -> dict[str, Any]:
     """Which attention a model should use here, and what context fits; as `attnbench advise --json`.
 
     `model`: a name, a config.json of Hugging Face, or its folder. `context`: tokens, 8192 or "8k",
@@ -101,7 +100,7 @@ def advise(
     given = [f"--{name}={value}" for name, value in where.items() if value is not None]
     inquiry = inquiry_of(question, here, [*question.words(), *given])
     if not measure:
-        return cast("Advised", document(_answer(inquiry, stored(inquiry, here, Path(out)))))
+        return document(_answer(inquiry, stored(inquiry, here, Path(out))))
     how = How(wait=wait, quiet=quiet, threads=threads)
     measuring = Measuring(
         options=lambda: how.options("attnbench.advise()"),
@@ -114,7 +113,7 @@ def advise(
     except Ended as stopped:
         ended(stopped.result)
         raise
-    return cast("Advised", document(_answer(inquiry, rows)))
+    return document(_answer(inquiry, rows))
 
 
 def _given(value: "Sizes | Names | None") -> str | None:
