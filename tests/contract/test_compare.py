@@ -17,6 +17,7 @@ from tests.contract.reading import (
     write_run,
 )
 
+FACT = {"answer", "place", "quantity", "value", "low", "high", "mark", "reason"}
 LATENCY = """
 import sys, attnbench
 for row in attnbench.load(sys.argv[1]).itertuples():
@@ -72,6 +73,24 @@ def test_a_mark_says_what_the_interval_shows(
     assert low < told < high
     assert low < 1
     assert (low < 0.5 or high > 2) == (mark == "–")
+
+
+def test_facts_hold_the_numbers_of_the_rows_and_null_for_what_is_missing(tmp_path: Path) -> None:
+    ratios = sorted(1.5 * 1.1**step for step in SPREAD)
+    base_ms = [10.0 * 1.01**step for step in SPREAD]
+    other_ms = [base * ratio for base, ratio in zip(base_ms, ratios, strict=True)]
+    timed = [("fused", {}, base_ms), ("sdpa", {}, other_ms)]
+    missing = {"peak_bytes": None, "output_bytes": None, "input_bytes": None}
+    run = write_run(tmp_path / "run", timed, **missing)
+    facts = json.loads(shown("show", run, "--format", "json"))
+    assert all(set(fact) == FACT for fact in facts)
+    found = {(fact["quantity"], fact["place"].get("backend")): fact for fact in facts}
+    ratio = found["time_ratio", "sdpa"]
+    assert ratio["mark"] == "confirmed"
+    assert ratio["value"] == pytest.approx(1.5, rel=1e-3)
+    assert ratios[1] <= ratio["low"] < ratios[2]
+    assert ratios[7] < ratio["high"] <= ratios[8]
+    assert not [fact for fact in facts if fact["quantity"].endswith("bytes") and fact["value"] == 0]
 
 
 def test_what_lies_within_5_percent_is_the_same_and_not_faster(
