@@ -336,7 +336,7 @@ class DotPlot:
         )
 
 
-Picture = DotPlot | Figure | Maps | Table
+Picture = Bars | DotPlot | Figure | Maps | Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,7 +344,7 @@ class Card:
     """One answer: a sentence and the picture that shows it.
 
     `name`, `section`: of its subject. `subtitle`: what the picture shows. `decisions`: a table
-    beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
+    or bars beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
     `wide`: it needs the whole width. `question`: of runs, if a page has several. `about`: what the
     sentence is about, where that stands in the title only.
     """
@@ -355,7 +355,7 @@ class Card:
     name: str = ""
     section: str = ""
     subtitle: str = ""
-    decisions: Table | None = None
+    decisions: Table | Bars | None = None
     sure: str = ""
     note: str = ""
     wide: bool = False

@@ -13,9 +13,9 @@ from ..data.processor_time import disturbed
 from ..data.row_groups import AXES, Group, Row, backends, by, family, groups
 from ..formatting import beyond_text, count_text, number_text, times_text
 from ..ratio import Ratio, time_ratio
+from ..subjects._windows import observed
 from ..subjects.correctness import ALLOWED_RATIO
 from ..subjects.recurrence import cell, flops
-from ..subjects.utilization import observed
 from ..words import DISTURBED, Word
 from .counts import HEADS
 from .statement import Measured, claim
