@@ -188,7 +188,6 @@ def _parts(use: Use) -> list[Bar]:
             label=title,
             shares=(min(1.0, use.ratio(column) or 0.0),),
             note=str(use.text(column)),
-            full=column == "sm_active_ratio",
         )
         for column, title in columns.items()
     ]

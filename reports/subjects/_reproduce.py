@@ -52,7 +52,7 @@ def _settings(run: Mapping[str, Any]) -> list[Any]:
         sets |= {
             f"plan.{name}": value
             for name, value in plan.items()
-            if name in usual and value != usual[name] and (has_windows or "window" not in name)
+            if name in usual and value != usual[name] and (has_windows or name != "window_s")
         }
     if isinstance(limits, dict):
         sets |= {
