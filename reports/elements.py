@@ -179,8 +179,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label; `title`
-    tells it from other panels.
+    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label, drawn
+    thick if `wide_line`; `title` tells it from other panels.
     """
 
     x_label: str
@@ -191,6 +191,7 @@ class Panel:
     x_scale: Scale = "log"
     y_scale: Scale = "log"
     title: str = ""
+    wide_line: bool = False
 
     def crosses(self, kind: str) -> str:
         """What its crosses of this kind say."""

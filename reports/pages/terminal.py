@@ -14,7 +14,7 @@ from ..subjects._gpu_use import NOT_MEASURED
 from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
 from .exactness_marks import marked
-from .report import Part, Report, told
+from .report import COSTS, Part, Report, told
 from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
@@ -63,7 +63,10 @@ def _others(report: Report) -> list[str]:
     alone = report.regret is None
     some = [one for one in report.sections if alone or one.name == "asked"]
     cards = [card for one in some for card in one.cards if card.sentence and card.name != BUSY]
-    found = [f"{card.title}: {_clause(card.sentence)}" for card in cards]
+    found = [
+        f"{card.title}: {card.sentence if card.name in COSTS else _clause(card.sentence)}"
+        for card in cards
+    ]
     found += [_clause(line) for one in some for line in one.lines]
     found = [line for line in found if not line.startswith(NOT_MEASURED)]
     most = MOST_OTHERS if alone else MOST_BESIDE
