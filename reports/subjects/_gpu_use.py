@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..data.row_groups import Group, Row, backends, case_key, groups
 from ..data.run_meta import Meta, caption, scenario_name
@@ -18,6 +19,7 @@ PARTS = {
     "any_tensor_ratio": "tensor cores",
     "dram_bandwidth_ratio": "memory bandwidth",
 }
+COLUMNS = PARTS | {"kernel_busy_ratio": "a kernel ran"}
 SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 FILLED_RATIO = 0.8  # of the SMs: below it something is lacking
 GAPS, FEW, IDLE = "launch gaps", "too few blocks for the SMs", "idle SMs"
@@ -161,16 +163,17 @@ def _bars(group: Group, uses: Sequence[Use], meta: Meta) -> Bars:
             uses,
             {
                 "backend": lambda use: Marked(cell=use.name, case=case_key(use.row)),
-                **{
-                    title: lambda use, column=column: use.text(column)
-                    for column, title in (PARTS | {"kernel_busy_ratio": "a kernel ran"}).items()
-                },
+                **{title: partial(_text, column) for column, title in COLUMNS.items()},
                 "energy per call": lambda use: use.energy,
                 "what is lacking": lambda use: use.lacking,
             },
-            optional=(*PARTS.values(), "a kernel ran", "energy per call", "what is lacking"),
+            optional=(*COLUMNS.values(), "energy per call", "what is lacking"),
         ),
     )
+
+
+def _text(column: str, use: Use) -> Cell:
+    return use.text(column)
 
 
 def _heading(use: Use) -> str:
