@@ -39,7 +39,7 @@ test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of pro
 	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
 
 contract: $(STAMP)  ## what a user relies on, seen from outside: processes, files, exit codes; 6 minutes on two busy cores
-	$(BIN)/python -m pytest tests/contract -m "contract and not nightly" $(IN_PARALLEL)
+	$(BIN)/python -m pytest tests/contract -m "contract and not nightly" --numprocesses auto --maxprocesses 4 --dist loadfile
 
 nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench, faults and cookbook; an hour
 	$(BIN)/python -m pytest -m nightly $(IN_PARALLEL)

@@ -5,13 +5,23 @@ mask, 8 key and value heads against 32. The base is the first value in the plan;
 d_model it is one head.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, log, nan
 from typing import Any
 
-from .data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
+from .data.row_groups import (
+    FOLLOWERS,
+    WIDTHS,
+    Group,
+    Row,
+    axis_text,
+    backends,
+    follows,
+    groups,
+    value_text,
+)
 from .formatting import STATUS_WORDS, kernel_text, plural
 from .ratio import Ratio, time_ratio
 
@@ -21,10 +31,16 @@ NAMES = {
     "mask": {"none": "no mask"},
     "softcap": {"0.0": "no softcap"},
     "sinks": {"False": "no sinks"},
+    "latent": {"0": "stored keys and values"},
+    "rope": {"0": "no rope"},
+    "page": {"0": "no pages"},
+    "kv_dtype": {"same": "plain keys and values"},
+    "prefix": {"0": "no shared prefix"},
     "scope": {"core": "the core", "layer": "the layer", "block": "the block"},
 }
 KERNELS = {"cudnn": "cuDNN"}
 """Kernels with a name of their own; others are options of torch."""
+GIVEN = ("lengths", "causal_align")  # axes that not every problem has
 ONE_HEAD = axis_text("heads", 1)
 
 
@@ -131,13 +147,9 @@ class Contrast:
 def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast]]]:
     """Every problem on which some backend ran with one of two values of the axis at least."""
     found: list[tuple[Group, list[Contrast]]] = []
-    if len({row.get(axis) for row in rows}) < 2:
-        return found
-    for group in groups(rows, axis):
-        if axis == "heads" and not of_given_width(group):
-            continue
-        if len({row[axis] for row in group.rows}) < 2:  # such as windows of one mask
-            continue
+    for group in _of_two_values(rows, axis):
+        if axis == "heads" and not of_given_width(group) and 1 in group.by_value(axis):
+            continue  # against_one_head has it
         # a backend that ran with neither setting has nothing to compare, nor to say
         some = [
             one
@@ -147,6 +159,23 @@ def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast
         if some:
             found.append((group, some))
     return found
+
+
+def _of_two_values(rows: Sequence[Row], axis: str) -> Iterator[Group]:
+    """The problems that have two values of an axis. A size that usually follows another one keeps
+    its number where two rows are equal only so: 4 key and value heads of 4 heads and of 8.
+    """
+    known = [row for row in rows if row.get(axis) not in ((None, "") if axis in GIVEN else (None,))]
+    if len({row[axis] for row in known}) < 2 or follows(known, axis):
+        return
+    sizes = [one for one in FOLLOWERS if one != axis]
+    left = {id(row) for row in known}
+    for given in ((), *((one,) for one in sizes), sizes):
+        for group in groups(known, axis, given) if left else ():
+            here = {id(row) for row in group.rows}
+            if here & left and len({row[axis] for row in group.rows}) > 1:
+                left -= here
+                yield group
 
 
 def against_one_head(rows: Sequence[Row]) -> list[tuple[Group, list[Contrast]]]:

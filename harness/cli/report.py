@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from ...reports.pages.report import Report
 
 STDOUT, LATEST = "-", "latest"
-ROWS = [name for name in names() if name != "md"]  # of `show`, where md is a page
+ANSWERS = "json"
+ROWS = [ANSWERS, *(name for name in names() if name not in (ANSWERS, "md"))]
+"""Of `show`, where md is a page."""
 RUN = (
     "Folder of a run or a suite, or its name under --runs; 'latest' finished last, a scenario's"
     " name is its newest run."
@@ -170,8 +172,8 @@ def show(
     open_it: bool = switch("--open", "The page, in a browser; report.html in the run's folder."),
     format_: str | None = own_option(
         "--format FORMAT",
-        f"As a page, html or md, or as rows for other programs: {', '.join(ROWS)}. Without it: what"
-        " FILE ends in.",
+        f"A page, html or md; for other programs the answers, json, or rows: {', '.join(ROWS[1:])}."
+        " Without it: what FILE ends in.",
         None,
         completion.show_formats,
     ),

@@ -108,6 +108,19 @@ class ComparedCase(TypedDict):
     new_decode: DecodeRate | None
 
 
+class Fact(TypedDict):
+    """An answer as a flat object; `place` has the backend and the axes that vary."""
+
+    answer: str
+    place: dict[str, Any]
+    quantity: str
+    value: Maybe
+    low: Maybe
+    high: Maybe
+    mark: str | None
+    reason: str
+
+
 class Compared(TypedDict):
     schema: int
     base: Side
@@ -121,6 +134,7 @@ class Compared(TypedDict):
     gate: GateOutcome | None
     notes: list[str]
     cases: list[ComparedCase]
+    facts: list[Fact]
 
 
 class Gated(TypedDict):

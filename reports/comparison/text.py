@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from math import expm1
+from math import expm1, isfinite
 from typing import Any
 
 from ...harness.files.printable import visible
@@ -13,6 +13,7 @@ from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..deciding import Seen, what_decides
 from ..elements import Table
+from ..facts import Fact, mark_word
 from ..formatting import (
     json_fields,
     list_text,
@@ -152,7 +153,54 @@ def as_json(comparison: Comparison) -> str:
         "notes": list(comparison.notes),
     }
     cases = ",\n".join(json.dumps(_fields(found), allow_nan=False) for found in comparison.verdicts)
-    return json.dumps(head, allow_nan=False)[:-1] + f', "cases": [\n{cases}\n]}}\n'
+    facts = ",\n".join(
+        json.dumps(fact.document, allow_nan=False) for fact in comparison_facts(comparison)
+    )
+    lists = f', "cases": [\n{cases}\n], "facts": [\n{facts}\n]}}\n'
+    return json.dumps(head, allow_nan=False)[:-1] + lists
+
+
+def comparison_facts(found: Comparison, answer: str = "comparison") -> Iterator[Fact]:
+    """Each verdict, the mean ratios, and what the gate says."""
+    axes = varying_axes([problem(one.shown.problem) for one in found.verdicts])
+    sides = {"base": found.baseline or found.base.name, "new": found.new.name}
+    for one in found.verdicts:
+        case = one.shown
+        named = {axis: case.problem.get(axis) for axis in axes if axis not in ("run", "python")}
+        place = {**sides, "backend": case.backend, **named}
+        yield Fact(
+            answer=answer,
+            place=place,
+            quantity="status" if one.metric == "status" else f"{one.metric}_ratio",
+            value=one.ratio,
+            low=one.low,
+            high=one.high,
+            mark=mark_word(one.mark),
+            reason="; ".join((one.verdict, *one.reasons)),
+        )
+        for side, value in (("base", one.base_value), ("new", one.new_value)):
+            unit = {"latency": "latency_ms", "energy_per_call": "energy_per_call_j"}
+            quantity = f"{side}_{unit.get(one.metric, one.metric)}"
+            if isfinite(value):
+                yield Fact(answer=answer, place=place, quantity=quantity, value=value)
+    for backend, mean in (("", found.mean), *found.means.items()):
+        if mean is not None:
+            yield Fact(
+                answer=answer,
+                place={**sides, "backend": backend} if backend else sides,
+                quantity="mean_latency_ratio",
+                value=mean.value,
+                low=mean.low,
+                high=mean.high,
+            )
+    if (result := found.gate_result) is not None:
+        yield Fact(
+            answer=answer,
+            place=sides,
+            quantity="regression_count",
+            value=len(result.regressions),
+            reason=result.outcome,
+        )
 
 
 def clipped_line(text: str) -> str:

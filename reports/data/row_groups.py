@@ -19,9 +19,11 @@ AXES = ("run", "device", "python", *PROBLEM_AXES)
 COPY = "replica"  # the number of a case that was measured several times on purpose (`--replicate`)
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 WIDTHS = ("d_k", "d_v")  # of one head
+SUMS = ("seq_len", "kv_seq_len", "causal_align")  # follow from the lengths of a ragged batch
 _GOES_WITH = {axis.goes_with: name for name, axis in PROBLEM_AXES.items() if axis.goes_with}
 FEW_AXES = 3  # of a label that names all of them
 _FOLLOWS = {name: axis.usual_text for name, axis in PROBLEM_AXES.items() if axis.usual_text}
+FOLLOWERS = tuple(name for name, axis in PROBLEM_AXES.items() if axis.usual_text)
 _USUAL = {name: axis.usual for name, axis in PROBLEM_AXES.items() if axis.usual}
 
 
@@ -140,20 +142,22 @@ def _problem(row: Row) -> dict[str, Any]:
     }
 
 
-def groups(rows: Iterable[Row], over: str | None) -> list[Group]:
+def groups(rows: Iterable[Row], over: str | None, given: Sequence[str] = ()) -> list[Group]:
     """Rows by problem in the order of the plan, whatever their backend and their value of `over`.
 
     If every stride is the root of its N, the stride counts as equal and is named √N. Widths of
     heads that a run gives itself keep their number, also where they happen to be d_model/h. What
     goes with `over` does not count: the window with the mask, the corner with causal, d_v with an
-    equal d_k.
+    equal d_k, the sums of lengths with those. `given`: sizes that keep their number, also where
+    they follow another one.
     """
     rows = list(rows)
-    return list(once(rows, ("groups", over), lambda: _groups(rows, over)))
+    return list(once(rows, ("groups", over, *given), lambda: _groups(rows, over, given)))
 
 
-def _groups(rows: Sequence[Row], over: str | None) -> list[Group]:
+def _groups(rows: Sequence[Row], over: str | None, given: Sequence[str]) -> list[Group]:
     rooted, fixed = _strides_are_roots(rows), _fixed_widths(rows)
+    corners = {problem(row)["causal_align"] for row in rows if row.get("causal")} - {None, ""}
     together: dict[tuple[Any, ...], tuple[dict[str, Any], list[Row]]] = {}
     for row in rows:
         if over is not None and row.get(over) is None:
@@ -161,11 +165,14 @@ def _groups(rows: Sequence[Row], over: str | None) -> list[Group]:
         equal = problem(row)
         if fixed:
             equal |= {width: row[width] for width in WIDTHS if _width_key(row, width) in fixed}
+        equal |= {axis: row.get(axis) for axis in given}
+        if over == "kv_seq_len" and len(corners) == 1 and row.get("causal"):
+            equal["causal_align"] = next(iter(corners))  # a square has that corner, too
         if rooted and row.get("mask") == "strided":
             equal["window"] = ROOT
-        if over == "d_k" and row["d_v"] == row["d_k"]:
+        if over == "d_k" and row["d_v"] == row["d_k"] and "d_v" not in given:
             equal["d_v"] = "d_k"
-        for axis in (over, _GOES_WITH.get(over or "")):
+        for axis in (over, _GOES_WITH.get(over or ""), *(SUMS if over == "lengths" else ())):
             equal.pop(axis or "", None)
         together.setdefault(tuple(equal.values()), (equal, []))[1].append(row)
     varying = varying_axes([equal for equal, _ in together.values()])
@@ -259,6 +266,11 @@ def value_text(axis: str, value: Any) -> str:
     if not isinstance(value, int):
         return str(value)
     return count_text(value) if axis in ("seq_len", "kv_seq_len") else Number(value)
+
+
+def follows(rows: Iterable[Row], axis: str) -> bool:
+    """Whether an axis has its usual value in all of these rows, so that it is no question."""
+    return axis in _FOLLOWS and all(problem(row)[axis] == _FOLLOWS[axis] for row in rows)
 
 
 def unusual(of: dict[str, Any]) -> dict[str, Any]:

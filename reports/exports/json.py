@@ -1,16 +1,15 @@
-"""A JSON array with one object per case and line; missing is null."""
+"""A JSON array of the answers, one flat object per line; missing is null, with why."""
 
 import json
 from collections.abc import Sequence
 
 from ..data.read import Run
 from . import Exported
-from ._tidy import tidy
+from ._answers import facts_of
 
-MEANING = "an array of objects, for programs"
+MEANING = "the answers as flat objects, for programs"
 
 
 def export(runs: Sequence[Run]) -> Exported:
-    _, rows = tidy(runs)
-    lines = [json.dumps(row, allow_nan=False) for row in rows]
+    lines = [json.dumps(fact.document, allow_nan=False) for fact in facts_of(runs)]
     return Exported(content="[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n")

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..contrasts import asks_for, contrasts, setting
-from ..data.row_groups import Row
+from ...harness.rows.model import AXES as PROBLEM_AXES
+from ..contrasts import asks_for, contrasts, of_given_width, setting
+from ..data.row_groups import Row, axis_title
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Text, note
 from ..formatting import plural
@@ -31,7 +32,9 @@ AXES = {
     "d_k": ("Width of a head", "What wider heads cost"),
     "batch": ("Batch", "What a larger batch costs"),
 }
-"""The contrasted axes, with the titles of their table and of their card."""
+"""Axes with titles of their table and of their card; others have their name."""
+ASKED_ONLY = ("seq_len", "lengths")  # what they cost is told by growth, and by padding
+EVERY = (*AXES, *(axis for axis in PROBLEM_AXES if axis not in AXES))
 MOST_ROWS = 120  # of one table
 
 
@@ -67,9 +70,9 @@ def contrasted(rows: Sequence[Row], meta: Meta) -> list[Contrasted]:
     found = []
     for name, run in meta.items():
         mine = [row for row in rows if row["run"] == name]
-        for axis in AXES:
-            if problems := contrasts(mine, axis):
-                asked = asks_for(run, axis)
+        for axis in EVERY:
+            asked = asks_for(run, axis)
+            if (asked or axis not in ASKED_ONLY) and (problems := contrasts(mine, axis)):
                 found.append(Contrasted(axis=axis, run=name, asked=asked, problems=problems))
     return sorted(found, key=lambda one: not one.asked)
 
@@ -77,8 +80,15 @@ def contrasted(rows: Sequence[Row], meta: Meta) -> list[Contrasted]:
 # ---- one axis ------------------------------------------------------------------------------------
 
 
+def _titles(of: Contrasted) -> tuple[str, str]:
+    """Of the table and of the card."""
+    if of.axis == "heads" and not all(of_given_width(group) for group, _ in of.problems):
+        return "Heads", "What more heads cost"
+    return AXES.get(of.axis, (axis_title(of.axis), f"What {axis_title(of.axis)} changes"))
+
+
 def _card(of: Contrasted, meta: Meta) -> Card:
-    return card(AXES[of.axis][1], pick(of.problems), of.problems, meta)
+    return card(_titles(of)[1], pick(of.problems), of.problems, meta)
 
 
 def _prefix(of: Contrasted, meta: Meta) -> str:
@@ -90,7 +100,7 @@ def _details(of: Contrasted, meta: Meta) -> Iterator[Block]:
     if not of.asked:
         yield Text(text=f"{_prefix(of, meta)}{pick(of.problems).answer}")
     every = lines(of.problems)
-    title = f"{AXES[of.axis][0]}: ratios to {setting(of.axis, every[0][1])}"
+    title = f"{_titles(of)[0]}: ratios to {setting(of.axis, every[0][1])}"
     run = f", {of.run}" if len(meta) > 1 else ""
     yield table(f"{title}{run}", of.axis, every[:MOST_ROWS], folded=not of.asked)
     if len(every) > MOST_ROWS:

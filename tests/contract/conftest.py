@@ -8,12 +8,14 @@ harness, impls or reports.
 import json
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from tests.conftest import FAKE_BACKENDS, command_line, environment, ran
+from tests.conftest import FAKE_BACKENDS, command_line, environment, ran, wait_for
 
 HERE = Path(__file__).parent
 QUICK = "plan: {like: quick, processes: 1, min_blocks: 3, max_blocks: 4, budget_s: 0.05}"
@@ -67,6 +69,37 @@ def started(*args: object, env: dict[str, str] | None = None, **how: Any) -> sub
 def rows(run: Path) -> list[dict[str, Any]]:
     """The rows of a run folder, as they stand in rows.jsonl."""
     return [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+
+
+def last_rows(run: Path) -> dict[str, dict[str, Any]]:
+    """The rows that count, by case: every planned case has one, and no attempt is there twice."""
+    found = rows(run)
+    attempts = [(row["case"], row["attempt"]) for row in found]
+    assert len(attempts) == len(set(attempts))
+    planned = [one["case"] for one in json.loads((run / "run.json").read_text())["cases"]]
+    assert sorted(planned) == sorted({row["case"] for row in found})
+    return {row["case"]: row for row in found}
+
+
+def by_backend(run: Path) -> dict[str, dict[str, Any]]:
+    """The same of a run with one problem."""
+    found = {row["backend"]: row for row in last_rows(run).values()}
+    assert len(found) == len(last_rows(run))
+    return found
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def wait_until_gone(processes: list[psutil.Process]) -> None:
+    wait_for(lambda: not any(map(lives, processes)), timeout_s=60)
+
+
+def lives(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def only_run(runs: Path) -> Path:

@@ -82,17 +82,23 @@ def closed(name: str, document: dict[str, Any]) -> None:
         assert is_refused(name, less), field
 
 
-def test_comparisons(here: Here) -> None:
-    two = ("compare", RUNS / "before", RUNS / "after", "--format", "json")
-    for words in (
-        two,
-        (*two, "--gate", "latency: 5%, peak_bytes: noise"),
+TWO_RUNS = ("compare", RUNS / "before", RUNS / "after", "--format", "json")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        TWO_RUNS,
+        (*TWO_RUNS, "--gate", "latency: 5%, peak_bytes: noise"),
         ("compare", RUNS / "decode", "--against", "naive", "--format", "json"),
-    ):
-        done = here(*words)
-        found = json.loads(done.stdout)
-        assert found["cases"], done.stderr
-        closed("compare", found)
+    ],
+)
+def test_comparisons(words: tuple[str, ...], here: Here) -> None:
+    done = here(*words)
+    found = json.loads(done.stdout)
+    assert found["cases"], done.stderr
+    assert found["facts"], done.stderr
+    closed("compare", found)
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from tests.reports.fake_kernels import plan, row, three_gpus, write_audit
 def test_other_readers_take_a_run_of_kernels_for_one_without_cases(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
     assert load(run).empty
-    assert export(run, "json").content == "[]\n"
+    assert export(run, "json-rows").content == "[]\n"
     assert export(run, "csv").content.count("\n") == 1
     assert len(read_run(run).kernels) == 18
     assert read_run(run).notes == []

@@ -9,7 +9,7 @@ from attnbench.reports.exports import NotExportable, PackageMissing, export, loa
 from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.subjects.test_wall_rows import only_walls
 
-WHOLE_RUNS = ("chrome-trace", "csv", "json", "md", "parquet")
+WHOLE_RUNS = ("chrome-trace", "csv", "json", "json-rows", "md", "parquet")
 COMMIT = {"id": "0123456789abcdef0123456789abcdef01234567", "committed_s": 1_700_000_000}
 SPEEDS_ONLY = ("asv", "github-benchmark", "pytest-benchmark")
 

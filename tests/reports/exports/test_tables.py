@@ -18,7 +18,7 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     frame = load(run)
     table = list(csv.DictReader(io.StringIO(export(run, "csv").content)))
-    documents = json.loads(export(run, "json").content)
+    documents = json.loads(export(run, "json-rows").content)
     assert (
         [one["case"] for one in table] == [one["case"] for one in documents] == list(frame["case"])
     )

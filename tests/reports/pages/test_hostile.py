@@ -100,7 +100,7 @@ def test_csv_cells_are_no_formulas_and_no_control_bytes(run: Path) -> None:
 
 
 def test_json_keeps_the_name_as_it_was(run: Path) -> None:
-    text = text_of(run, "json")
+    text = text_of(run, "json-rows")
     text.encode("ascii")
     assert json.loads(text)[0]["backend"] == HOSTILE
 

@@ -150,7 +150,9 @@ def test_downloads_have_the_rows_shown_in_their_order(opened: Open, tmp_path: Pa
     with page.expect_download() as download:
         page.get_by_role("button", name="Download JSON").click()
     same = json.loads(download.value.path().read_text())
-    wanted = json.loads(export(quickstart(tmp_path, lengths=(512, 2048, 8192)), "json").content)
+    wanted = json.loads(
+        export(quickstart(tmp_path, lengths=(512, 2048, 8192)), "json-rows").content
+    )
     for of_csv, of_json in zip(rows, same, strict=True):
         (exact,) = (one for one in wanted if one["case"] == of_csv["case"])
         assert of_json["case"] == of_csv["case"]

@@ -37,7 +37,6 @@ def test_the_common_n_is_the_longest_at_which_every_backend_ran_with_both(tmp_pa
     ]
     found = card_of(heads, write_run(tmp_path, cases, rows))
     assert "N\u00a0=\u00a0512" in found.subtitle
-    assert "The longest N at which both ran with both." in found.note
 
 
 def test_a_backend_without_a_time_did_not_run_with_both(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from attnbench.reports.subjects import decode
 from attnbench.reports.subjects.decode import known_rates, largest, timed_steps
 from tests.made_runs import made, problem
 from tests.reports.data.test_decode import decode_run
-from tests.reports.rendering import blocks_of, rows_and_meta, rows_of, sentences, tables_of
+from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 
 
 def test_other_cases_and_steps_without_bytes_are_left_out(tmp_path: Path) -> None:
@@ -27,11 +27,3 @@ def test_steps_whose_bytes_are_not_known_are_listed_without_a_rate(tmp_path: Pat
     (table,) = tables_of(found)
     assert [row[4] for row in table.rows] == [""]
     assert any(text.startswith("Not exact attention") for text in sentences(found))
-
-
-def test_a_problem_that_differs_by_what_it_lacks_is_named_by_its_keys(tmp_path: Path) -> None:
-    less = {"kv_seq_len": 8192, "d_model": 4096, "causal": True, "causal_align": "bottom_right"}
-    shared = problem(1, 32, kv_heads=32, prefix=4096, **less)
-    short = made("sdpa", shared, 5.0, minimal_bytes=1 << 20, session="s8192")
-    run = decode_run(tmp_path, lengths=(8192,), heads=(32,), more=[short])
-    assert decode.finding(*rows_and_meta(run)).startswith("at N_kv\xa0=\xa08k ")

@@ -90,7 +90,7 @@ def test_claims_and_errors_are_separate_for_each_environment(run: Path) -> None:
 def test_exports_have_every_case_once(run: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(export(run, "csv").content)))
     assert Counter(line["python"] for line in lines) == {"old": len(PLANNED), "new": len(PLANNED)}
-    objects = json.loads(export(run, "json").content)
+    objects = json.loads(export(run, "json-rows").content)
     assert len({one["case"] for one in objects}) == len(objects) == 2 * len(PLANNED)
     text = export(run, "md").content
     assert text.count("| old |") == text.count("| new |") == len(PLANNED)

@@ -47,13 +47,6 @@ def test_the_faster_form_is_told_by_queries_beside_the_crossing_by_flops(tmp_pat
     assert line.endswith("; it has fewer FLOPs above N = 163.")
 
 
-def test_where_reading_the_latent_is_always_faster_both_ends_are_told(tmp_path: Path) -> None:
-    run = run_of(tmp_path, *over({1: (5, 90), 16: (40, 100), 64: (90, 180)}))
-    (line,) = subject_of(latent, run).lines
-    assert "was not shown to be faster than reading the latent up to N = 64" in line
-    assert "up to N = 64; at N = 1 it takes" in line
-
-
 @pytest.mark.parametrize("queries", [(16,), (16, 64)])
 def test_with_few_lengths_no_crossing_by_flops_is_told(
     queries: tuple[int, ...], tmp_path: Path

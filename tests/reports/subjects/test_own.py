@@ -9,7 +9,6 @@ import pytest
 
 from attnbench.reports.pages.markdown import render
 from attnbench.reports.pages.report import open_report
-from attnbench.reports.pages.terminal import terminal_summary
 from attnbench.reports.subjects import own
 from tests.made_runs import case, problem, row, timed, write_run
 from tests.reports.pages.test_hostile import HOSTILE
@@ -72,14 +71,6 @@ def test_one_sentence_says_whether_it_is_right_then_its_time_and_memory_beside_t
     assert ms / 5 / 1.1 < times < ms / 5 * 1.1
     assert found[4] == sure
     assert found[5] == "1.00 times its memory (5 MiB against 5 MiB)."
-
-
-def test_beside_one_other_backend_no_card_tells_its_time_again(tmp_path: Path) -> None:
-    cases = [case(name, problem(512)) for name in (MINE, "sdpa")]
-    random = Random(3)
-    rows = [timed(one, ms, random) for one, ms in zip(cases, (20.0, 5.0), strict=True)]
-    text = " ".join(terminal_summary(open_report([write_run(tmp_path, cases, rows)])))
-    assert len(re.findall(r"times (?:as long|sdpa's time)", text)) == 1
 
 
 def test_the_largest_error_stands_beside_its_own_limit(tmp_path: Path) -> None:

@@ -58,11 +58,6 @@ def test_intervals_are_over_windows_and_one_window_has_none(tmp_path: Path) -> N
     assert _windows.observed(first, "temperature_c") is None
 
 
-def test_backends_that_keep_it_equally_busy_are_not_ranked(tmp_path: Path) -> None:
-    rows = [{**one, "windows": [window("fused")] * 3} for one in rows_with(tmp_path)]
-    assert _windows.finding(rows) == "all keep the SMs active for 80.0 % of the time"
-
-
 def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
     rows = rows_with(tmp_path)
     rows[0]["utilization_tier"] = "busy"

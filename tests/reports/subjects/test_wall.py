@@ -120,7 +120,6 @@ def test_without_a_polynomial_only_what_was_measured_is_said(tmp_path: Path) -> 
     assert "about quadratic: " in text
     assert "times the memory from N = 1 024 to 2 048." in text
     assert "twice" not in text
-    assert "sdpa grows about linearly and fits at 2 048" in text
 
 
 def test_the_wall_of_the_whole_card_is_calculated_and_marked_as_such(tmp_path: Path) -> None:

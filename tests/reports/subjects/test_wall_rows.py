@@ -1,6 +1,5 @@
 """reports/subjects/wall.py: the search for the longest N, and peak bytes over N."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -105,21 +104,6 @@ def test_where_nothing_could_be_searched_only_the_reasons_are_said(tmp_path: Pat
     one = wall("sdpa:cudnn")
     run = write_run(tmp_path, [], [wall_row(one, None, None, **refused)], walls=planned([one]))
     assert card_of(subject, run).sentence == "sdpa:cudnn: unsupported."
-
-
-def test_time_that_was_used_up_is_said_once_with_what_gives_more(tmp_path: Path) -> None:
-    walls = [wall(name) for name in ("fused", "naive", "sdpa")]
-    rows = [
-        wall_row(one, low, None, limited_by="time")
-        for one, low in zip(walls, (64, 512, 64), strict=True)
-    ]
-    limits = {"timeout_s": 60.0, "wall_budget_s": 45.0}
-    run = write_run(tmp_path, [], rows, walls=planned(walls), scenario={"limits": limits})
-    sentence = re.sub("[\u00a0\u202f]", " ", card_of(subject, run).sentence)
-    assert sentence == (
-        "In 1 GiB: fused 4 048, naive 4 048 and sdpa 4 048 tokens: by formula, checked by calls of"
-        " 64 to 512. Stopped after 45 s; more: attnbench wall --time-budget 300."
-    )
 
 
 @pytest.mark.long

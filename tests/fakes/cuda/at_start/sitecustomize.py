@@ -1,14 +1,27 @@
 """On PYTHONPATH: a worker of attnbench that is started finds the fake GPU, on the real clock.
 
 A clock turned by hand would be found out: the parent process compares it with its own.
-FAKE_CUDA_KERNEL_S: how long every kernel takes.
+FAKE_CUDA_KERNEL_S: how long every kernel takes. FAKE_CUDA_LAUNCHED: a file that gets the names of
+kernels as they are launched, a line each.
 """
 
 import os
 import sys
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 WORKER = "attnbench.harness.worker.serve"
+
+
+class Told(list[str]):
+    """Names of kernels, also told to a file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = Path(file).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 until the end
+
+    def append(self, name: str) -> None:
+        super().append(name)
+        self.file.write(f"{name}\n")
 
 
 def start() -> AbstractContextManager[object]:
@@ -24,6 +37,8 @@ def start() -> AbstractContextManager[object]:
     clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
     launch.BLOCKS, launch.CALLS = 2, 5
     pace.SIZE["cuda"], pace.MEMORY_BYTES["cuda"] = 32, 1 << 20
+    if file := os.environ.get("FAKE_CUDA_LAUNCHED"):
+        gpu.launched = Told(file)
     entered = fake_cuda(gpu)
     entered.__enter__()
     return entered

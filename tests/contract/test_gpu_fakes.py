@@ -1,0 +1,180 @@
+"""Whole runs on a fake GPU: its clock, its counters, and columns that are null where it has none.
+
+torch.cuda and the driver's library are fakes (tests/fakes); commands, workers and files are real.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.contract.conftest import by_backend, only_run, run_attnbench
+from tests.fakes.nvml.driver import H100, UUID, FakeDriver
+
+KERNEL_MS = 0.1
+PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.2, windows: 1, window_s: 0.4}"
+MEASURE = "[latency, memory, utilization, energy, graphs]"
+SHAPE = ("--batch", 1, "--seq-len", 64, "--d-model", 32, "--heads", 2, "--dtype", "fp32")
+COUNTERS = {  # the driver's number, its percent, our column
+    1: (99, "graphics_ratio"),
+    2: (87.5, "sm_active_ratio"),
+    3: (41, "sm_occupancy_ratio"),
+    5: (62.5, "any_tensor_ratio"),
+    7: (60, "hmma_ratio"),
+    10: (33, "dram_bandwidth_ratio"),
+}
+POWER_W = 350
+BUSY = "busy_percent 97\nmemory_busy_percent 40\nsample_period_ms 20\n"
+LOADED = (
+    H100
+    + "".join(f"gpm_metric {number} {percent}\n" for number, (percent, _) in COUNTERS.items())
+    + f"power_w {POWER_W}\nenergy_step_ms 0\nsm_clock_mhz 1755\ntemperature_c 66\n{BUSY}"
+)
+EXCLUSIVE_PROCESS = "compute_mode 3\n"  # nvml.h, nvmlComputeMode_t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnGpu:
+    folder: Path
+    code: int
+    error: str
+    launched: list[str]
+
+    @property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        return by_backend(self.folder)
+
+    @property
+    def windows(self) -> list[dict[str, Any]]:
+        return [one for row in self.rows.values() for one in row["windows"]]
+
+
+def measured(place: Path, library: Path, script: str, backends: str) -> OnGpu:
+    driver = FakeDriver(library=library, script=place / "nvml.txt")
+    driver.write(script)
+    at_start = ROOT / "tests" / "fakes" / "cuda" / "at_start"
+    path = os.pathsep.join(map(str, (at_start, ROOT / ".package", ROOT)))
+    done = run_attnbench(
+        *("run", "--device", "cuda", "--backends", backends, *SHAPE, "--runs", "runs"),
+        *("--set", f"plan={PLAN}", "--set", f"measure={MEASURE}"),
+        cwd=place,
+        backends=True,
+        env={
+            **driver.environment,
+            "PYTHONPATH": path,
+            "FAKE_CUDA_KERNEL_S": str(KERNEL_MS / 1e3),
+            "FAKE_CUDA_LAUNCHED": str(place / "launched"),
+        },
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return OnGpu(
+        folder=only_run(place / "runs"),
+        code=done.returncode,
+        error=done.stderr,
+        launched=(place / "launched").read_text().splitlines(),
+    )
+
+
+@pytest.fixture(scope="module")
+def hopper(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
+    """With GPM. `waits_for_the_gpu` cannot be captured as a graph."""
+    place = tmp_path_factory.mktemp("hopper")
+    return measured(place, nvml_library, LOADED, "naive,sdpa:math,waits_for_the_gpu")
+
+
+@pytest.fixture(scope="module")
+def older(old_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
+    """Without GPM."""
+    return measured(tmp_path_factory.mktemp("older"), old_nvml_library, LOADED, "naive")
+
+
+@pytest.fixture(scope="module")
+def exclusive(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
+    place = tmp_path_factory.mktemp("exclusive")
+    return measured(place, nvml_library, LOADED + EXCLUSIVE_PROCESS, "naive")
+
+
+def numbers(nested: list[list[list[float]]]) -> list[float]:
+    return [ms for process in nested for block in process for ms in block]
+
+
+def test_cases_are_timed_by_the_gpus_clock_and_counted_by_its_allocator(hopper: OnGpu) -> None:
+    facts = json.loads((hopper.folder / "run.json").read_text())["environment"]
+    assert (facts["device_name"], facts["device_uuid"]) == ("NVIDIA H100 80GB HBM3", UUID)
+    for row in hopper.rows.values():
+        assert (row["status"], row["device"], row["device_uuid"]) == ("ok", "cuda", UUID)
+        for name in ("block_ms", "hot_block_ms", "wall_block_ms"):
+            assert min(numbers(row[name])) > KERNEL_MS, name
+        assert row["late_calls"] is not None
+        assert row["launch_ms"] > 0
+        assert row["peak_source"] == "cuda requested bytes"
+    naive = hopper.rows["naive"]
+    assert abs(naive["peak_bytes"] - naive["predicted_peak_bytes"]) <= 64
+    assert naive["workspace_bytes"] == 0
+
+
+def test_a_graph_is_a_whole_number_of_kernels_and_one_that_fails_says_why(hopper: OnGpu) -> None:
+    for backend in ("naive", "sdpa:math"):
+        row = hopper.rows[backend]
+        assert (row["graph_failed"], row["graph_reason"]) == (False, "")
+        kernels = {round(ms / KERNEL_MS, 3) for ms in numbers(row["graph_block_ms"])}
+        (count,) = kernels
+        assert count == round(count) > 1, "no gap and no flush is in it"
+        assert min(numbers(row["block_ms"])) >= count * KERNEL_MS - 1e-6
+    row = hopper.rows["waits_for_the_gpu"]
+    assert row["graph_failed"] is True
+    assert row["graph_reason"]
+    assert row["graph_block_ms"] is None
+    assert {one["way"] for one in row["windows"]} == {"eager"}
+    assert {one["way"] for one in hopper.rows["naive"]["windows"]} == {"eager", "graph"}
+
+
+def test_cold_calls_find_a_cache_that_was_written_over(hopper: OnGpu) -> None:
+    cold = sum(len(numbers(row["block_ms"])) for row in hopper.rows.values())
+    assert cold > 0
+    assert sum("zero_" in name for name in hopper.launched) >= cold
+
+
+def test_counters_of_hopper_are_in_their_columns(hopper: OnGpu) -> None:
+    assert {row["utilization_tier"] for row in hopper.rows.values()} == {"gpm"}
+    for window in hopper.windows:
+        for percent, column in COUNTERS.values():
+            assert window[column] == pytest.approx(percent / 100), column
+        assert window["calls"] > 10
+        assert (window["sm_clock_mhz"], window["temperature_c"]) == (1755, 66)
+
+
+@pytest.mark.parametrize("kind", ["hopper", "older"])
+def test_power_is_in_watt_and_energy_is_power_times_time(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    run = request.getfixturevalue(kind)
+    assert run.windows
+    for window in run.windows:
+        assert window["power_w"] == pytest.approx(POWER_W, rel=0.1)
+        expected = window["power_w"] * window["window_s"]
+        assert window["energy_j"] == pytest.approx(expected, rel=0.1)
+
+
+def test_a_gpu_older_than_hopper_has_no_such_counters_and_says_why(older: OnGpu) -> None:
+    row = older.rows["naive"]
+    assert row["status"] == "ok", row["reason"]
+    assert row["utilization_tier"] == "busy"
+    for window in row["windows"]:
+        for _, column in COUNTERS.values():
+            assert window[column] is None, "not known, and not 0"
+            assert row["missing"][column]
+        assert window["kernel_busy_ratio"] == pytest.approx(0.97)
+
+
+def test_a_gpu_in_exclusive_mode_is_measured_or_the_row_says_why_not(exclusive: OnGpu) -> None:
+    row = exclusive.rows["naive"]
+    if row["status"] != "ok":
+        assert "exclusive" in row["reason"]
+    else:
+        assert row["block_ms"]
+        assert row["windows"]
