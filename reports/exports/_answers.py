@@ -273,7 +273,8 @@ def _compared(answer: str, told: Told, one: Contrast) -> Iterator[Fact]:
     sides = {"setting": one.row[one.axis], "base": one.base[one.axis]}
     place = told.place(one.row) | {"axis": one.axis} | sides
     if not one.of_heads:
-        yield ratio_fact(answer, place, None, one.kernels)
+        for of in ("time", "peak_bytes"):
+            yield ratio_fact(answer, place, None, one.kernels, of=of)
     else:
         yield ratio_fact(answer, place, one.time, one.missing)
     if one.throughput is not None:
