@@ -100,7 +100,8 @@ def test_backward_passes_of_backends_that_share_inputs_have_graphs(run: Any) -> 
 
 
 SMALL = ("grid.seq_len=[64]", "grid.d_model=32", "grid.heads=[1, 2]", "grid.dtype=fp32")
-SETS = [word for one in (*SMALL, "limits.memory_gib=1") for word in ("--set", one)]
+WINDOWS = ("plan.windows=1", "plan.window_s=1")
+SETS = [word for one in (*SMALL, *WINDOWS, "limits.memory_gib=1") for word in ("--set", one)]
 GPM_METRICS = "gpm 1\ngpm_metric 2 87.5\ngpm_metric 5 62.25\ngpm_metric 10 33\n"
 
 
