@@ -2,10 +2,9 @@
 """`make rehearsal`: a day with a GPU, without one.
 
 A venv gets the versions of a GPU's machine, but none of the packages that such a machine lacks:
-those come from .whl, as there. In it the three parts run with every step small and on the CPU: one
-runs out of time, one is killed in a run, both are called again, then all are called once more, and
-the archives are opened. GPU tests are collected and skip. Then the forward kernels for half
-precision are audited for compute capability 9.0.
+those come from .whl, as there. In it every step runs small and on the CPU: a call runs out of time,
+the next one is killed in a run, one goes on to the end, and another finds nothing left to do; the
+archive is opened after each. GPU tests are collected and skip.
 """
 
 import argparse
@@ -27,8 +26,9 @@ TOOLS = ("pytest", "pytest-xdist", "pytest-benchmark")
 VERSION = "3.12"  # of Python, on a GPU's machine
 OURS = {"torch", "triton"}  # their versions are chosen here
 SKIPPED = "needs a CUDA device"
-CUT_OFF_MINUTES = "1.5"  # calibration and an audit alone take longer
-START_S = 120.0  # until a run begins
+CUT_OFF_MINUTES = "1.5"  # calibration and quickstart alone take longer
+ARCHIVE = WORK / "gpu.tar.gz"
+START_S = 300.0  # until a run begins
 
 
 class Failed(Exception):
@@ -108,34 +108,25 @@ def rehearse() -> None:
     installed = wheels.pins(listed.stdout)
     if found := set(installed) & set(wheels.lacking()):
         raise Failed(f"{', '.join(sorted(found))}: in {VENV}; wanted from .whl only")
-    expect("gpu-first, cut off", part("first", ARGS=f"--minutes {CUT_OFF_MINUTES}"), 3)
-    check_archive("first", finished=False)
-    expect("gpu-first, called again", part("first"), 0)
-    expect("gpu-sweep, killed", killed("sweep", "*-kernel_sweep-*"), 128 + signal.SIGTERM)
-    check_archive("sweep", finished=False)
-    for name in ("sweep", "rest"):
-        expect(f"gpu-{name}", part(name), 0)
-    for name in ("first", "sweep", "rest"):
-        runs = check_archive(name, finished=True)
-        expect(f"gpu-{name}, with nothing left to do", part(name), 0)
-        if check_archive(name, finished=True) != runs:
-            raise Failed(f"gpu-{name}: called again, it measured again")
-    words = ("--arch", "90", "--dtype", "bf16", "--kernel", "forward", "--out", str(WORK / "audit"))
-    expect(
-        "kernels audit", called([python_of(VENV), "-m", "attnbench", "kernels", "audit", *words]), 0
-    )
+    expect("cut off", day(f"--minutes {CUT_OFF_MINUTES}"), 3)
+    check_archive(finished=False)
+    expect("killed", killed("*-head_cost-*"), 128 + signal.SIGTERM)
+    check_archive(finished=False)
+    expect("called again", day(), 0)
+    runs = check_archive(finished=True)
+    expect("with nothing left to do", day(), 0)
+    if check_archive(finished=True) != runs:
+        raise Failed("called again, it measured again")
 
 
 def python_of(venv: Path) -> str:
     return str(venv / "bin" / "python")
 
 
-def part(name: str, **settings: str) -> int:
+def day(arguments: str = "") -> int:
     """The exit code of make's target; an environment as there, with a variable OUT of its own."""
-    archive = WORK / f"{name}.tar.gz"
-    arguments = f"--rehearse {settings.get('ARGS', '')}".strip()
-    words = [f"PYTHON={python_of(VENV)}", f"GPU_OUT={WORK / 'gpu'}", f"ARCHIVE={archive}"]
-    return made(f"gpu-{name}", *words, f"ARGS={arguments}")
+    words = [f"PYTHON={python_of(VENV)}", f"GPU_OUT={WORK / 'gpu'}", f"ARCHIVE={ARCHIVE}"]
+    return made("gpu", *words, f"ARGS=--rehearse {arguments}".strip())
 
 
 def made(*words: str) -> int:
@@ -151,14 +142,14 @@ def made(*words: str) -> int:
     sys.stderr.write(done.stderr)
     if done.returncode == 0:
         return 0
-    last = done.stderr.strip().splitlines()[-1]  # make: *** [Makefile:76: gpu-first] Error 3
+    last = done.stderr.strip().splitlines()[-1]  # make: *** [Makefile:99: gpu] Error 3
     return int(last.split()[-1])
 
 
-def killed(name: str, run: str) -> int:
-    """Start a part, and end it as soon as it has begun such a run."""
-    words = ["-m", "tests.gpu_day", name, "--rehearse", "--out", str(WORK / "gpu")]
-    words += ["--archive", str(WORK / f"{name}.tar.gz")]
+def killed(run: str) -> int:
+    """Call, and end it as soon as it has begun such a run."""
+    words = ["-m", "tests.gpu_day", "--rehearse", "--out", str(WORK / "gpu")]
+    words += ["--archive", str(ARCHIVE)]
     before = set((WORK / "gpu" / "runs").glob(run))
     command = [python_of(VENV), *words]
     with subprocess.Popen(command, cwd=ROOT, env=environment()) as process:
@@ -168,12 +159,6 @@ def killed(name: str, run: str) -> int:
             time.sleep(0.1)
         process.terminate()
     return process.returncode
-
-
-def called(command: list[str]) -> int:
-    path = os.pathsep.join([str(ROOT / ".package"), *map(str, (ROOT / ".site").glob("*312"))])
-    surroundings = environment() | {"PYTHONPATH": path}
-    return subprocess.run(command, cwd=ROOT, env=surroundings, check=False).returncode
 
 
 def environment() -> dict[str, str]:
@@ -188,14 +173,14 @@ def expect(what: str, code: int, wanted: int) -> None:
         raise Failed(f"{what}: exit code {code}; wanted {wanted}; see {WORK}")
 
 
-def check_archive(name: str, *, finished: bool) -> int:
+def check_archive(*, finished: bool) -> int:
     """How many runs are in it. Raises Failed if something is missing."""
-    path = WORK / f"{name}.tar.gz"
+    path = ARCHIVE
     with tarfile.open(path) as tar:
         names = tar.getnames()
-        state = json.load(tar.extractfile(f"gpu/{name}/state.json"))  # type: ignore[arg-type]
+        state = json.load(tar.extractfile("gpu/day/state.json"))  # type: ignore[arg-type]
         logs = {
-            step: tar.extractfile(f"gpu/{name}/logs/{step}.log").read().decode()  # type: ignore[union-attr]
+            step: tar.extractfile(f"gpu/day/logs/{step}.log").read().decode()  # type: ignore[union-attr]
             for step, noted in state["steps"].items()
             if noted["state"] != "not started"
         }

@@ -20,7 +20,7 @@ from ..harness.stats.contrasts import (
     unpaired_contrast,
 )
 from ..harness.stats.intervals import Interval, Samples
-from .data.noise_floor import ASSUMED, ASSUMED_RATIO, ProcessNoise, share_text
+from .data.noise_floor import ASSUMED, ASSUMED_RATIO, ProcessNoise, assumed_noise, share_text
 from .data.noise_floor import DISTURBED as DISTURBED_SPREAD
 from .data.processor_time import PROCESSOR_TIMES, disturbed, is_known, processor_samples, typical_ms
 from .data.row_groups import Row, once, problem
@@ -222,7 +222,7 @@ def noise_of(row: Row) -> Noise:
 
 def _noise_of(row: Row) -> Noise:
     ratio = row.get("process_noise_ratio")
-    process = ASSUMED
+    process = assumed_noise(row.get("device"))
     if ratio is not None:
         spread = assumed_spread(ratio, row.get("process_noise_degrees") or MANY)
         process = ProcessNoise(spread=spread, source=row["process_noise_source"])

@@ -18,11 +18,10 @@ from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
 from tests.conftest import ROOT, environment, ran
 from tests.gpu_day.commands import Ended
-from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
-from tests.gpu_day.steps import FIRST, PARTS, SWEEP, Part, Step
+from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, UNFINISHED, Call, Place
+from tests.gpu_day.steps import STEPS, Step
 
 MACHINE = {"gpu": "a GPU", "capability": "90", "torch": "2.11.0", "packages": {}}
-FACTS_S = 20.0  # until the first step: Python, torch and the driver are started
 
 
 @dataclass
@@ -66,11 +65,13 @@ class Day:
         (folder / "rows.jsonl").write_text("{}\n")
         os.utime(folder / "rows.jsonl", (1e9, 1e9))
 
-    def call(self, part: Part, *, minutes: float = 9.0, **changes: Any) -> Call:
+    def call(self, every: Sequence[Step], *, minutes: float = 9.0, **changes: Any) -> Call:
         settings: dict[str, Any] = {"machine": MACHINE, "again": ()} | changes
-        place = Place(python="python", device="cuda", arch="90", jobs=4, root=self.folder / "gpu")
+        place = Place(
+            python="python", device="cuda", memory_gib=72.0, jobs=4, root=self.folder / "gpu"
+        )
         return Call(
-            part=part,
+            every=every,
             place=place,
             archive=self.folder / "out" / "a.tar.gz",
             deadline_s=self.now_s + 60 * minutes,
@@ -102,28 +103,31 @@ def step(name: str, most_s: float = 60.0, **fields: Any) -> Step:
 
 
 MEASURED = Step(name="measured", words=("attnbench", "run"), most_s=60.0, resumes=True)
-THREE = Part("three", 9.0, (step("first"), MEASURED, step("last")))
+THREE = (step("first"), MEASURED, step("last"))
 
 
 # ---- the plan ------------------------------------------------------------------------------------
 
 
-def test_the_first_part_has_time_for_every_step_even_if_each_takes_its_most() -> None:
-    most_s = sum(one.most_s for one in FIRST.steps)
-    assert FACTS_S + most_s + REPORT_S + ARCHIVE_S <= 60 * FIRST.minutes
-    assert FIRST.minutes == 9
-    assert all(part.minutes <= 9.5 for part in PARTS.values())  # of the ten that a command gets
+def test_the_plan_prints_the_seconds_of_each_step_and_fits_into_nine_minutes() -> None:
+    done = called("--dry-run")
+    timed = re.findall(r"^ +([0-9]+) s  (\S+) ", done.stdout, re.MULTILINE)
+    *seconds, total_s = (int(number) for number, _ in timed)
+    assert sum(seconds) == total_s <= 540
+    names = [name for _, name in timed[1:-3]]
+    assert names == ["calibrate", "quickstart", "head-cost", "memory-wall", "kernel-sweep"]
+    assert "launch-each" in done.stdout.partition("with what is left:")[2]
 
 
-def test_first_and_sweep_measure_each_case_of_kernel_sweep_once() -> None:
-    scenario = load("kernel_sweep")
-    every = {case.id for case in select(scenario, "cuda", Selection()).cases}
-    measured: list[str] = []
-    for one in (*FIRST.steps, *SWEEP.steps):
-        if "kernel_sweep" in one.words:
-            measured += cases(one, one.gpu, "cuda")
-    assert sorted(measured) == sorted(every)
-    assert len(measured) == 144
+def test_runs_measure_what_the_gpu_does_meanwhile_and_the_wall_takes_most_of_the_card(
+    day: Day,
+) -> None:
+    words = {one.name: " ".join(day.call(STEPS).place.command(one)) for one in STEPS}
+    for name in ("quickstart", "head-cost", "memory-wall"):
+        assert "measure=[latency,memory,utilization,energy]" in words[name]
+    assert "--memory-gib 72.0" in words["memory-wall"]
+    sweep = next(one for one in STEPS if one.name == "kernel-sweep")
+    assert len(cases(sweep, sweep.gpu, "cuda")) == 24
 
 
 def cases(one: Step, more: tuple[str, ...], device: str) -> list[str]:
@@ -136,15 +140,15 @@ def cases(one: Step, more: tuple[str, ...], device: str) -> list[str]:
 
 
 def test_every_run_has_cases_on_a_gpu_and_few_in_a_rehearsal() -> None:
-    runs = [one for part in PARTS.values() for one in part.steps if "run" in one.words]
-    assert len(runs) >= 10
+    runs = [one for one in STEPS if "run" in one.words]
+    assert len(runs) == 4
     for one in runs:
         assert cases(one, one.gpu, "cuda")
         assert 1 <= len(cases(one, one.cpu, "cpu")) <= 20, one.name
 
 
 def test_every_gpu_test_is_in_a_step() -> None:
-    named = " ".join(word for part in PARTS.values() for one in part.steps for word in one.words)
+    named = " ".join(word for one in STEPS for word in one.words)
     for path in (ROOT / "tests").rglob("test_*.py"):
         name = path.relative_to(ROOT).as_posix()
         if re.search(r"^(@pytest|pytestmark =.*)\.?mark\.gpu", path.read_text(), re.MULTILINE):
@@ -156,13 +160,24 @@ def test_every_gpu_test_is_in_a_step() -> None:
 # ---- deadlines -----------------------------------------------------------------------------------
 
 
-def test_a_part_ends_in_time_though_every_step_hangs(day: Day) -> None:
-    hangs = Part("hangs", 9.0, tuple(step(f"step-{n}", 100.0) for n in range(20)))
-    day.takes_s = {one.name: 1e9 for one in hangs.steps}
+def test_a_call_ends_in_time_though_every_step_hangs(day: Day) -> None:
+    hangs = tuple(step(f"step-{n}", 100.0) for n in range(20))
+    day.takes_s = {one.name: 1e9 for one in hangs}
     begin_s = day.now_s
     assert day.call(hangs).run() == UNFINISHED
     assert day.now_s - begin_s <= 60 * 9.0 - ARCHIVE_S
-    assert "gpu/hangs/state.json" in day.archived()
+    assert "gpu/day/state.json" in day.archived()
+
+
+def test_what_gets_only_time_that_is_left_takes_none_from_others(day: Day) -> None:
+    some = (step("first", 300.0), step("last", 0.0))
+    day.takes_s = {"first": 1e9, "last": 1e9}
+    assert day.call(some).run() == UNFINISHED
+    assert [limit_s for _, limit_s in day.started] == [500.0]  # pages and archive take the rest
+    day.started.clear()
+    day.takes_s = {"first": 100.0}
+    assert day.call(some, again=("first",)).run() == FINISHED
+    assert dict(day.started)["last"] == 400.0
 
 
 # ---- a call after another ------------------------------------------------------------------------
@@ -194,7 +209,7 @@ def test_on_another_machine_all_begins_anew_and_the_old_is_kept(day: Day) -> Non
     day.names()
     assert day.call(THREE, machine=MACHINE | {"gpu": "another GPU"}).run() == FINISHED
     assert len(day.names()) == 3
-    assert (day.folder / "gpu" / "three-1" / "state.json").exists()
+    assert (day.folder / "gpu" / "day-1" / "state.json").exists()
 
 
 # ---- how it ends ---------------------------------------------------------------------------------
@@ -217,8 +232,8 @@ def test_the_archive_has_rows_pages_logs_and_what_stands_beside_runs(day: Day) -
     (runs / "latest").symlink_to("of-another-part")
     assert day.call(THREE).run() == FINISHED
     assert day.archived() == {
-        *("gpu/three/state.json", "gpu/three/machine.json", "gpu/three/logs/first.log"),
-        *("gpu/three/logs/measured.log", "gpu/three/logs/last.log", "gpu/three/logs/reports.log"),
+        *("gpu/day/state.json", "gpu/day/machine.json", "gpu/day/logs/first.log"),
+        *("gpu/day/logs/measured.log", "gpu/day/logs/last.log", "gpu/day/logs/reports.log"),
         *(f"gpu/runs/run-0/{name}" for name in ("run.json", "rows.jsonl", "report.html")),
         "gpu/runs/calibration.jsonl",
     }
@@ -235,14 +250,13 @@ def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.nightly
-def test_a_part_measures_small_on_a_cpu_and_leaves_an_archive(tmp_path: Path) -> None:
-    words = ("sweep", "--rehearse", "--out", str(tmp_path / "gpu"), "--minutes", "5")
+def test_a_step_measures_small_on_a_cpu_and_leaves_an_archive(tmp_path: Path) -> None:
+    words = ("--rehearse", "--out", str(tmp_path / "gpu"), "--minutes", "2.5")
     done = called(*words)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode in (FINISHED, UNFINISHED), done.stdout + done.stderr
     archive = Path(done.stdout.splitlines()[-1])
-    assert archive == tmp_path / "gpu" / "sweep.tar.gz"
+    assert archive == tmp_path / "gpu" / "gpu.tar.gz"
     with tarfile.open(archive) as tar:
-        names = tar.getnames()
-    state = json.loads((tmp_path / "gpu" / "sweep" / "state.json").read_text())
-    assert [noted["code"] for noted in state["steps"].values()] == [0, 0]
-    assert sum(name.endswith("/report.html") for name in names) == 2
+        assert "gpu/day/state.json" in tar.getnames()
+    state = json.loads((tmp_path / "gpu" / "day" / "state.json").read_text())
+    assert state["steps"]["calibrate"]["state"] in ("ended", "cut off")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from ..api.arguments import DEFAULT_ROOT, Device, Names, Sizes, public, text_of
 from ..api.measuring import How, ended, torch_threads_kept
@@ -15,12 +15,11 @@ from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
-    from ...reports.advise.asked import Inquiry
+    from ...reports.advise.asked import Fields, Inquiry
     from ...reports.advise.stored import StoredRows
     from ..machine.this_device import ThisDevice
     from ..run.engine import RunOptions
     from ..run.run_rows import RunResult
-    from .documents import Advised
 
 
 class Ended(Exception):
@@ -64,7 +63,7 @@ def advise(
     out: str | Path = DEFAULT_ROOT,
     wait: bool = False,
     quiet: bool = True,
-) -> "Advised":
+) -> dict[str, Any]:
     """Which attention a model should use here, and what context fits; as `attnbench advise --json`.
 
     `model`: a name, a config.json of Hugging Face, or its folder. `context`: tokens, 8192 or "8k",
@@ -101,7 +100,7 @@ def advise(
     given = [f"--{name}={value}" for name, value in where.items() if value is not None]
     inquiry = inquiry_of(question, here, [*question.words(), *given])
     if not measure:
-        return cast("Advised", document(_answer(inquiry, stored(inquiry, here, Path(out)))))
+        return document(_answer(*answered(inquiry, here, Path(out))))
     how = How(wait=wait, quiet=quiet, threads=threads)
     measuring = Measuring(
         options=lambda: how.options("attnbench.advise()"),
@@ -114,7 +113,7 @@ def advise(
     except Ended as stopped:
         ended(stopped.result)
         raise
-    return cast("Advised", document(_answer(inquiry, rows)))
+    return document(_answer(inquiry, rows))
 
 
 def _given(value: "Sizes | Names | None") -> str | None:
@@ -141,19 +140,40 @@ def given_limits(memory_gib: float | None, timeout_s: float | None) -> dict[str,
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-def stored(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
-    """Of all runs in the results folder, newest first; those of suites too."""
-    from ...reports.advise.stored import Device, stored_rows
-    from ..store.run_store import runs, runs_and_suites
+def answered(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> tuple["Inquiry", "StoredRows"]:
+    """The rows, and the question about those implementations that they are of: transformers'
+    functions where rows answer it of them, attnbench's own where there are rows of those alone;
+    whichever are installed here.
+    """
+    from .shapes import implementations
 
-    folders = [run for folder in runs_and_suites(out) for run in (runs(folder) or [folder])]
-    problems = [
+    usual = stored(inquiry, here, out)
+    if not usual.timed(_problems(inquiry)):
+        own = any(one.own for one in inquiry.implementations)
+        other = replace(inquiry, implementations=implementations(by_transformers=own))
+        rows = stored(other, here, out)
+        if rows.timed(_problems(other)):
+            return other, rows
+    return inquiry, usual
+
+
+def _problems(inquiry: "Inquiry") -> "list[Fields]":
+    return [
         one.problem
         for phase in inquiry.phases
         for context in inquiry.contexts
         for one in inquiry.shapes.asked(phase, context)
         if one.problem is not None
     ]
+
+
+def stored(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
+    """Of all runs in the results folder, newest first; those of suites too."""
+    from ...reports.advise.stored import Device, stored_rows
+    from ..store.run_store import runs, runs_and_suites
+
+    folders = [run for folder in runs_and_suites(out) for run in (runs(folder) or [folder])]
+    problems = _problems(inquiry)
     wholes = (
         inquiry.shapes.whole(phase, context)
         for phase in inquiry.phases

@@ -2,7 +2,6 @@
 
 from ..cli.verbs import FIRST_SCREEN
 from ..run.packs import Pack, PackVerb
-from .documents import Advised
 from .verb import advise
 
 PACK = Pack(
@@ -17,5 +16,4 @@ PACK = Pack(
             ),
         ),
     ),
-    documents={"advise": Advised},
 )

@@ -54,9 +54,10 @@ class Question:
 
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
     """`arguments`: the question as a shell takes it. Raises BadInput."""
+    from ...impls.problem import ITEM_BYTES
     from ...reports.advise.asked import Inquiry
     from ..models.config_file import checkpoint
-    from ..models.layers import KV_BITS
+    from ..models.questions import KV_BITS
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations, weights_of
 
@@ -64,7 +65,7 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
         raise BadInput(f"--kv-dtype {shown(asked.kv_dtype)}: wanted one of {', '.join(KV_BITS)}")
     model = model_of(asked.config).divided(asked.tp)
     phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
-    memory_gib = asked.memory_gib
+    memory_gib, kv_dtype = asked.memory_gib, asked.kv_dtype or model.kv_dtype
     weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
         config=asked.config,
@@ -85,19 +86,21 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
         weights_words=words,
         beside_weights=asked.beside_weights,
         dtype_guess=guess,
-        kv_dtype=asked.kv_dtype or "",
+        kv_dtype=kv_dtype,
         notes=_notes(model),
+        cautions=model.cautions,
         memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
         memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
         implementations=implementations(),
         max_seconds=_max_seconds(asked.max_seconds, phases),
-        others=model.others(),
+        others={layer.what: count for layer, count in model.others()},
+        states={layer.what: layer.state_bytes(ITEM_BYTES[dtype]) for layer, _ in model.others()},
         shapes=ModelShapes(
             model=model,
             batch=asked.batch,
             dtype=dtype,
             device=here.kind,
-            kv_dtype=asked.kv_dtype or "",
+            kv_dtype=kv_dtype,
             queries=_queries(asked, phases),
         ),
     )
@@ -114,7 +117,8 @@ def _queries(asked: Question, phases: "Sequence[Phase]") -> "dict[Phase, int]":
 
 def _notes(model: "Model") -> list[str]:
     """What numbers of this model do not contain, in sentences."""
-    found = [f"Left out: attention of {part}; its weights count." for part in model.left_out]
+    found = [model.reader] if model.reader else []
+    found += [f"Left out: attention of {part}; its weights count." for part in model.left_out]
     if any(layer.latent for layer, _ in model.attention()):
         found.append(
             "transformers keeps one latent for a token, and makes the keys and values of all heads"
@@ -157,7 +161,7 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
     """
     from ...impls.problem import ITEM_BYTES
     from ..cases.case import VALUE_ALIASES
-    from ..models.layers import DTYPES
+    from ..models.questions import DTYPES
 
     if text is None:
         if known := DTYPES.get(model.dtype or ""):
@@ -177,7 +181,7 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
 
 def _phases(text: str | None, model: "Model") -> "list[Phase]":
     """Raises BadInput for a phase in which the model has no attention."""
-    from ..models.layers import GENERATING, PHASES
+    from ..models.questions import GENERATING, PHASES
 
     stacks = {layer.stack for layer, _ in model.attention()}
     decodes = bool(stacks - {"encoder"})

@@ -9,10 +9,10 @@ from ...impls.problem import ITEM_BYTES, Dtype, Problem
 from ...reports.advise.asked import Asked, Bytes, Implementation, Phase, Whole
 from ..cases.case import problem_of
 from ..cases.costs import input_bytes
-from ..models.layers import (
+from ..models.layers import Model
+from ..models.questions import (
     KV_BITS,
     QUERIES,
-    Model,
     appended_bytes,
     cache_bytes,
     cached_bytes,
@@ -64,7 +64,7 @@ class ModelShapes:
     """reports.advise.asked.Shapes for a model in one dtype, on one kind of device.
 
     `kv_dtype`: one of KV_BITS, if keys and values are kept in fewer bits. `queries`: of phases that
-    compute another number of tokens than layers.QUERIES says.
+    compute another number of tokens than questions.QUERIES says.
     """
 
     model: Model

@@ -24,7 +24,7 @@ from ..cli.options import (
     switch,
 )
 from ..run.packs import packs
-from .ask import Ended, Measuring, given_limits, measured, stored
+from .ask import Ended, Measuring, answered, given_limits, measured
 from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ def advise(
     """Say which attention a model should use here, and what context fits. Also what it costs.
 
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
-    measures those. Exit code 3: the model has no attention that attnbench can measure.
+    measures those. Exit code 3: the model has no attention that attnbench can measure, or its
+    configuration has a field that may change attention and is not known.
     """
     from ...reports.advise.answer import advise as answer
     from ...reports.advise.document import document
@@ -158,7 +159,7 @@ def advise(
                 say(f"{kept(stopped.result.statuses)} {how}", stderr=True)
             raise typer.Exit(stopped.result.exit_code) from None
     else:
-        rows = stored(inquiry, here, out)
+        inquiry, rows = answered(inquiry, here, out)
     advice = answer(inquiry, rows)
     for note in rows.notes:
         typer.echo(f"note: {note}", err=True)
@@ -192,7 +193,7 @@ def advise(
         for table, _ in others:
             typer.echo("")
             show([table])
-    if not advice.can_be_measured:
+    if not advice.can_be_measured or inquiry.cautions:
         raise typer.Exit(NO_ANSWER)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown, unless_refused
 from ..files.safe_files import refuse_way_out, write_whole
@@ -29,7 +29,6 @@ from .sides import against, runs_in, why_nothing_is_ok
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
     from ...reports.comparison.gate import Gate
-    from ..rows.compared_documents import Gated
 
 VERDICTS = {"passed": "passed", "failed": "failed", "nothing decided": "undecided"}
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
@@ -119,7 +118,7 @@ def gate(
     wait: bool = False,
     wait_idle: str | None = None,
     quiet: bool = True,
-) -> "Gated":
+) -> dict[str, Any]:
     """Measure two checkouts in turns: did the code become slower? As `attnbench gate BASE HEAD`.
 
     `base`: a folder, or a commit of the repository of `head`; "" for `head` alone. `gate`: the
@@ -160,15 +159,12 @@ def gate(
         measure(scenario, checkouts, settings, out)
     found = judge(settings, out)
     compared = found.comparison
-    return cast(
-        "Gated",
-        {
-            "verdict": found.verdict,
-            "reason": found.refused,
-            "output": str(out),
-            "compare": None if compared is None else json.loads(as_json(compared)),
-        },
-    )
+    return {
+        "verdict": found.verdict,
+        "reason": found.refused,
+        "output": str(out),
+        "compare": None if compared is None else json.loads(as_json(compared)),
+    }
 
 
 def new_folder() -> Path:

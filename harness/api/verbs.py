@@ -6,7 +6,7 @@ Packs have such functions too, in a file of their own.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ..files.errors import BadInput
 from .arguments import (
@@ -37,7 +37,6 @@ from .runs import Run
 
 if TYPE_CHECKING:
     from ...reports.data.noise_floor import NoiseFloor as KnownNoise
-    from ..rows.documents import Calibration, Claims, Machine
     from ..scenario import Scenario
     from ..scenario.selection import Selection
     from ..selfcheck.noise import NoiseFloor
@@ -242,7 +241,7 @@ def claims(
     out: str | Path = DEFAULT_ROOT,
     wait: bool = False,
     quiet: bool = True,
-) -> "Claims":
+) -> dict[str, Any]:
     """What textbooks say about attention, each statement with its verdict, as `attnbench claims
     --json`. `runs`: folders or names of runs to test on; without any the scenarios claims_* are
     measured into `out`. Raises Refusal.
@@ -261,7 +260,7 @@ def claims(
         ).path
         for name in names_of_claims()
     ]
-    return cast("Claims", document(claims_of(open_report(folders))))
+    return document(claims_of(open_report(folders)))
 
 
 # ---- this machine --------------------------------------------------------------------------------
@@ -276,7 +275,7 @@ def doctor(
     out: str | Path = DEFAULT_ROOT,
     wait: bool = False,
     quiet: bool = True,
-) -> "Machine":
+) -> dict[str, Any]:
     """What this machine can measure, and what stands in the way, as `attnbench doctor --json`.
 
     `deep`: also measure what runs are judged by, about 2 minutes, once; `calibrate`: of these only
@@ -287,7 +286,7 @@ def doctor(
         return _examined(deep=deep, calibrate=calibrate, device=device, out=Path(out), how=how)
 
 
-def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) -> "Machine":
+def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) -> dict[str, Any]:
     from ..doctor import examine
     from ..selfcheck.noise import selfcheck
 
@@ -302,16 +301,16 @@ def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) 
         found["calibration"] = _calibrated(device, out, how)
     if goes_on:
         found["selfcheck"] = noise_known(check, out).as_dict()
-    return cast("Machine", found)
+    return found
 
 
-def _calibrated(device: str, out: Path, how: How) -> "Calibration":
+def _calibrated(device: str, out: Path, how: How) -> dict[str, Any]:
     from ..doctor.calibrate import calibrate
     from ..terminal.live_bar import Steps
 
     with Steps(quiet=how.quiet) as steps:
         found = calibrate(device, out, wait=how.wait, step=steps.step)
-    return cast("Calibration", found.as_line())
+    return found.as_line()
 
 
 def noise_known(check: "Callable[[int], NoiseFloor]", out: Path) -> "NoiseFloor":

@@ -3,7 +3,6 @@
 Heavy packages are imported inside the verbs, so that help and listings answer at once.
 """
 
-import json
 import os
 import sys
 from contextlib import suppress
@@ -21,11 +20,10 @@ from .gate import gate
 from .help import SHORT, of_program
 from .lists import list_app
 from .machine import doctor, selfcheck
-from .options import argument, option, switch
+from .options import argument, option
 from .output import lasting_output, make_streams_safe
 from .report import export, report, show
 from .run import run
-from .trend import trend
 from .verbs import CHANGES, FILES, FIRST_SCREEN, MORE, PAGES, Verb, Verbs, command, exit_code
 from .wall import wall
 
@@ -117,13 +115,6 @@ VERBS = (
         "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
         "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
     ),
-    (
-        CHANGES,
-        trend,
-        "attnbench trend",
-        "attnbench trend quickstart --against sdpa --open",
-        "attnbench trend last:20 --base main -o trend.html",
-    ),
     (CHANGES, baseline_app, "baseline"),
     (
         PAGES,
@@ -208,23 +199,6 @@ def help_(
         found = known[name]
         of = type(of)(found, info_name=name, parent=of)
     typer.echo(found.get_help(of))
-
-
-def schema(
-    name: Annotated[
-        str,
-        argument("NAME", "scenario, suite, rows, or a command with --json.", completion.schemas),
-    ] = "scenario",
-    suite: bool = switch("--suite", "Of suite files, as the name suite."),
-) -> None:
-    """Print a JSON Schema: of scenario files, for editors, if no name is given."""
-    from .schemas import schema_named
-
-    typer.echo(json.dumps(schema_named("suite" if suite else name), indent=2))
-
-
-command(list_app, "attnbench list schema > schema.json", "attnbench list schema rows")(schema)
-command(app, hidden=True)(schema)  # its name in earlier releases
 
 
 def main() -> None:

@@ -109,9 +109,3 @@ def values_of(axis: str) -> Callable[[str], list[str]] | None:
     """Completes the values of an axis; None if it has sizes."""
     words = [word for word in get_args(AXES[axis].type) if word]
     return (lambda incomplete: in_list(words, incomplete)) if words else None
-
-
-def schemas(incomplete: str) -> list[str]:
-    from .schemas import names
-
-    return matching(names(), incomplete)

@@ -97,6 +97,8 @@ def calibration_sentences(found: "Calibration", root: Path) -> Iterator[str]:
             yield f"{check.verdict}: {check.name}: {check.reason}"
     for peak in found.peaks:
         best, stated = peak.best_per_s, found.specified.get(peak.name)
+        if peak.clock_mhz is not None:
+            yield f"{_name(peak)}: measured at {peak.clock_mhz:.0f} MHz."
         if stated is not None and best is not None and best > stated:
             yield (
                 f"{_name(peak)}: {Quantity(best, _unit(peak))} is more than the"

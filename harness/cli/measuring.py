@@ -15,7 +15,7 @@ import typer
 
 from ..files.errors import BadInput, Refusal, shown
 from ..rows.record import FAILURES
-from ..terminal.idle import wait_until_idle
+from ..terminal.idle import on_idle_cores, wait_until_idle
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -218,7 +218,10 @@ def measure(
     from ..terminal.progress import counts, kept, say, started
 
     wait_until_idle(session.wait_idle, quiet=session.quiet or session.as_json)
-    with started(options.listener):
+    with (
+        on_idle_cores(quiet=session.quiet or session.as_json) as few_threads,
+        started(options.listener),
+    ):
         result = job(options)
     if session.as_json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
@@ -231,6 +234,8 @@ def measure(
         say(f"{kept(result.statuses)} Go on: attnbench run --resume {where}", stderr=True)
     elif not session.quiet:
         say(counts(result.statuses), stderr=True)
+        if few_threads:
+            say(few_threads, stderr=True)
         with busy("reading the results"):
             from ...reports.pages.report import open_report
 
@@ -254,12 +259,28 @@ def measure_suite(
     suite: "Suite", options: "RunOptions", session: "Session", *, force: bool = False
 ) -> None:
     """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
+    from ..terminal.progress import say
+
+    talks = not (session.as_json or session.quiet)
+    wait_until_idle(session.wait_idle, quiet=not talks)
+    with on_idle_cores(quiet=not talks) as few_threads:
+        code = _measure_entries(suite, options, session, force=force)
+    if few_threads and talks:
+        say(few_threads, stderr=True)
+    if suite.path.exists():
+        _print_end(suite.path, session, stopped=code > SIGNALLED)
+    raise typer.Exit(code)
+
+
+def _measure_entries(
+    suite: "Suite", options: "RunOptions", session: "Session", *, force: bool
+) -> int:
+    """The worst exit code."""
     from rich.markup import escape
 
     from ..terminal.progress import counts, echo, say, started
 
     talks = not (session.as_json or session.quiet)
-    wait_until_idle(session.wait_idle, quiet=not talks)
     codes = []
     try:
         for number in suite.pending():
@@ -286,9 +307,7 @@ def measure_suite(
     finally:
         if remark := suite.close():
             options.listener.remark(remark)
-    if suite.path.exists():
-        _print_end(suite.path, session, stopped=code > SIGNALLED)
-    raise typer.Exit(code)
+    return code
 
 
 def _print_end(path: Path, session: "Session", *, stopped: bool) -> None:

@@ -4,12 +4,11 @@ two are `report` and `export` as well.
 
 import gc
 import shlex
-import shutil
 import sys
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -41,7 +40,6 @@ RUN = (
     "Folder of a run or a suite, or its name under --runs; 'latest' finished last, a scenario's"
     " name is its newest run."
 )
-COMMIT = "With --format asv: the commit of your project that was measured, such as HEAD."
 FORMATS = f"{', '.join(names())}. Without it: what FILE ends in, else csv."
 
 
@@ -181,7 +179,6 @@ def show(
     figures: Path | None = own_option(
         "--figures DIR", "With a page: every figure too, as SVG and PNG."
     ),
-    commit: str | None = own_option("--commit COMMIT", COMMIT),
     salvage: Salvage = False,
     anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
@@ -196,13 +193,10 @@ def show(
         _of_no_effect(
             all=everything,
             sections=sections,
-            commit=commit,
             salvage=salvage,
             anonymous=anonymous,
         )
         return pack.shown(named)
-    if commit is not None and form in (None, *Pages):
-        raise BadInput(f"--commit {shown(commit)}: belongs to --format asv")
     if form is None:
         return _print(
             named, sections, out, everything=everything, salvage=salvage, anonymous=anonymous
@@ -210,7 +204,7 @@ def show(
     if sections or everything:
         raise BadInput(f"{'--sections' if sections else '--all'}: for the terminal; a page has all")
     if form not in [*Pages]:
-        return export(named, form, output or STDOUT, commit, salvage, anonymous, out)
+        return export(named, form, output or STDOUT, salvage, anonymous, out)
     page = None if output in (None, STDOUT) else Path(output)
     return report(named, out, page, Pages(form), figures, open_it, salvage, anonymous)
 
@@ -269,7 +263,6 @@ def export(
         "Written whole or not at all; - is stdout, the default.",
         default=STDOUT,
     ),
-    commit: str | None = own_option("--commit COMMIT", COMMIT),
     salvage: Salvage = False,
     anonymous: Anonymous = False,
     out: Root = DEFAULT_ROOT,
@@ -289,15 +282,12 @@ def export(
             notes.append(
                 f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
             )
-    form = load(format_)  # another one is refused before a run is read
-    if commit is not None and not getattr(form, "BY_COMMIT", False):
-        raise BadInput(f"--commit {shown(commit)}: belongs to --format asv")
+    load(format_)  # another one is refused before a run is read
     done = exported(
         _run_paths(runs, out),
         format_,
         salvage=salvage,
         hide=anonymous,
-        commit=None if commit is None else _commit_of(commit),
     )
     if output == STDOUT:
         if isinstance(done.content, bytes) and sys.stdout.isatty():
@@ -312,19 +302,3 @@ def export(
             typer.echo(output)
     for note in (*notes, *done.notes):
         typer.echo(f"note: {note}", err=True)
-
-
-def _commit_of(name: str) -> dict[str, Any]:
-    """Of the repository that the current folder is in. Raises BadInput."""
-    from ..process.command import run_command
-
-    git = shutil.which("git")
-    words = ["log", "-1", "--format=%H %ct", "--end-of-options", f"{name}^{{commit}}", "--"]
-    done = run_command([git, *words]) if git else None
-    if done is None or done.returncode != 0:
-        raise BadInput(
-            f"--commit {shown(name)}: no commit of a repository here; wanted one as HEAD, in the"
-            " folder of your project"
-        )
-    commit, seconds = done.stdout.split()
-    return {"id": commit, "committed_s": int(seconds)}

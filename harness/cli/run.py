@@ -210,8 +210,10 @@ def _resume(
     from ..run.suite import Suite
     from ..store.names import find
     from ..store.suites import is_suite
+    from ..terminal.idle import keep_threads
 
     path = find(run, session.out, unfinished=True)
+    keep_threads(path)
     pythons, attachments = selection.interpreters, selection.attachments
     retry_failed, force = earlier.retry_failed, earlier.force
     if is_suite(path):

@@ -291,6 +291,7 @@ class Calibration:
             "device_uuid": self.device_uuid,
             "torch": self.torch,
             "peaks": {peak.name: peak.best_per_s for peak in self.peaks},
+            "clocks_mhz": {peak.name: peak.clock_mhz for peak in self.peaks if peak.clock_mhz},
             "specified": {peak.name: self.specified.get(peak.name) for peak in self.peaks},
             "checks": [asdict(check) for check in self.checks],
             "samples": {

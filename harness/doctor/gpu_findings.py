@@ -18,6 +18,7 @@ from .gpu_facts import GpuFacts
 BUSY_SHARE = 0.05
 """Of the observed time, in which nothing of ours runs: beyond it somebody else uses this GPU."""
 NEAR_LIMIT_C = 5
+USER_CLOCKS = 0x2  # the driver has no query for locked clocks; this bit is set if they limit it
 EVENTS = {  # nvml.h, nvmlClocksEventReasons
     0x1: "the GPU is idle",
     0x2: "a user set application clocks",
@@ -145,6 +146,8 @@ def clocks(facts: GpuFacts) -> Said:
         now, most = facts.value(name), facts.value(f"max_{name}")
         if now is not None:
             parts.append(f"{word} {now} of {'?' if most is None else most} MHz")
+    if not (facts.value("clock_event_mask") or 0) & USER_CLOCKS:
+        parts.append("not known to be locked (nvidia-smi --lock-gpu-clocks=tdp,tdp, as root, does)")
     return Said(", ".join(parts))
 
 

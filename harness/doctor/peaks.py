@@ -13,6 +13,7 @@ from statistics import median
 import torch
 
 from ..measure.clock import Clock, clock_for
+from ..measure.conditions import HostConditions, conditions_for
 from ..measure.graph_capture import Call
 from ..stats.intervals import Interval, latency_interval
 
@@ -56,13 +57,15 @@ KINDS = {
 class Peak:
     """A rate: `work` per call, over its time. `block_ms` is [block][call].
 
-    `block_ms` is empty if it was not measured, and `reason` says why.
+    `block_ms` is empty if it was not measured, and `reason` says why. `clock_mhz`: of a GPU, the
+    mean meanwhile; its power limit may hold it below that of short calls.
     """
 
     name: str
     work: float
     block_ms: list[list[float]]
     reason: str = ""
+    clock_mhz: float | None = None
 
     @property
     def best_per_s(self) -> float | None:
@@ -87,16 +90,17 @@ def measure(
     `begins` hears of each.
     """
     sizes = sizes or SIZES[device.type]
-    clock = clock_for(device)
+    clock, conditions = clock_for(device), conditions_for(device)
     found = []
     for name, dtype in KINDS[device.type]:
         begins(f"measuring peaks: {name} products")
         product = gemm(device, dtype, sizes.gemm)
         with tf32(allowed=name == "tf32"):
-            found.append(measure_peak(f"gemm_{name}_flops_per_s", product, clock, sizes))
+            peak = f"gemm_{name}_flops_per_s"
+            found.append(measure_peak(peak, product, clock, sizes, conditions))
     begins("measuring peaks: copying")
     copying = copy(device, sizes.copy_bytes)
-    return (*found, measure_peak("copy_bytes_per_s", copying, clock, sizes))
+    return (*found, measure_peak("copy_bytes_per_s", copying, clock, sizes, conditions))
 
 
 def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
@@ -124,7 +128,9 @@ def copy(device: torch.device, size_bytes: int) -> Make:
     return make
 
 
-def measure_peak(name: str, make: Make, clock: Clock, sizes: Sizes) -> Peak:
+def measure_peak(
+    name: str, make: Make, clock: Clock, sizes: Sizes, conditions: HostConditions
+) -> Peak:
     """Not measured if it does not fit into memory or this device cannot do it."""
     try:
         work, call = make()
@@ -132,15 +138,18 @@ def measure_peak(name: str, make: Make, clock: Clock, sizes: Sizes) -> Peak:
         timer = clock.timer(call, call_s * 1e3)
         calls = max(1, round(sizes.block_s / call_s))
         blocks: list[list[float]] = []
+        look = conditions.during(lambda result, /, *, must: None)
+        conditions.before()
         end = time.monotonic() + sizes.most_s
         while len(blocks) < FEWEST_BLOCKS or (
             len(blocks) < sizes.blocks and time.monotonic() < end
         ):
-            blocks.append(timer.sample(calls).block_ms)
+            blocks.append(timer.sample(calls, look).block_ms)
+        clock_mhz = conditions.after().get("sm_clock_mhz")
     except RuntimeError as error:
         reason = str(error).strip().partition("\n")[0][:200]
         return Peak(name=name, work=0.0, block_ms=[], reason=reason)
-    return Peak(name=name, work=work, block_ms=blocks)
+    return Peak(name=name, work=work, block_ms=blocks, clock_mhz=clock_mhz)
 
 
 def warm_up(call: Call, clock: Clock, seconds: float) -> float:

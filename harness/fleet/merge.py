@@ -37,7 +37,6 @@ from ..rows.run_files import (
 )
 from ..store.run_store import LOGS, point_latest, write_suite, writer_lock
 from ..store.suites import is_suite, run_state, runs_by_entry, suite_state
-from .documents import MergedRun
 from .merge_sources import (
     Rows,
     Source,
@@ -60,7 +59,7 @@ def merge(
     root: Path,
     command: Sequence[str],
     more: Mapping[str, Any] | None = None,
-) -> MergedRun:
+) -> dict[str, Any]:
     """One run of all rows of the runs at `paths`, which stay as they are.
 
     `target`: its folder; None for a new one in `root`, named after the plan, the same for the same
@@ -112,7 +111,7 @@ def merge(
 
 def merge_suites(
     paths: Sequence[Path], target: Path | None, root: Path, command: Sequence[str]
-) -> list[MergedRun]:
+) -> list[dict[str, Any]]:
     """One suite of all runs of the suites at `paths`: a merged run per entry. Raises BadInput."""
     paths = list({path.resolve(): None for path in paths})
     documents = [read_suite(path) for path in paths]
@@ -162,7 +161,7 @@ def _merge_entries(
     documents: Sequence[Mapping[str, Any]],
     of_entry: Mapping[int, Sequence[Path]],
     command: Sequence[str],
-) -> list[MergedRun]:
+) -> list[dict[str, Any]]:
     """A merged run per entry, and how each ended in `document`. Raises BadInput."""
     known = runs_by_entry(target)
     merged = []

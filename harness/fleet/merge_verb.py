@@ -4,15 +4,12 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..cli import completion
 from ..cli.options import DEFAULT_ROOT, Root, argument, option
-
-if TYPE_CHECKING:
-    from .documents import MergedRun
 
 MOST_NAMED = 3
 
@@ -49,7 +46,7 @@ def merge(
     raise typer.Exit(1 if any(one["missing"] for one in found["runs"]) else 0)
 
 
-def _say(one: "MergedRun") -> None:
+def _say(one: dict[str, Any]) -> None:
     from ..terminal.progress import say
 
     missing, planned, of = one["missing"], one["planned"], one["of"]

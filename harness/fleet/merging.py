@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..api.arguments import DEFAULT_ROOT, public
 from ..files.errors import BadInput
 from ..store.names import find
 from ..store.suites import is_suite
-from .documents import MergedRuns
 from .merge import merge as merge_runs
 from .merge import merge_suites
 
@@ -18,7 +18,7 @@ def merge(
     *,
     output: str | Path | None = None,
     out: str | Path = DEFAULT_ROOT,
-) -> MergedRuns:
+) -> dict[str, Any]:
     """Make one run of shards that were measured apart, or one suite of those of a suite; as
     `attnbench merge --json`.
 
@@ -32,7 +32,7 @@ def merge(
 
 def merge_named(
     runs: Sequence[str], output: Path | None, out: Path, command: Sequence[str]
-) -> MergedRuns:
+) -> dict[str, Any]:
     """What was made. Raises BadInput."""
     if not runs:
         raise BadInput("runs: none; wanted the folders of shards")

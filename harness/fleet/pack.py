@@ -9,7 +9,6 @@ from ..cli.options import DEVICES, option
 from ..cli.verbs import FILES
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..run.packs import Pack, PackVerb
-from .documents import MergedRuns
 from .merge_verb import merge
 
 if TYPE_CHECKING:
@@ -127,5 +126,4 @@ PACK = Pack(
     run_options={"on": On, "address": Address, "devices": Devices, "device_kind": DeviceKind},
     opted=opted,
     foreseen=foreseen,
-    documents={"merge": MergedRuns},
 )

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import NamedTuple, Protocol
 
@@ -90,6 +91,14 @@ class HostClock:
         """
         return HostTimer(call)
 
+    def time_ms(self, call: Call, look: Look) -> float:
+        """Of one call, outside of blocks."""
+        start = now_ns()
+        result = call()
+        took_ms = (now_ns() - start) / 1e6
+        look(result, must=False)
+        return took_ms
+
     def finish(self) -> None:
         """Wait until the device has done all work; calls on a CPU are synchronous."""
 
@@ -152,6 +161,7 @@ class CudaClock:
         self.device = device
         self.sm_clock_hz = boost_clock_hz(device)
         self.flush = torch.empty(L2_FLUSH_BYTES // 4, dtype=torch.int32, device=device)
+        self.launch_s = 0.0  # of the last call of time_ms
         self.finish()
         self.idle_wait_ms = median(self.waited_ms() for _ in range(IDLE_WAITS))
 
@@ -159,6 +169,47 @@ class CudaClock:
         self, call: Call, call_ms: float, anew: Callable[[], Call] | None = None
     ) -> "CudaTimer":
         return CudaTimer(self, call, call_ms, anew or (lambda: call))
+
+    def time_ms(self, call: Call, look: Look) -> float:
+        """As hot_block_ms; the delay is by the launch before."""
+        timed = self.between_events(call, self.delay_cycles(self.launch_s), look=look, must=False)
+        self.launch_s = timed.launch_s
+        return timed.ms
+
+    def delay_cycles(self, launch_s: float) -> int:
+        """Twice as long as the host needs from the first event to behind the second."""
+        return int(min(2 * launch_s, MAX_DELAY_S) * self.sm_clock_hz)
+
+    def between_events(
+        self,
+        call: Call,
+        delay: int,
+        *,
+        flush: bool = False,
+        look: Look | None = None,
+        must: bool = True,
+    ) -> "Timed":
+        """The time between the two events.
+
+        Work on another stream than the current one ends after the second event, which does not wait
+        for it. That the device is still busy then shows it.
+        """
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        if flush:
+            self.flush.zero_()
+        torch.cuda._sleep(delay)
+        begun_s = now_s()
+        start.record()
+        result = call()
+        end.record()
+        late = start.query()
+        launch_s = now_s() - begun_s
+        end.synchronize()
+        left_ms = self.waited_ms() - self.idle_wait_ms
+        ms = start.elapsed_time(end)
+        if look is not None:
+            look(result, must=must)
+        return Timed(ms, launch_s, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
 
     def finish(self) -> None:
         torch.cuda.synchronize(self.device)
@@ -194,10 +245,11 @@ class CudaTimer:
         with no_garbage_collection():
             wall_ms = [self._wall_ms(look), *(self._wall_ms() for _ in range(others - 1))]
             delay = self._delay_cycles()
-            apart = [self._events_ms(delay, flush=True) for _ in range(first)]
-            cold = [self._events_ms(delay, flush=True) for _ in range(calls - 1)]
-            cold.append(self._events_ms(delay, flush=True, look=look))
-            hot = [self._events_ms(delay, flush=False) for _ in range(others)]
+            timed = partial(self.clock.between_events, self.call, delay)
+            apart = [timed(flush=True) for _ in range(first)]
+            cold = [timed(flush=True) for _ in range(calls - 1)]
+            cold.append(timed(flush=True, look=look))
+            hot = [timed() for _ in range(others)]
             graph_ms = [self.graph.replay_ms() for _ in range(others)] if self.graph else None
         return Samples(
             block_ms=[one.ms for one in cold],
@@ -208,29 +260,6 @@ class CudaTimer:
             late_calls=sum(one.late for one in cold + hot),
             unjoined_calls=sum(one.unjoined for one in cold + hot),
         )
-
-    def _events_ms(self, delay: int, *, flush: bool, look: Look | None = None) -> "Timed":
-        """The time between the two events.
-
-        Work on another stream than the current one ends after the second event, which does not wait
-        for it. That the device is still busy then shows it.
-        """
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        if flush:
-            self.clock.flush.zero_()
-        torch.cuda._sleep(delay)
-        begun_s = now_s()
-        start.record()
-        result = self.call()
-        end.record()
-        late = start.query()
-        launch_s = now_s() - begun_s
-        end.synchronize()
-        left_ms = self.clock.waited_ms() - self.clock.idle_wait_ms
-        ms = start.elapsed_time(end)
-        if look is not None:
-            look(result, must=True)
-        return Timed(ms, launch_s, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
 
     def _wall_ms(self, look: Look | None = None) -> float:
         self.clock.finish()
@@ -243,13 +272,9 @@ class CudaTimer:
         return took_ms
 
     def _delay_cycles(self) -> int:
-        """Twice as long as the host needs from the first event to behind the second.
-
-        Read without a delay: a call that synchronizes would wait for it.
-        """
+        """Read without a delay: a call that synchronizes would wait for it."""
         self.clock.finish()
-        launch_s = self._events_ms(0, flush=False).launch_s
-        return int(min(2 * launch_s, MAX_DELAY_S) * self.clock.sm_clock_hz)
+        return self.clock.delay_cycles(self.clock.between_events(self.call, 0).launch_s)
 
 
 class Timed(NamedTuple):

@@ -13,8 +13,9 @@ from ..files.safe_files import read_text
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
 FILE = "config.json"
-MAX_BYTES = 1 << 20  # Hugging Face's have a few KiB; quantized ones with a list per layer 200 KiB
+MAX_BYTES = 8 << 20  # Hugging Face's have a few KiB; quantized ones with a list per layer 3 MiB
 MAX_DEPTH = 32
+BRACKETS = re.compile(r"[][{}]")
 COUNTS = re.compile(r"(layers?|experts|blocks|depth)$")
 MOST_COUNT = 4096  # of layers and experts: transformers makes an object for each
 MAX_NUMBER = 1 << 62
@@ -63,7 +64,9 @@ def read(path: Path) -> dict[str, Any]:
     text = read_text(path, place, MAX_BYTES, what)
     try:
         _check_depth(text)
-        data = json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
+        data = json.loads(
+            text, object_pairs_hook=_once
+        )  # with NaN and Infinity, as Python writes it
     except json.JSONDecodeError as error:
         raise BadInput(
             f"{place}:{error.lineno}:{error.colno}: {error.msg}; wanted JSON, as Hugging Face"
@@ -94,8 +97,8 @@ def own_code(data: Mapping[str, Any]) -> str:
 def _check_depth(text: str) -> None:
     """Raises ValueError; brackets in strings count too, which no real file has so many of."""
     depth = deepest = 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
+    for bracket in BRACKETS.findall(text):
+        depth += 1 if bracket in "[{" else -1
         deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
         raise ValueError(f"{deepest} levels of brackets; wanted at most {MAX_DEPTH}")
@@ -111,7 +114,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if isinstance(value, int) and value > MAX_NUMBER:
             raise ValueError(f"{shown(name)}: {shown(value)}; wanted {MAX_NUMBER} at most")
     return data
-
-
-def _finite(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON; wanted a finite one")

@@ -18,6 +18,10 @@ LEFT_OUT = ("modules_to_not_convert", "ignore", "llm_int8_skip_modules")
 """Modules that a quantization_config of transformers, compressed-tensors or bitsandbytes spares."""
 
 
+MODELOPT = {"NVFP4": 4 + 8 / 16, "FP8": 8.0, "FP8_PB_WO": 8.0}
+"""Bits of a weight where a quantization of modelopt names its method alone."""
+
+
 class NotCounted(LookupError):
     """The weights cannot be counted; the message says why."""
 
@@ -81,7 +85,7 @@ def weights(
     elif kind in OTHERS:
         OTHERS[kind](tally, config)
     else:
-        raise NotCounted(f"attnbench has no formula for {kind}")
+        raise NotCounted(f"attnbench has no formula for {kind}; transformers counts it")
     if kind == "gemma3":
         _images(tally, data.get("vision_config"), size(config, "hidden_size"))
     return stored(tally, data.get("quantization_config"), BY_SIZES)
@@ -262,13 +266,18 @@ def _bits(quantization: Fields) -> tuple[str, float]:
         return method, 8
     if method == "mxfp4":  # blocks of 32 with a scale of 8 bits (OCP Microscaling 1.0)
         return method, 4 + 8 / 32
-    if method == "compressed-tensors":
+    if method in ("compressed-tensors", "modelopt"):
         groups = quantization.get("config_groups")
         found = (
             [one.get("weights") for one in groups.values()] if isinstance(groups, Mapping) else []
         )
         if len(found) == 1 and isinstance(found[0], Mapping):
-            return method, size(found[0], "num_bits") + _shared(found[0], 16)
+            bits = size(found[0], "num_bits")
+            # of floats in 4 bits the scale has 8: NVFP4 and MXFP4
+            scale = 8 if (bits, found[0].get("type")) == (4, "float") else 16
+            return method, bits + _shared(found[0], scale)
+    if method == "modelopt" and (known := MODELOPT.get(str(quantization.get("quant_algo")))):
+        return method, known
     raise NotCounted(f"quantization_config: how many bits {shown(method)} takes is not known")
 
 

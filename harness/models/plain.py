@@ -1,207 +1,43 @@
-"""Layers from a configuration alone, for the model types below; needs no other package.
+"""Layers by the fields of a configuration; needs no other package.
 
-Follows the configuration and modeling files of transformers 5.23 for what a field means and what
-it is if it is not given. It refuses model types that it does not know, and fields that may change
-attention and are not read, by name.
+What a field means, and what it is in a type of DEFAULTS if it is not given, follows the
+configuration and modeling files of transformers 5.23. Layers are read from fields, never guessed
+from the name of a model; what is not understood is named in a caution.
 """
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any
 
 from ..files.errors import BadInput, shown
-from ..files.printable import visible
-from . import config_file, parameters
-from .layers import AttentionLayer, Counted, Model, Reach, counted
+from . import config_file, fields, parameters
+from .fields import NOT_GIVEN, Fields, number, of_layer
+from .kinds import Kind, kinds
+from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, counted
+from .states import state_layer
 
-INSTALL = "install transformers, which knows more: pip install 'attnbench[hf]'"
-REACHES: dict[str, Reach] = {
-    "full_attention": "full",
-    "sliding_attention": "sliding",
-    "chunked_attention": "chunked",
-}
-# What may say something about attention: an unknown field of such a name is refused.
-ABOUT_ATTENTION = re.compile(
-    r"attn|attention|head|window|layer_type|sink|chunk|lora_rank|softcap|(^|_)kv(_|$)|multi_query|alibi|per_layer_conf"
+INSTALL = "install transformers, which fills in what is not given: pip install 'attnbench[hf]'"
+WITHOUT = (
+    "config.json was read without transformers: its fields as they stand. With it (pip install"
+    " 'attnbench[hf]') fields that are not given have the defaults of the model's type, and the"
+    " weights of more types are counted."
 )
-HARMLESS = {
-    # how it is computed or trained, not what
-    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
-    *("attention_dropout", "attn_pdrop", "attention_probs_dropout_prob", "attention_bias"),
-    *("encoder_layerdrop", "activation_dropout", "output_attentions"),
-    # scales and norms before the scores, and the model's outputs
-    *("query_pre_attn_scalar", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"),
-    *("reorder_and_upcast_attn", "attention_multiplier", "use_qk_norm", "qk_layernorm"),
-    *("attn_scale", "attn_temperature_tuning", "_sliding_window_pattern"),
-    *("final_logit_softcapping", "lm_head_bias", "prune_heads", "pruned_heads"),
-    *("chunk_size_feed_forward", "classifier_proj_size", "lm_head_multiplier"),
-    *("attention_in_multiplier", "attention_out_multiplier", "attention_softmax_in_fp32"),
-    *("scale_attention_softmax_in_fp32",),
-    # what else a layer has, and where
-    *("parallel_attn", "num_ln_in_parallel_attn", "mlp_layer_types"),
+ALIBI = "a bias by distance (ALiBi)"
+RELATIVE = "a bias by relative position"
+BIASED = {"bloom": ALIBI, "t5": RELATIVE, "mt5": RELATIVE, "umt5": RELATIVE, "deberta": RELATIVE}
+BIASED |= {"deberta-v2": RELATIVE, "mpnet": RELATIVE, "longt5": RELATIVE}
+"""Types whose scores have a bias that no field names."""
+ENCODERS = {
+    *("bert", "roberta", "xlm-roberta", "distilbert", "electra", "camembert", "albert", "ernie"),
+    *("deberta", "deberta-v2", "mpnet", "modernbert", "nomic_bert", "esm", "eurobert", "rembert"),
+    *("vit", "siglip_vision_model", "siglip_text_model", "clip_vision_model", "dinov2", "deit"),
 }
-TOWERS = ("vision_config", "audio_config", "speech_config", "video_config")
-"""Of encoders beside a decoder of text."""
-
-Size = Annotated[int, Field(ge=1, le=1 << 40)]
-Sides = Size | Annotated[list[Size], Field(min_length=2, max_length=2)]
-
-
-class Config(BaseModel):
-    """What is read of a configuration; other fields are kept, to be refused by name."""
-
-    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
-
-    hidden_size: Size
-    num_hidden_layers: Size
-    num_attention_heads: Size
-    max_position_embeddings: Size = 512
-
-    @property
-    def width(self) -> int:
-        """Of a head. Raises ValueError."""
-        return divided(self.hidden_size, self.num_attention_heads)
-
-    @property
-    def longest(self) -> int:
-        """The longest context that it takes, in tokens."""
-        return self.max_position_embeddings
-
-    def layers(self) -> Counted:
-        """As an encoder's: every token sees every other. Raises ValueError."""
-        return self.alike(stack="encoder", causal=False, stores_cache=False)
-
-    def alike(self, **layer: Any) -> Counted:
-        """Every layer with as many heads of keys and values as of queries."""
-        heads, width = self.num_attention_heads, self.width
-        one = AttentionLayer(heads=heads, kv_heads=heads, d_k=width, d_v=width, **layer)
-        return ((one, self.num_hidden_layers),)
-
-
-def divided(columns: int, heads: int) -> int:
-    """The width of a head. Raises ValueError."""
-    if columns % heads:
-        raise ValueError(
-            f"num_attention_heads: {heads} heads for {columns} columns; wanted a divisor"
-        )
-    return columns // heads
-
-
-class Decoder(Config):
-    """The usual names. `use_sliding_window`, `max_window_layers`: which layers have the window. A
-    `sliding_window_pattern` of n makes every n-th layer full where no `layer_types` are given.
-    """
-
-    num_key_value_heads: Size | None = None
-    head_dim: Size | None = None
-    sliding_window: Size | None = None
-    sliding_window_pattern: Size | None = None
-    use_sliding_window: bool = True
-    max_window_layers: Annotated[int, Field(ge=0)] = 0
-    layer_types: list[str] | None = None
-
-    @property
-    def width(self) -> int:
-        return self.head_dim or super().width
-
-    def layers(self) -> Counted:
-        heads, count = self.num_attention_heads, self.num_hidden_layers
-        kv_heads = self.num_key_value_heads or heads
-        if heads % kv_heads:
-            raise ValueError(f"num_key_value_heads: {kv_heads} for {heads} heads; wanted a divisor")
-        width, window = self.width, self.sliding_window if self.use_sliding_window else None
-        full = AttentionLayer(
-            stack="decoder", heads=heads, kv_heads=kv_heads, d_k=width, d_v=width, causal=True
-        )
-        local = replace(full, reach="sliding", window=window or 0)
-        if self.layer_types is not None:
-            made = {"full_attention": full} | ({"sliding_attention": local} if window else {})
-            if len(self.layer_types) != count or set(self.layer_types) - made.keys():
-                raise ValueError(
-                    f"layer_types: {shown(self.layer_types)}; wanted {' or '.join(made)} for each"
-                    f" of {count} layers; for others {INSTALL}"
-                )
-            return counted((made[kind], 1) for kind in self.layer_types)
-        if window and (every := self.sliding_window_pattern):
-            each = count // every
-            ordered = [(local, count - each), (full, each)]
-            return counted(ordered)
-        first = min(self.max_window_layers, count) if window else count
-        return counted([(full, first), (local, count - first)])
-
-
-class Gemma2(Decoder):
-    """Every other layer is full; all cap their scores."""
-
-    attn_logit_softcapping: Annotated[float, Field(gt=0)] | None = 50.0
-
-    def layers(self) -> Counted:
-        cap = self.attn_logit_softcapping or 0.0
-        made = super().layers()
-        return tuple(
-            (replace(one, softcap=cap), count)
-            for one, count in made
-            if isinstance(one, AttentionLayer)
-        )
-
-
-class Gpt2(Decoder):
-    hidden_size: Size = Field(alias="n_embd")
-    num_hidden_layers: Size = Field(alias="n_layer")
-    num_attention_heads: Size = Field(alias="n_head")
-    max_position_embeddings: Size = Field(1024, alias="n_positions")
-    add_cross_attention: Literal[False] = False
-
-
-class Bert(Config):
-    is_decoder: Literal[False] = False
-    add_cross_attention: Literal[False] = False
-
-
-class Vit(Config):
-    """A class token and one token for each patch of the image; that is all that it takes."""
-
-    image_size: Sides = 224
-    patch_size: Sides = 16
-
-    def layers(self) -> Counted:
-        return self.alike(stack="encoder", causal=False, stores_cache=False, seq_len=self.longest)
-
-    @property
-    def longest(self) -> int:
-        (high, wide), (down, across) = (
-            side if isinstance(side, list) else (side, side)
-            for side in (self.image_size, self.patch_size)
-        )
-        return 1 + (high // down) * (wide // across)
-
-
-class Whisper(Config):
-    """An encoder of fixed length, and a decoder that also attends to the encoder's outputs."""
-
-    hidden_size: Size = Field(alias="d_model")
-    num_hidden_layers: Size = Field(alias="encoder_layers")
-    num_attention_heads: Size = Field(alias="encoder_attention_heads")
-    decoder_layers: Size
-    decoder_attention_heads: Size
-    max_source_positions: Size = 1500
-    max_position_embeddings: Size = Field(448, alias="max_target_positions")
-
-    def layers(self) -> Counted:
-        heard = self.max_source_positions
-        encoder = self.alike(stack="encoder", causal=False, stores_cache=False, seq_len=heard)
-        heads = self.decoder_attention_heads
-        width = divided(self.hidden_size, heads)
-        own = AttentionLayer(
-            stack="decoder", heads=heads, kv_heads=heads, d_k=width, d_v=width, causal=True
-        )
-        cross = replace(own, stack="cross", causal=False, kv_seq_len=heard)
-        return (*encoder, (own, self.decoder_layers), (cross, self.decoder_layers))
-
-
+RECURRENT = ("xlstm", "rwkv")
+"""Types without attention of which attnbench does not know the state."""
+TWICE = ("longcat_flash",)
+"""Types with two attentions in a layer (LongCat-Flash, arXiv:2509.01322, figure 2)."""
+EXTRA_TOKENS = {"vit": 1, "clip_vision_model": 1, "dinov2": 1, "deit": 2, "siglip_vision_model": 0}
+"""Of encoders of images: tokens beside those of patches."""
 QWEN = {
     "num_key_value_heads": 32,
     "max_position_embeddings": 32768,
@@ -209,125 +45,350 @@ QWEN = {
     "use_sliding_window": False,
     "max_window_layers": 28,
 }
-Family = tuple[type[Config], dict[str, Any]]
-"""What reads a configuration, and the defaults of its own."""
-DECODERS: dict[str, Family] = {
-    "gpt2": (Gpt2, {}),
-    "llama": (Decoder, {"max_position_embeddings": 2048}),
-    "mistral": (
-        Decoder,
-        {"num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072},
-    ),
-    "mixtral": (Decoder, {"num_key_value_heads": 8, "max_position_embeddings": 131072}),
-    "qwen2": (Decoder, QWEN),
-    "qwen3": (Decoder, {**QWEN, "head_dim": 128}),
-    "gemma2": (
-        Gemma2,
-        {
-            "num_key_value_heads": 4,
-            "head_dim": 256,
-            "max_position_embeddings": 8192,
-            "sliding_window": 4096,
-            "sliding_window_pattern": 2,
-        },
-    ),
-    "gemma3_text": (
-        Decoder,
-        {
-            "num_key_value_heads": 4,
-            "head_dim": 256,
-            "max_position_embeddings": 131072,
-            "sliding_window": 4096,
-            "sliding_window_pattern": 6,
-        },
-    ),
-}
-OTHERS: dict[str, Family] = {"bert": (Bert, {}), "vit": (Vit, {}), "whisper": (Whisper, {})}
-"""Of which transformers has no words for the layers."""
-WITH_TEXT = {"gemma3": "gemma3_text"}  # whose decoder is described by text_config
-OF_SOME = {"sliding_window", "sliding_window_pattern", "use_sliding_window", "max_window_layers"}
-"""Fields that only those read whose defaults have them."""
+GEMMA = {"num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096}
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "gpt2": {"max_position_embeddings": 1024},
+    "llama": {"max_position_embeddings": 2048},
+    "mistral": {
+        "num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072,
+    },
+    "mixtral": {"num_key_value_heads": 8, "max_position_embeddings": 131072},
+    "qwen2": QWEN,
+    "qwen3": {**QWEN, "head_dim": 128},
+    "gemma2": {
+        **GEMMA, "max_position_embeddings": 8192, "sliding_window_pattern": 2,
+        "attn_logit_softcapping": 50.0,
+    },
+    "gemma3_text": {**GEMMA, "max_position_embeddings": 131072, "sliding_window_pattern": 6},
+    "bert": {"max_position_embeddings": 512},
+    "vit": {"image_size": 224, "patch_size": 16},
+    "whisper": {"max_source_positions": 1500, "max_position_embeddings": 448},
+}  # fmt: skip
+"""Types that are read without asking transformers, with what they are if they are not given."""
+WITHOUT_WINDOW = ("llama", "gpt2", "bert", "vit", "whisper")
+"""Types that have no window, whatever a configuration says."""
+NULL_SAYS_NONE = ("sliding_window", "attn_logit_softcapping")  # where the default is some
 
 
-def model(data: Mapping[str, Any], name: str, place: str) -> Model:
-    """The model of a configuration. Raises BadInput."""
-    kind = data.get("model_type")
-    known_types = {**DECODERS, **OTHERS}
-    family, defaults = known_types.get(WITH_TEXT.get(str(kind), str(kind)), (None, {}))
-    if family is None or not isinstance(kind, str):
-        known = ", ".join(sorted((*known_types, *WITH_TEXT)))
-        raise BadInput(
-            f"{place}: model_type: {shown(kind)}; wanted one of {known}; or {INSTALL}"
-            f"{config_file.own_code(data)}"
-        )
-    fields = data.get("text_config") if kind in WITH_TEXT else data
-    if not isinstance(fields, Mapping):
-        raise BadInput(f"{place}: text_config: {shown(fields)}; wanted an object")
-    # null stands for what is not given, but where it says that there is none
-    none = ("sliding_window", "attn_logit_softcapping")
-    given = {key: it for key, it in fields.items() if it is not None or key in none}
+def model(data: Mapping[str, Any], name: str, place: str, resolved: Fields | None = None) -> Model:
+    """The model of a configuration. `resolved`: the decoder's fields as transformers has them, for
+    what is not given. Raises BadInput.
+    """
     try:
-        config = family.model_validate({**defaults, **given})
-        layers = config.layers()
-        weights, uncounted = parameters.weights_or_why(kind, config.model_dump(), layers, data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        found = "not given" if first["type"] == "missing" else shown(first["input"])
-        where = ".".join(map(str, first["loc"]))
-        wanted = first["msg"].replace("Input should be", "wanted")
-        raise BadInput(f"{place}: {where}: {found}; {wanted}") from None
+        return _model(data, name, resolved)
     except ValueError as error:
-        raise BadInput(f"{place}: {error}") from None
-    names = {field.alias or own for own, field in family.model_fields.items()}
-    read = names - (OF_SOME - defaults.keys())
-    if unknown := unknown_names(given, read):
-        raise BadInput(
-            f"{place}: {unknown}: not known for this model_type, and may change its attention;"
-            f" {INSTALL}"
-        )
-    dtypes = (one.get(key) for one in (fields, data) for key in ("dtype", "torch_dtype"))
-    dtype = next(filter(None, dtypes), None)
-    if dtype is not None and (not isinstance(dtype, str) or not dtype.isprintable()):
-        raise BadInput(f"{place}: dtype: {shown(dtype)}; wanted a name such as bfloat16")
+        lacks = resolved is None and NOT_GIVEN in str(error)
+        hint = f"; {INSTALL}{config_file.own_code(data)}" if lacks else ""
+        raise BadInput(f"{place}: {error}{hint}") from None
+
+
+def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
+    kind = str(data.get("model_type"))
+    given = fields.decoder_of(data)
+    of = str(given.get("model_type") or kind)
+    usual = {**DEFAULTS.get(of, {}), **(resolved or {})}
+    for one in NULL_SAYS_NONE:
+        if one in given and given[one] is None:
+            usual.pop(one, None)
+    own = fields.by_usual_names(given)
+    found = {**fields.by_usual_names(usual), **own, "model_type": of}
+    if resolved and resolved.get("layer_types"):  # which says more than a list of older names
+        found["layer_types"] = resolved["layer_types"]
+    if many := config_file.too_many(found):
+        raise ValueError(f"{many}; wanted at most {config_file.MOST_COUNT}")
+    odd = [
+        one
+        for one in _window_names(given)
+        if of in WITHOUT_WINDOW or found["sliding_window"] != given[one]
+    ]
+    if odd and of in WITHOUT_WINDOW:
+        del found["sliding_window"]
+    if found.get("add_cross_attention"):
+        raise ValueError("add_cross_attention: true: to what is not known")
+    layers = counted((one, 1) for one in _layers(found, of))
+    attends = [one for one, _ in layers if isinstance(one, AttentionLayer)]
+    if of in DEFAULTS or resolved is None:
+        weights, uncounted = parameters.weights_or_why(kind, found, layers, data)
+    else:
+        weights, uncounted = None, ""
+    kv_dtype, unknown_kv = fields.kv_dtype_of(data)
+    cautions = [
+        f"{shown(one)} is not known, and may change attention"
+        for one in (*odd, *fields.unknown_names(given))
+    ]
+    if unknown_kv:
+        cautions.append(unknown_kv)
+    elsewhere = resolved is None and of not in DEFAULTS
+    if elsewhere and any(one.reach == "sliding" for one in attends) and _unsaid(found):
+        cautions.append("which layers have the window is not said; it counts in all of them")
+    fixed = {one.seq_len for one in attends if one.stack == "encoder"} - {0}
+    longest = found.get("max_position_embeddings")
+    if fixed and all(one.stack == "encoder" for one in attends):
+        longest = max(fixed)
     return Model(
         name=name,
         model_type=kind,
-        d_model=config.hidden_size,
+        d_model=number(found, "hidden_size"),
         layers=layers,
-        max_context=config.longest,
-        dtype=None if dtype is None else dtype.removeprefix("torch."),
+        max_context=None if longest is None else number(found, "max_position_embeddings", longest),
+        dtype=fields.dtype_of(data, given),
         weights=weights,
         uncounted=uncounted,
-        left_out=left_out(data),
+        kv_dtype=kv_dtype,
+        left_out=fields.left_out(data),
+        cautions=tuple(cautions),
+        reader=WITHOUT if elsewhere else "",
     )
 
 
-def left_out(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Encoders beside the decoder: `vision_config (siglip_vision_model, 27 layers)`."""
-    found = []
-    for name in TOWERS:
-        if isinstance(tower := data.get(name), Mapping) and tower:
-            depths = (tower.get(one) for one in ("num_hidden_layers", "depth"))
-            depth = next((one for one in depths if isinstance(one, int)), None)
-            about = [tower.get("model_type"), None if depth is None else f"{depth} layers"]
-            said = ", ".join(visible(str(one)) for one in about if one is not None)
-            found.append(f"{name} ({said})" if said else name)
-    return tuple(found)
+def _window_names(given: Fields) -> list[str]:
+    names = ("sliding_window", *fields.ALIASES["sliding_window"])
+    return [one for one in names if given.get(one)]
 
 
-def unknown_names(data: Mapping[str, Any], read: Collection[str]) -> str:
-    """Fields that may change attention and were not read, for a message; "" if there are none.
+def _unsaid(found: Fields) -> bool:
+    """Whether nothing says which layers have a window."""
+    return all(kind == "sliding" for kind in kinds(found)) and "layer_types" not in found
 
-    A name that begins with that of a field that was read, and has its value, is that field's other
-    name, as Gemma 2's `sliding_window_size`.
-    """
-    unknown = [
-        name
-        for name, value in data.items()
-        if name not in read
-        and name not in HARMLESS
-        and not (value is None or value is False or value in ([], {}, 0))
-        and ABOUT_ATTENTION.search(name)
-        and not any(name.startswith(f"{one}_") and data.get(one) == value for one in read)
-    ]
-    return ", ".join(shown(name) for name in sorted(unknown)[:5])
+
+def _layers(found: Fields, of: str) -> Iterator[Layer]:
+    """Each layer, those of an encoder first. Raises ValueError."""
+    if of in RECURRENT:
+        count = number(found, "num_hidden_layers")
+        yield from [OtherLayer(what="recurrence", state=None)] * count
+        return
+    if "decoder_layers" in found or found.get("is_encoder_decoder"):
+        yield from _with_encoder(found, of)
+        return
+    names = found.get("architectures") or ()
+    masked = isinstance(names, list) and any(str(one).endswith("ForMaskedLM") for one in names)
+    encodes = (of in ENCODERS or masked) and not found.get("is_decoder")
+    every = kinds(found) * (1 + (of in TWICE))
+    if encodes:
+        yield from (_encoder(found, of, kind) for kind in every)
+        return
+    modes = found.get("kv_sharing_modes") or _sharing(found, len(every))
+    state = state_layer(found) if {"state", "hybrid", "hybrid_sliding"} & set(every) else None
+    for index, kind in enumerate(every):
+        if kind == "none":
+            yield NO_ATTENTION
+        elif kind == "cross":
+            yield OtherLayer(what="attention to an encoder's outputs", state=None)
+        if kind not in ("none", "cross", "state"):
+            yield _attention(found, of, kind, index, reuses=modes[index] == "reuse")
+        if kind in ("state", "hybrid", "hybrid_sliding") and state is not None:
+            beside = kind != "state"
+            yield replace(state, what=f"{state.what} beside attention") if beside else state
+
+
+def _sharing(found: Fields, count: int) -> list[str | None]:
+    """Of each layer, whether it reuses the keys and values of an earlier one."""
+    if isinstance(found.get("kv_source_layers"), list):
+        return [
+            None if of_layer(found, "kv_source_layers", index) == index else "reuse"
+            for index in range(count)
+        ]
+    last = number(found, "num_kv_shared_layers", 0, least=0)
+    every = number(found, "cla_share_factor", 1) if found.get("use_cla") else 1
+    return ["reuse" if index >= count - last or index % every else None for index in range(count)]
+
+
+def _attention(found: Fields, of: str, kind: Kind, index: int, *, reuses: bool) -> AttentionLayer:
+    """The softmax attention of a decoder's layer. Raises ValueError."""
+    own = {**found, **_overrides(found, kind, index)}
+    heads = number(
+        {"num_attention_heads": of_layer(own, "num_attention_heads", index)}, "num_attention_heads"
+    )
+    also = [_bias(own, of)] if _bias(own, of) else []
+    also += [_chosen(own)] if kind == "indexed" else []
+    local, chunked = kind in ("sliding", "hybrid_sliding"), kind == "chunked"
+    sunk = "add_swa_attention_sink_bias" if local else "add_full_attention_sink_bias"
+    window = "attention_chunk_size" if chunked else "sliding_window" if local else ""
+    common: dict[str, Any] = {
+        "stack": "decoder",
+        "heads": heads,
+        "causal": own.get("is_causal", True) is not False,
+        "reach": "sliding" if local else "chunked" if chunked else "full",
+        "window": number(own, window) if window else 0,
+        "stores_cache": not reuses,
+        "index": _indexed(own, kind, index),
+        "also": tuple(also),
+        "softcap": float(own.get("attn_logit_softcapping") or 0.0),
+        "sinks": of == "gpt_oss" or bool(own.get(sunk)),
+    }
+    if own.get("kv_lora_rank") and "qk_nope_head_dim" in own:
+        rotated = number(own, "qk_rope_head_dim", 0, least=0)
+        return AttentionLayer(
+            kv_heads=heads,
+            d_k=number(own, "qk_nope_head_dim") + rotated,
+            d_v=number(own, "v_head_dim"),
+            latent=number(own, "kv_lora_rank") + rotated,
+            rotated=rotated,
+            **common,
+        )
+    width = _width(own, heads, index)
+    return AttentionLayer(
+        kv_heads=_kv_heads(own, of, heads, index),
+        d_k=width,
+        d_v=number(own, "v_head_dim", width),
+        **common,
+    )
+
+
+def _overrides(found: Fields, kind: Kind, index: int) -> dict[str, Any]:
+    """What one layer has of its own: by its number, or by its kind."""
+    by_number = found.get("per_layer_config") or {}
+    own = (
+        by_number.get(str(index), by_number.get(index)) if isinstance(by_number, Mapping) else None
+    )
+    made = dict(own) if isinstance(own, Mapping) else {}
+    if blocks := found.get("block_configs"):
+        shared = blocks[index]["attention"].get("n_heads_in_group")
+        heads = number(found, "num_attention_heads")
+        made |= {
+            "num_key_value_heads": heads // number({"n_heads_in_group": shared}, "n_heads_in_group")
+        }
+    if (every := found.get("num_attention_heads_per_layer")) is not None:
+        made["num_attention_heads"] = of_layer({"every": every}, "every", index)
+    if kind == "full":
+        more = {"head_dim": found.get("global_head_dim")}
+        if found.get("attention_k_eq_v"):
+            more["num_key_value_heads"] = found.get("num_global_key_value_heads")
+    elif kind == "sliding":
+        names = ("num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim")
+        more = {one: found.get(f"swa_{one}") for one in names}
+        other = found.get("attention_other_setting")
+        if isinstance(other, Mapping):  # Step 3.5
+            more |= {one: fields.by_usual_names(other).get(one) for one in names}
+        if "num_sliding_attention_heads" in found:
+            more["num_attention_heads"] = found["num_sliding_attention_heads"]
+    else:
+        more = {}
+    return made | {one: it for one, it in more.items() if it is not None}
+
+
+def _width(own: Fields, heads: int, index: int) -> int:
+    """Of a head. Raises ValueError."""
+    given = of_layer(own, "head_dim", index)
+    if given is not None:
+        return number({"head_dim": given}, "head_dim")
+    columns = number(own, "hidden_size")
+    if columns % heads:
+        raise ValueError(
+            f"num_attention_heads: {heads} heads for {columns} columns; wanted a divisor"
+        )
+    return columns // heads
+
+
+def _kv_heads(own: Fields, of: str, heads: int, index: int) -> int:
+    """Raises ValueError."""
+    given = of_layer(own, "num_key_value_heads", index)
+    if of == "falcon":  # which has the number of them also where it has one, or as many as heads
+        many = own.get("new_decoder_architecture")
+        given = given if many else 1 if own.get("multi_query", True) else heads
+    elif own.get("multi_query") and given is None:  # GPT-BigCode
+        given = 1
+    elif own.get("multi_query_attention"):  # ChatGLM
+        given = own.get("multi_query_group_num", given)
+    found = (
+        heads if given is None else number({"num_key_value_heads": given}, "num_key_value_heads")
+    )
+    if heads % found:
+        raise ValueError(f"num_key_value_heads: {found} for {heads} heads; wanted a divisor")
+    return found
+
+
+def _bias(own: Fields, of: str) -> str:
+    """What is added to the scores; "" for nothing."""
+    position = str(own.get("position_embedding_type"))
+    if own.get("alibi") or position == "alibi":
+        return ALIBI
+    if own.get("relative_attention") or position.startswith("relative"):
+        return RELATIVE
+    return BIASED.get(of, "")
+
+
+def _indexed(own: Fields, kind: Kind, index: int) -> int:
+    """Numbers of an indexer's key; 0 in a layer that uses the choice of an earlier one."""
+    if kind != "indexed" or "index_head_dim" not in own:
+        return 0
+    every = own.get("indexer_types") or own.get("index_topk_pattern")
+    if every is not None:
+        if index >= len(every):
+            raise ValueError(f"indexer_types: {shown(every)}; wanted one for layer {index} too")
+        shares = str(every[index]).lower().startswith("s")
+    else:
+        often, offset = number(own, "index_topk_freq", 1), own.get("index_skip_topk_offset", 2)
+        shares = max(index - offset + 1, 0) % often != 0
+    keys = number(own, "index_head_dim") * number(own, "indexer_kv_heads", 1)
+    return 0 if shares else keys
+
+
+def _chosen(own: Fields) -> str:
+    most = own.get("index_topk")
+    blocks = "blocks of keys" if "index_block_size" in own or "sparse_block_size" in own else "keys"
+    return (
+        f"sparse attention to {most} {blocks} that an indexer chooses"
+        if most
+        else "sparse attention"
+    )
+
+
+# ---- encoders ------------------------------------------------------------------------------------
+
+
+def _encoder(found: Fields, of: str, kind: Kind = "full", seq_len: int = 0) -> AttentionLayer:
+    """Every token sees every other, or those in a window around it. Raises ValueError."""
+    heads = number(found, "num_attention_heads")
+    width = _width(found, heads, 0)
+    bias = _bias(found, of)
+    window = 0
+    if kind == "sliding":  # ModernBERT's counts keys on both sides
+        window = number(
+            found, "local_attention" if "local_attention" in found else "sliding_window"
+        )
+    around = [f"a window of {window} tokens around each"] if window else []
+    if of in EXTRA_TOKENS:
+        (high, wide), (down, across) = (_sides(found, one) for one in ("image_size", "patch_size"))
+        seq_len = EXTRA_TOKENS[of] + (high // down) * (wide // across)
+    return AttentionLayer(
+        stack="encoder",
+        heads=heads,
+        kv_heads=_kv_heads(found, of, heads, 0),
+        d_k=width,
+        d_v=width,
+        causal=False,
+        seq_len=seq_len,
+        stores_cache=False,
+        also=tuple([bias] if bias else []) + tuple(around),
+    )
+
+
+def _sides(found: Fields, name: str) -> tuple[int, int]:
+    value = found.get(name)
+    both = value if isinstance(value, list) and len(value) == 2 else [value, value]
+    high, wide = (number({name: one}, name) for one in both)
+    return high, wide
+
+
+def _with_encoder(found: Fields, of: str) -> Iterator[Layer]:
+    """An encoder, and a decoder that also attends to its outputs; Whisper's has a fixed length."""
+    heard = number(found, "max_source_positions", 0, least=0) if of == "whisper" else 0
+    depth = number(found, "num_hidden_layers")
+    yield from [_encoder(found, of, seq_len=heard)] * depth
+    heads = number(found, "decoder_attention_heads", found.get("num_attention_heads"))
+    width = _width(found, heads, 0)
+    bias = _bias(found, of)
+    own = AttentionLayer(
+        stack="decoder",
+        heads=heads,
+        kv_heads=heads,
+        d_k=width,
+        d_v=width,
+        causal=True,
+        also=(bias,) if bias else (),
+    )
+    cross = replace(own, stack="cross", causal=False, kv_seq_len=heard, also=())
+    count = number(found, "decoder_layers", found.get("num_decoder_layers", depth))
+    yield from [own] * count
+    yield from [cross] * count

@@ -29,7 +29,7 @@ RESOLVE_S = 120.0  # importing transformers and torch takes seconds, and longer 
 def model_of(path_or_name: str) -> Model:
     """A model by its shipped name, its config.json, or the folder that it is in. Raises BadInput.
 
-    Our own strict reader takes what it knows, at once; the rest is for transformers, if installed.
+    Our own reader takes what it knows, at once; the rest is for transformers, if installed.
     """
     path = config_file.find(path_or_name)
     data = config_file.read(path)
@@ -52,20 +52,27 @@ def model_of(path_or_name: str) -> Model:
 
 
 def _model(data: dict[str, Any], name: str, place: str) -> Model:
-    installed, refused = find_spec("transformers") is not None, None
-    if not installed or not config_file.too_many(data):
-        try:
-            return plain.model(data, name, place)
-        except BadInput as error:
-            refused = error
-            if not installed:
-                raise
+    """By our reader where it has the defaults of the type and understands all, or where nothing
+    else is there. What transformers refuses is read by its fields as they stand. Raises BadInput.
+    """
+    own: Model | BadInput
     try:
-        return _by_transformers(data, name, place)
-    except BadInput:
-        if refused is None or plain.INSTALL in str(refused):
-            raise
-        raise refused from None  # names the field, and what is wanted there
+        own = plain.model(data, name, place)
+    except BadInput as error:
+        own = error
+    knows = isinstance(own, Model) and not own.reader and not own.cautions
+    if not knows and find_spec("transformers") is not None:
+        try:
+            return _by_transformers(data, name, place)
+        except BadInput as refused:
+            if isinstance(own, Model):
+                said = f"config.json was read by its fields as they stand: {refused.problems[0]}."
+                return replace(own, reader=said)
+            if plain.INSTALL in str(own):
+                raise
+    if isinstance(own, BadInput):
+        raise own
+    return own
 
 
 def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:

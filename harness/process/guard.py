@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 
 from ..machine.process_tree import RUN, descendants
 
@@ -24,6 +25,7 @@ PARENT_DIED = signal.SIGCONT
 WATCHED = (signal.SIGCHLD, signal.SIGTERM, PARENT_DIED, END_ALL)
 GIVE_UP_S = 5.0  # a process that cannot be killed (another user's, or stuck in a driver) is left
 AGAIN_S = 0.05
+AUTOGROUP, AUTOGROUP_TRIES = Path("/proc/self/autogroup"), 20
 
 
 def guarded(parent: int, fds: Iterable[int]) -> None:
@@ -31,6 +33,7 @@ def guarded(parent: int, fds: Iterable[int]) -> None:
 
     `parent`: the run's process, whose end is the worker's. `fds`: those of the worker only.
     """
+    pass_on_nice()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, no status would be kept
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -48,6 +51,21 @@ def guarded(parent: int, fds: Iterable[int]) -> None:
     for fd in range(3):
         os.dup2(null, fd)
     _end_as(_watch(worker, parent))
+
+
+def pass_on_nice() -> None:
+    """A session of its own is a group of its own for the scheduler (sched(7), autogroup), and the
+    nice value of a process counts within its group alone: give the group that value.
+    """
+    nice = os.getpriority(os.PRIO_PROCESS, 0)
+    for _ in range(AUTOGROUP_TRIES if nice else 0):
+        try:
+            AUTOGROUP.write_text(f"{nice}")
+            return
+        except BlockingIOError:  # the kernel takes one of these in a tenth of a second
+            time.sleep(0.1)
+        except OSError:
+            return
 
 
 def signal_at_end_of(parent: int, number: int) -> None:

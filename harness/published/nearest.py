@@ -6,7 +6,7 @@ from math import log2
 
 from ...impls.problem import Dtype, Problem
 from ..files.errors import BadInput, instead_of, shown
-from ..models.layers import Question, questions
+from ..models.questions import Question, questions
 from ..models.resolve import model_of
 from .tables import Cell, Source, names, read
 

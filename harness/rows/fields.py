@@ -190,8 +190,8 @@ class Sampled(Part):
     """blocks in which threads waited for a core or the hypervisor took time, together for more than
     5 % of the block's time; kept, not dropped; null if unknown"""
     throttled_blocks: Int | None = None
-    """blocks in which a CPU quota held the process back, or the GPU lowered its clock for power or
-    heat; kept, not dropped; null if unknown"""
+    """blocks in which a CPU quota held the process back, heat or the power supply slowed the GPU
+    down, or its mean clock was below 75 % of the median; kept, not dropped; null if unknown"""
     warmup_stationary: bool | None = None
     """whether call times were stationary at the end of every warm-up of every process: false if one
     was not; null if one had too few calls to tell, or there was no warm-up"""

@@ -56,8 +56,6 @@ class Pack:
     `likened(config, device, context=, batch=, dtype=)`: what it knows of a model on a device
     that is named, which `attnbench advise` has below its answer: a table of reports.elements, and
     its rows for --json.
-
-    `documents`: by name, the types of what its verbs print with --json, or each line of it.
     """
 
     verbs: Sequence[PackVerb] = ()
@@ -70,7 +68,6 @@ class Pack:
     reported: Callable[..., Path | None] | None = None
     compared: Callable[..., None] | None = None
     likened: Callable[..., tuple[Any, list[dict[str, Any]]]] | None = None
-    documents: Mapping[str, Any] = field(default_factory=dict)
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Of the options of all packs, this one's."""

@@ -11,7 +11,8 @@ from pydantic import Field
 
 from ...impls.problem import AXES, Problem
 from ..files.errors import BadInput
-from ..models.layers import Model, Phase, questions
+from ..models.layers import Model
+from ..models.questions import Phase, questions
 from ..models.resolve import model_of
 from .check import checked
 from .document import Document, Fields, Items, Keys
@@ -107,7 +108,7 @@ def _problems(model: Model, case: ModelCase, context: int, bad: Any) -> list[Pro
         raise bad("model", f"{model.name}: {whys[0]}; wanted a model whose attention is measured")
     found = [question.problem for question in asked if question.problem is not None]
     if not found:
-        other = ", ".join(model.others())
+        other = ", ".join(layer.what for layer, _ in model.others())
         has = f"only {other}, which is not measured" if other else f"no attention in phase {phase}"
         raise bad("model", f"{model.name} has {has}; wanted a model or a phase with attention")
     return list(dict.fromkeys(found))

@@ -30,7 +30,6 @@ from ...impls.problem import Problem
 from ..cases.case import Case, Group
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..files.literals import literals
-from ..rows.documents import Court, Tried
 from ..rows.record import FAILURES, Status
 from ..rows.run_files import read_rows
 from ..run.engine import RunOptions, Wanted
@@ -113,7 +112,7 @@ class CourtResult:
 
     path: Path
     device: str
-    findings: tuple[Tried, ...]
+    findings: tuple[dict[str, Any], ...]
     signal: int | None = None
 
     def count(self, *verdicts: Verdict) -> int:
@@ -136,7 +135,7 @@ class CourtResult:
         failed = self.count(Verdict.ESCAPED, Verdict.TOUCHED) or not self.tried
         return 1 if failed else 0
 
-    def as_dict(self) -> Court:
+    def as_dict(self) -> dict[str, Any]:
         """For --json."""
         return {
             "run": str(self.path),
@@ -304,22 +303,22 @@ def _meta(
 
 def judged(
     tried: Sequence[Suspect], groups: Sequence[Group], rows: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Tried]:
+) -> Iterator[dict[str, Any]]:
     """What became of each case, by its row."""
     for one, group in zip(tried, groups, strict=True):
         for case in group.cases:
             row, own = rows[case.id], case.backend in one.backends
             verdict = cheat_verdict(one.must, row) if own and one.must else honest_verdict(row)
-            yield Tried(
-                backend=case.backend,
-                role="shipped" if not own else "cheat" if one.must else "honest",
-                beside=one.name,
-                what=one.what if own else "",
-                case=case.id,
-                verdict=verdict,
-                status=row["status"],
-                reason=row["reason"] or (_shown(one.must, row) if own else ""),
-            )
+            yield {
+                "backend": case.backend,
+                "role": "shipped" if not own else "cheat" if one.must else "honest",
+                "beside": one.name,
+                "what": one.what if own else "",
+                "case": case.id,
+                "verdict": verdict,
+                "status": row["status"],
+                "reason": row["reason"] or (_shown(one.must, row) if own else ""),
+            }
 
 
 def cheat_verdict(must: Conviction | Shown, row: Mapping[str, Any]) -> Verdict:

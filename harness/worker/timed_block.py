@@ -1,17 +1,19 @@
 """One block of one case: measured again, while that may help, if other work disturbed it."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..measure.clock import Look, Samples, Timer
-from ..measure.conditions import HostConditions, always_ready, contended
+from ..measure.conditions import HostConditions, always_ready, contended, has_low_clock
 from ..measure.short_waits import ShortWaits
 
 MOST_TRIES = 3
 MOST_FAULTS = 1_000  # pages of a block with a warm heap; 4 MiB
 MOST_COLD_S = 3.0  # a block that found the heap cold may take so long to be repeated
 MOST_AGAIN_S = 0.5  # a block that took longer is not repeated
+CLOCK_RISES_S = 0.05  # as long nvbench waits first, after a sample with a low clock
 
 
 class TimedBlock(NamedTuple):
@@ -25,7 +27,8 @@ class TimedBlock(NamedTuple):
 class BlockTimer:
     """Measures blocks. What it does next depends on who else ran, never on how long calls took.
 
-    A disturbed block is measured again, and one that found the heap cold. If that is disturbed too,
+    A block in which a GPU's clock was low is measured again, a disturbed one, and one that found
+    the heap cold. If that is disturbed too,
     threads are kept from spinning while they wait, so that the processor time of a call is its own
     work (docs/method.md, Conditions). It goes on so until a block is not disturbed; that one is
     measured again as usual.
@@ -73,7 +76,7 @@ class BlockTimer:
     ) -> tuple[Samples, dict[str, Any]]:
         is_short = self.waits is not None and self.waits.in_force
         self.conditions.before()
-        samples = timer.sample(calls, look, first=first)
+        samples = timer.sample(calls, self.conditions.during(look), first=first)
         readings: dict[str, Any] = self.conditions.after()
         if self.waits is not None:
             holds = is_short or self.waits.needless or not contended(readings)
@@ -89,7 +92,10 @@ class BlockTimer:
     def _prepare_again(self, readings: dict[str, Any], *, patient: bool) -> bool:
         """Whether to measure the block again. `patient`: what disturbed it may have ended."""
         if self.waits is None:
-            return False
+            is_slow = has_low_clock(readings)
+            if is_slow:
+                time.sleep(CLOCK_RISES_S)
+            return is_slow
         is_disturbed = contended({**readings, "short_waits": 0})
         if readings["short_waits"]:
             if not is_disturbed:

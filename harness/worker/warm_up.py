@@ -19,26 +19,24 @@ def call_until_stationary(
 
     Calls that are short are made `CALLS_TO_TELL` times, however long the first one took.
 
-    `readings`: of the calls so far, in ms. Returns whether times are stationary, None if there were
-    too few calls to tell, and how long a call takes now, in ms.
+    `readings`: of the calls so far, in ms, by the host's clock; those of calls here are the
+    device's. Returns whether times are stationary, None if there were too few calls to tell, and
+    how long a call takes now, in ms.
     """
     least_s, most_s = seconds
+    before = len(readings)
     start = now_s() - sum(readings) / 1e3
     look_s = least_s
     while True:
         # Looks at growing times: a search for a trend after each of many short calls is slow.
         spent_s = now_s() - start
         if spent_s >= look_s:
-            found = stationary(readings)
+            is_known = len(readings) - before >= CALLS_TO_TELL
+            found = stationary(readings[before:] if is_known else readings)
             if found or (spent_s >= most_s and _has_settled(readings, most_s)):
                 return found, median(readings[-5:])
             look_s = 1.25 * spent_s
-        begun = now_s()
-        result = run()
-        clock.finish()
-        readings.append((now_s() - begun) * 1e3)
-        look(result, must=False)
-        del result
+        readings.append(clock.time_ms(run, look))
 
 
 def _has_settled(readings: list[float], most_s: float) -> bool:

@@ -149,10 +149,11 @@ class Inquiry:
     dtype of the weights, or how else they are stored. `weights_words`: how they are known, or why
     not. `beside_weights`: the memory is without them. `dtype_guess`: why the dtype is a guess; ""
     if it is none. `kv_dtype`: of keys and values, if it is another. `notes`: what the numbers of
-    this model do not contain, in sentences. `checkpoint`: what transformers' from_pretrained takes
-    for this model; "" if that is not known. `others`: layers that are not attention, with their
-    number. `max_seconds`: that attention of all layers may take at the longest context, in phases
-    with such a limit.
+    this model do not contain, in sentences. `cautions`: what of its configuration was not
+    understood. `checkpoint`: what transformers' from_pretrained takes for this model; "" if that is
+    not known. `others`: layers that are not attention, with their number; `states`: bytes that one
+    of them keeps of a sequence, None if not known. `max_seconds`: that attention of all layers may
+    take at the longest context, in phases with such a limit.
     """
 
     config: str
@@ -180,7 +181,16 @@ class Inquiry:
     dtype_guess: str = ""
     kv_dtype: str = ""
     notes: Sequence[str] = ()
+    cautions: Sequence[str] = ()
+    states: Mapping[str, int | None] = field(default_factory=dict)
     max_seconds: Mapping[Phase, float] = field(default_factory=dict)
+
+    @property
+    def state_bytes(self) -> int | None:
+        """Of all sequences, in the layers that are not attention; None if some are not known."""
+        found = [(self.states.get(what, 0), count) for what, count in self.others.items()]
+        known = [count * size for size, count in found if size is not None]
+        return self.batch * sum(known) if len(known) == len(found) else None
 
     @property
     def left_bytes(self) -> int | None:

@@ -23,7 +23,7 @@ def document(
     """What is not known is null. `by_others`: what others published, if that was asked for."""
     asked = advice.inquiry
     names = ("model", "model_type", "device", "device_name", "dtype", "batch", "tp", "most_context")
-    of_need = ("context", "weight_bytes", "cache_bytes", "paged_cache_bytes", "kept_bytes")
+    sizes = ("weight_bytes", "cache_bytes", "paged_cache_bytes", "state_bytes", "kept_bytes")
     return {
         "schema": SCHEMA,
         "answer": headline(advice),
@@ -45,7 +45,7 @@ def document(
             {
                 "phase": phase,
                 "implementation": implementation and implementation.name,
-                **json_fields(need, *of_need, "attention_bytes", "total_bytes", "at_most"),
+                **json_fields(need, "context", *sizes, "attention_bytes", "total_bytes", "at_most"),
                 "source": need.words or None,
             }
             for phase, implementation, need in advice.needs
@@ -65,6 +65,8 @@ def document(
         "traps": advice.traps,
         "not_measured": [json_fields(one, "layer", "count", "why") for one in advice.not_measured],
         "other_layers": dict(asked.others),
+        "states": dict(asked.states),
+        "cautions": list(asked.cautions),
         "missing": [
             {**json_fields(one, "phase", "context"), "implementation": implementation.name}
             for one in advice.missing

@@ -14,6 +14,7 @@ from .times import Times, last_within, total
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
 BELOW = "not known of layers that are not measured (below)"
+STATES = "the state of some layers is not known (below)"
 APPENDING = "the cache's copy of k and v"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
 Limit = Literal["weights", "memory", "model", "time", "backend", "unknown", "none"]
@@ -32,8 +33,8 @@ class Need:
     `attention_bytes`: of the layer that needs most at a time, what is beside the cache: its q and
     what the call adds, or its q, k and v while the cache takes them up; in training, what its
     backward pass adds to `kept_bytes`: what attention of all layers keeps for the backward pass;
-    None without one. `at_most`: it may need less. `wall`: a wall decides, and no count of bytes.
-    `refused`: the implementation fails.
+    None without one. `state_bytes`: of layers that are not attention. `at_most`: it may need less.
+    `wall`: a wall decides, and no count of bytes. `refused`: the implementation fails.
     """
 
     context: int
@@ -42,6 +43,7 @@ class Need:
     paged_cache_bytes: int
     attention_bytes: int | None
     words: str
+    state_bytes: int | None = 0
     kept_bytes: int | None = None
     at_most: bool = False
     wall: bool = False
@@ -50,15 +52,15 @@ class Need:
     @property
     def total_bytes(self) -> int | None:
         """Without weights that are not known."""
-        if self.attention_bytes is None:
+        if self.attention_bytes is None or self.state_bytes is None:
             return None
         beside = (self.weight_bytes or 0) + self.cache_bytes + (self.kept_bytes or 0)
-        return beside + self.attention_bytes
+        return beside + self.state_bytes + self.attention_bytes
 
 
 class Sequences(NamedTuple):
-    """How many sequences of so many tokens the memory beside the weights holds, by their keys and
-    values alone, and in one pool of pages; None if it is not known.
+    """How many sequences of so many tokens the memory beside the weights holds, by their keys,
+    values and states alone, and in one pool of pages; None if it is not known.
     """
 
     context: int
@@ -128,6 +130,8 @@ class MemoryOver:
         known = all(one.value is not None for one in everything)
         deciding = max(found, key=lambda one: one.value or 0, default=None) if known else None
         unknown = [one for one in everything if one.value is None]
+        state_bytes = 0 if training else self.inquiry.state_bytes
+        stateless = [STATES] if state_bytes is None else []
         kept_bytes = sum(count * (one.value or 0) for one, count in kept)
         return Need(
             context=context,
@@ -135,7 +139,8 @@ class MemoryOver:
             cache_bytes=0 if training else shapes.cache_bytes(context),
             paged_cache_bytes=0 if training else shapes.paged_cache_bytes(context),
             attention_bytes=(deciding.value if deciding else 0) if known else None,
-            words="; ".join(dict.fromkeys(one.words for one in everything)),
+            words="; ".join(dict.fromkeys([*(one.words for one in everything), *stateless])),
+            state_bytes=state_bytes,
             kept_bytes=kept_bytes if kept and known else None,
             at_most=any(one.at_most for one in everything),
             wall=any(one.wall for one in ([deciding] if deciding else unknown)),
@@ -145,9 +150,12 @@ class MemoryOver:
     def sequences(self, context: int) -> Sequences:
         asked, shapes = self.inquiry, self.inquiry.shapes
         left = asked.memory_bytes if asked.beside_weights else asked.left_bytes
+        state = asked.state_bytes
         sizes = (shapes.cache_bytes(context), shapes.paged_cache_bytes(context))
         known = [
-            None if left is None or not size else max(0, left) * asked.batch // size
+            None
+            if left is None or state is None or not size + state
+            else max(0, left) * asked.batch // (size + state)
             for size in sizes
         ]
         return Sequences(context, *known)

@@ -180,7 +180,8 @@ def about(advice: Advice) -> str:
 
 def beside_tables(advice: Advice) -> Iterator[str]:
     """What no table says: cautions, and what is not known."""
-    yield from (f"Caution: {trap}." for trap in (*advice.traps, *advice.fallbacks))
+    cautions = (f"config.json: {one}" for one in advice.inquiry.cautions)
+    yield from (f"Caution: {one}." for one in (*cautions, *advice.traps, *advice.fallbacks))
     count, timed = advice.disturbed
     if count:
         yield (
@@ -206,6 +207,7 @@ def not_included(advice: Advice) -> str:
     asked = advice.inquiry
     parts = ["activations of the feed-forward layers", "logits", "fragmentation"]
     parts += ["the CUDA context"] if asked.device == "cuda" else []
+    parts += ["what layers of other kinds take in a pass"] if any(asked.states.values()) else []
     parts += ["the rest of a forward pass"]
     if "training" in asked.phases:
         parts += ["what that keeps for the backward pass", "gradients of weights"]
@@ -291,12 +293,13 @@ def _shares(advice: Advice) -> Iterator[str]:
 def _sequences(advice: Advice) -> Iterator[str]:
     """`Beside the weights fit the keys and values of 9 sequences of 8,192 tokens (4 if paged)`"""
     left = advice.inquiry.left_bytes
+    kept = "keys, values and states" if advice.inquiry.state_bytes else "keys and values"
     for one in advice.sequences if left is None or left >= 0 else ():
         if one.fit is not None:
             paged = one.fit if one.fit_paged is None else one.fit_paged
             pool = "" if paged == one.fit else f" ({spaced(paged)} if paged)"
             yield (
-                f"Beside the weights fit the keys and values of {spaced(one.fit)} sequences of"
+                f"Beside the weights fit the {kept} of {spaced(one.fit)} sequences of"
                 f" {spaced(one.context)} tokens{pool}, without what attention itself takes."
             )
 
@@ -306,13 +309,16 @@ def _unknown(advice: Advice) -> Iterator[str]:
         layers = [f"{plural(asked.count, 'layer')} of {asked.layer}" for asked in some]
         yield f"Not measured: {'; '.join(layers)}: {why}."
     for what, count in advice.inquiry.others.items():
-        yield f"Not measured: {plural(count, 'layer')} of {what}, which is no softmax attention."
+        state = advice.inquiry.states.get(what, 0)
+        size = "of unknown size" if state is None else f"of {size_text(state)}"
+        keeps = f", each with a state {size} a sequence" if state != 0 else ""
+        yield f"Not measured: {plural(count, 'layer')} of {what}{keeps}: no softmax attention."
     own = [one for one in advice.inquiry.implementations if one.own]
     if own:
         pairs = list_text([f"{one.backend} for {one.name}" for one in own])
         yield (
-            f"transformers is not installed: attnbench's own backends stand for its functions"
-            f" ({pairs}); flash_attention_2 is left out."
+            f"attnbench's own backends stand for transformers' functions ({pairs});"
+            " flash_attention_2 is left out."
         )
     inquiry = advice.inquiry
     if inquiry.weight_bytes is not None:

@@ -60,6 +60,11 @@ class StoredRows:
         alike = alike_in_caches([*found.values()])
         return {one.row["backend"]: one for one in alike}
 
+    def timed(self, problems: Iterable[Fields]) -> bool:
+        """Whether some backend has a time of one of these problems."""
+        rows = (one.row for problem in problems for one in self.of(problem).values())
+        return any(row["status"] == "ok" and not lacks_time(row) for row in rows)
+
     def over_lengths(self, problem: Fields, backend: str) -> list[Stored]:
         """A backend's rows of this problem at any length; the newest of each."""
         rows = self.over.get(key_over(problem), [])

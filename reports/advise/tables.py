@@ -104,6 +104,9 @@ def _memory(advice: Advice) -> Table:
     def kept(of: tuple[Phase, Implementation | None, Need]) -> str:
         return _unless(of[0] == "training", of[2].cache_bytes)
 
+    def states(of: tuple[Phase, Implementation | None, Need]) -> str:
+        return _unless(of[2].state_bytes == 0, of[2].state_bytes)
+
     def pooled(of: tuple[Phase, Implementation | None, Need]) -> str:
         text = _unless(of[0] == "training", of[2].paged_cache_bytes)
         return text if windowed else ""
@@ -119,6 +122,7 @@ def _memory(advice: Advice) -> Table:
             "question": lambda of: f"{of[0]} {spaced(of[2].context)}",
             "weights": lambda of: size_text(of[2].weight_bytes) or NOT_KNOWN,
             "keys and values": kept,
+            "states": states,
             "paged": pooled,
             "kept for backward": lambda of: _unless(of[0] != "training", of[2].kept_bytes),
             "attention of one layer": lambda of: size_text(of[2].attention_bytes) or NOT_KNOWN,
@@ -126,7 +130,7 @@ def _memory(advice: Advice) -> Table:
             "in all": lambda of: size_text(of[2].total_bytes) or NOT_KNOWN,
             "fits": fits,
         },
-        optional=("keys and values", "paged", "kept for backward"),
+        optional=("keys and values", "states", "paged", "kept for backward"),
     )
 
 

@@ -310,7 +310,7 @@ def _compared(
     rules = Rules(
         given=gate.given if gate else {},
         floor=floor,
-        process=process_noise_of(floor, None if floor else spread_of_medians(samples)),
+        process=process_noise_of(floor, spread_of_medians(samples), new.meta["device"]),
         pairs=spread_of_pairs((one.case, one.session, one.block_ms) for one in mine),
         turns=turns,
         history=history,

@@ -1,7 +1,7 @@
 """How much equal cases differ on a device: within a process, between processes, between runs.
 
-`attnbench selfcheck` measures it and keeps every check in selfcheck.jsonl. Without a check the rows
-of several processes say how much processes differ; without those it is assumed.
+The rows of several processes say how much processes differ; without those `attnbench selfcheck`
+has, which keeps every check in selfcheck.jsonl; without a check it is assumed, by kind of device.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,10 +34,15 @@ from .run_meta import device_identity
 FILE = "selfcheck.jsonl"
 MOST_RATIO = 10.0  # a larger ratio is not noise
 ASSUMED_RATIO = 0.3
-"""By how much processes are taken to differ where nothing was measured.
+"""By how much runs are taken to differ where nothing was measured, and processes on a CPU.
 
 On a virtual machine with neighbours the medians of 26 fresh processes had a standard deviation of
 about 8 %, so that two of them differ by up to 30 % (docs/method.md).
+"""
+ASSUMED_GPU_RATIO = 0.06
+"""The same of processes on a GPU: in quickstart's six processes on an H200 the log medians of 26
+cases had a standard deviation of 1.1 % (root mean square; 2.2 % at most), so that two of them
+differ by up to 4 % (8 %).
 """
 DISTURBED_RATIO = 3.0
 """The same where other work disturbed most blocks: what a quiet machine showed does not hold then.
@@ -128,25 +133,34 @@ def share_text(ratio: float, source: str) -> str:
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
-    """By a check beside the run or its suite, else by the rows of `runs`, else assumed."""
+    """By the rows of `runs`, else by a check beside the run or its suite, else assumed."""
     identity = device_identity(of.meta)
     try:
         floor = newest_noise_floor(results_folders(of.path), identity)
     except BadRun:  # a file beside the run must not break its report
         floor = None
     rows = (row for run in runs if device_identity(run.meta) == identity for row in run.rows)
-    return process_noise_of(floor, None if floor else spread_of_rows(rows)), floor
+    return process_noise_of(floor, spread_of_rows(rows), of.meta["device"]), floor
 
 
-def process_noise_of(floor: NoiseFloor | None, learnt: Spread | None) -> ProcessNoise:
-    """By the check, else as `learnt` from rows, else assumed."""
+def process_noise_of(
+    floor: NoiseFloor | None, learnt: Spread | None, device: str | None
+) -> ProcessNoise:
+    """As `learnt` from rows, else by the check, else assumed for such a device."""
+    if learnt is not None:
+        return ProcessNoise(spread=learnt, source="rows")
     if floor is not None:
         return ProcessNoise(spread=floor.process, source="selfcheck")
-    return ASSUMED if learnt is None else ProcessNoise(spread=learnt, source="rows")
+    return assumed_noise(device)
+
+
+def assumed_noise(device: str | None) -> ProcessNoise:
+    return ASSUMED_ON_GPU if device == "cuda" else ASSUMED
 
 
 DISTURBED = assumed_spread(DISTURBED_RATIO)
 ASSUMED = ProcessNoise(spread=assumed_spread(ASSUMED_RATIO), source="assumed")
+ASSUMED_ON_GPU = ProcessNoise(spread=assumed_spread(ASSUMED_GPU_RATIO), source="assumed")
 
 
 def spread_of_rows(rows: Iterable[Mapping[str, Any]]) -> Spread | None:

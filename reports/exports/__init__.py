@@ -4,12 +4,12 @@ Modules that begin with `_` are not; `pytest_benchmark.py` is the format pytest-
 docs/exports.md describes the formats.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet
 
@@ -34,7 +34,7 @@ class Exported:
 
 
 class Format(Protocol):
-    """`MEANING`: who reads it, in a few words. BY_COMMIT = True if it is of a project's commit."""
+    """`MEANING`: who reads it, in a few words."""
 
     MEANING: str
 
@@ -64,11 +64,9 @@ def export(
     *,
     salvage: bool = False,
     hide: bool = False,
-    commit: Mapping[str, Any] | None = None,
 ) -> Exported:
     """One run or several in a format. `salvage`: without rows that cannot be read. `hide`: without
-    what tells of the machine's owner. `commit`: of the project that was measured, its `id` and when
-    it was made (`committed_s`, in Unix time).
+    what tells of the machine's owner.
 
     Raises BadRun, NotExportable and PackageMissing.
     """
@@ -78,8 +76,6 @@ def export(
     form = load(name)
     runs = read_runs([run] if isinstance(run, str | Path) else run, salvage=salvage)
     runs = anonymous(runs) if hide else runs
-    if commit is not None:
-        runs = [replace(one, meta={**one.meta, "commit": commit}) for one in runs]
     done = form.export(runs)
     return Exported(
         content=done.content,

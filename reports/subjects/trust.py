@@ -134,9 +134,9 @@ def checks(rows: list[Row], meta: Meta) -> dict[str, State]:
     if some := _faster_than_limits(timed, meta):
         states["peak"] = (
             "caution",
-            f"In {_of(some, timed)} more FLOP/s were achieved than calibration measured as the"
-            " peak, which is impossible. Either the work was not done, or the peak was measured on"
-            " a busy or slower device; calibrate again.",
+            f"In {_of(some, timed)} more FLOP/s were achieved than by calibration's best matrix"
+            f" product{_clock_of_peak(some, meta)}: that is no peak of this device. It was busy,"
+            " its clock was lower, or the work was not done; calibrate again.",
         )
     if copies := copies_of(rows, meta):
         states["devices"] = _devices(copies)
@@ -149,7 +149,7 @@ def _allowances(rows: list[Row]) -> list[str]:
     """What ratios of cases of one process allow for, which their rows cannot show."""
     single = [row for row in rows if of_one_process(row)]
     known = {
-        (ratio, str(row.get("process_noise_source")))
+        (ratio, str(row.get("process_noise_source")), row.get("device") == "cuda")
         for row in single
         if (ratio := row.get("process_noise_ratio")) is not None
     }
@@ -158,12 +158,14 @@ def _allowances(rows: list[Row]) -> list[str]:
         "rows": "as the rows of several processes show",
         "assumed": "which is assumed: attnbench selfcheck measures it",
     }
+    of_an_h200 = ", after six processes on an H200"
     more = f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"
     more = more if any(map(disturbed, single)) else ""
     return [
         f"ratios allow for {share_text(ratio, source)}, {how.get(source, source)}"
+        f"{of_an_h200 if on_gpu and source == 'assumed' else ''}"
         f"{more if ratio < DISTURBED_RATIO else ''}"
-        for ratio, source in sorted(known)
+        for ratio, source, on_gpu in sorted(known)
     ]
 
 
@@ -365,6 +367,13 @@ def _faster_than_limits(timed: list[Row], meta: Meta) -> list[Row]:
         for place in places(timed, meta)
         if place.peaks and beyond_whole(place.achieved_flops_per_s.value / place.peaks.flops_per_s)
     ]
+
+
+def _clock_of_peak(rows: list[Row], meta: Meta) -> str:
+    """The lowest, of a GPU."""
+    runs = (meta[row["run"]].get("calibration") or {} for row in rows)
+    clocks = [mhz for one in runs for mhz in (one.get("clocks_mhz") or {}).values()]
+    return f" at {min(clocks):.0f} MHz" if clocks else ""
 
 
 def _devices(copies: list[Copies]) -> State:

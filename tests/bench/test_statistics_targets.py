@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats.contrasts import paired_contrast
-from attnbench.harness.stats.intervals import latency_interval, ratio_interval
+from attnbench.harness.stats.intervals import latency_interval, ratio_interval, stationary
 from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.noise_floor import (
@@ -149,6 +149,39 @@ def test_an_interval_of_one_process_misses_rare_slow_blocks_and_a_ratio_does_not
     found = benchmark.pedantic(coverage, args=(plan, effects, quantity), kwargs=noise, rounds=1)
     benchmark.extra_info.update(coverage=found)
     assert found >= least
+
+
+# ---- warm-ups ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calls", [10, 20, 40])
+@pytest.mark.parametrize("sd", [0.01, 0.03, 0.05])
+def test_steady_warm_ups_are_flagged_in_at_most_2_percent_of_cases(benchmark, sd, calls):
+    """Of six processes each, by a single look; a real one looks again."""
+    random = np.random.default_rng(1)
+
+    def flagged() -> float:
+        cases = np.exp(random.normal(0, sd, (5 * SEEDS, 6, calls)))
+        return sum(any(stationary(one) is False for one in case) for case in cases) / len(cases)
+
+    share = benchmark.pedantic(flagged, rounds=1)
+    benchmark.extra_info.update(flagged=share)
+    assert share <= 0.02
+
+
+@pytest.mark.parametrize(("calls", "slower"), [(10, 1.3), (20, 1.1), (40, 1.05)])
+def test_a_warm_up_that_is_not_over_is_noticed(benchmark, calls, slower):
+    """Times that fall to the end's, from so much more, with noise of 1 %."""
+    random = np.random.default_rng(2)
+
+    def noticed() -> float:
+        falling = np.linspace(math.log(slower), 0, calls)
+        warm_ups = np.exp(falling + random.normal(0, 0.01, (SEEDS, calls)))
+        return sum(stationary(one) is False for one in warm_ups) / SEEDS
+
+    share = benchmark.pedantic(noticed, rounds=1)
+    benchmark.extra_info.update(noticed=share)
+    assert share >= 0.9
 
 
 # ---- what a run learns of its processes ----------------------------------------------------------

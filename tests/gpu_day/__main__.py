@@ -1,9 +1,9 @@
-"""`make gpu-first`, `gpu-sweep` and `gpu-rest`: measure on a GPU that is here for a short time.
+"""`make gpu`: measure on a GPU that is here for nine minutes.
 
-    python -m tests.gpu_day PART... [--out DIR] [--archive FILE] [--minutes M] [--again STEP]
-                                    [--rehearse] [--dry-run]
+    python -m tests.gpu_day [--out DIR] [--archive FILE] [--minutes M] [--again STEP]
+                            [--rehearse] [--dry-run]
 
-A part runs its steps in their order of worth. It ends in time, with an archive of all rows, logs
+It runs its steps in their order of worth and ends in time, with an archive of all rows, logs
 and pages; the last line is its path. Called again it goes on where it ended. Needs no network, and
 of the packages outside Python's own only those of the steps.
 
@@ -27,11 +27,14 @@ from tests.search_path import searched
 
 from . import packages
 from .commands import ROOT
-from .day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
+from .day import ARCHIVE_S, REPORT_S, Call, Place
 from .machine import lacks
-from .steps import PARTS, Part
+from .steps import STEPS, WALL_SHARE
 
 UNMET = 4
+MINUTES = 9.0
+START_S = 10.0
+H200_BYTES = 150_100_000_000  # in a plan that is printed elsewhere
 PATIENCE = 6.0  # of a rehearsal: it may share two cores
 MOST_JOBS = 8  # each holds a CUDA context and a compiler
 
@@ -39,10 +42,8 @@ MOST_JOBS = 8  # each holds a CUDA context and a compiler
 def main() -> None:
     begin = time.monotonic()
     options = parse(sys.argv[1:])
-    parts = [PARTS[name] for name in dict.fromkeys(options.part)]
     if options.dry_run:
-        for part in parts:
-            print(plan(part, place(options, {"capability": "90"}), options.minutes))
+        print(plan(place(options, {"memory_bytes": None}), options.minutes))
         return
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGHUP, stopped)
@@ -58,27 +59,23 @@ def main() -> None:
         hint = "`make wheels` elsewhere, then bring .whl; --rehearse needs no GPU"
         print(*problems, f"next: {hint}", sep="\n", file=sys.stderr)
         sys.exit(UNMET)
-    codes = []
-    for part in parts:
-        where = place(options, machine)
-        minutes = options.minutes or part.minutes * where.patience
-        call = Call(
-            part=part,
-            place=where,
-            archive=archive_of(options, part),
-            machine=machine,
-            deadline_s=begin + 60 * minutes,
-            environment=environment,
-            again=options.again,
-            say=lambda text: print(f"{time.strftime('%H:%M:%S')} {text}", flush=True),
-        )
-        try:
-            codes.append(call.run())
-            print(summary(call), flush=True)
-        finally:
-            print(call.archive, flush=True)
-        begin = time.monotonic()
-    sys.exit(next((code for code in (FAILED, UNFINISHED) if code in codes), FINISHED))
+    where = place(options, machine)
+    call = Call(
+        every=STEPS,
+        place=where,
+        archive=Path(options.archive or options.out / "gpu.tar.gz").resolve(),
+        machine=machine,
+        deadline_s=begin + 60 * (options.minutes or MINUTES * where.patience),
+        environment=environment,
+        again=options.again,
+        say=lambda text: print(f"{time.strftime('%H:%M:%S')} {text}", flush=True),
+    )
+    try:
+        code = call.run()
+        print(summary(call), flush=True)
+    finally:
+        print(call.archive, flush=True)
+    sys.exit(code)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -87,19 +84,16 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("part", nargs="+", choices=PARTS, help=", ".join(PARTS))
     parser.add_argument("--out", type=Path, help="results/gpu, or .rehearsal/gpu")
-    parser.add_argument("--archive", type=Path, help="OUT/PART.tar.gz; only of a single part")
-    parser.add_argument("--minutes", type=float, help="of each part; 9 or 9.5")
+    parser.add_argument("--archive", type=Path, help="OUT/gpu.tar.gz")
+    parser.add_argument("--minutes", type=float, help=f"{MINUTES:g}, or longer")
     parser.add_argument("--again", action="append", default=[], help="a step that has ended")
     parser.add_argument("--rehearse", action="store_true", help="small, on the CPU")
     parser.add_argument("--dry-run", action="store_true", help="print the plan")
     found = parser.parse_args(words)
-    names = {step.name for part in found.part for step in PARTS[part].steps}
+    names = {step.name for step in STEPS}
     if unknown := set(found.again) - names:
         parser.error(f"--again: no step {sorted(unknown)}; there are: {', '.join(sorted(names))}")
-    if found.archive and len(set(found.part)) > 1:
-        parser.error("--archive: one file; wanted a single part")
     if found.out is None:
         found.out = Path(".rehearsal/gpu" if found.rehearse else "results/gpu")
     return found
@@ -109,16 +103,11 @@ def place(options: argparse.Namespace, machine: dict[str, Any]) -> Place:
     return Place(
         python=sys.executable,
         device="cpu" if options.rehearse else "cuda",
-        arch="90" if options.rehearse else machine["capability"],
+        memory_gib=WALL_SHARE * (machine["memory_bytes"] or H200_BYTES) / 2**30,
         jobs=max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // 2)),
         root=options.out.resolve(),
         patience=PATIENCE if options.rehearse else 1.0,
     )
-
-
-def archive_of(options: argparse.Namespace, part: Part) -> Path:
-    chosen = options.archive or options.out / f"{part.name}.tar.gz"
-    return Path(chosen).resolve()
 
 
 def surroundings() -> dict[str, str]:
@@ -141,14 +130,21 @@ def asked(environment: dict[str, str]) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def plan(part: Part, where: Place, minutes: float | None) -> str:
+def plan(where: Place, minutes: float | None) -> str:
     """What a call would do, and how long at most."""
-    lines = [f"{part.name}: {minutes or part.minutes:g} minutes, of which {REPORT_S:.0f} s are for"]
-    lines[0] += f" pages and {ARCHIVE_S:.0f} s for the archive"
-    for step in part.steps:
-        lines.append(f"  {step.most_s:4.0f} s  {step.name:16}  {shlex.join(where.command(step))}")
-    lines.append(f"  {sum(step.most_s for step in part.steps):4.0f} s  all steps together, at most")
-    return "\n".join(lines)
+    spent = [(START_S, "start", "wheels, and the facts of the machine")]
+    spent += [(one.most_s, one.name, shlex.join(where.command(one))) for one in STEPS]
+    spent += [(REPORT_S, "pages", "of all runs"), (ARCHIVE_S, "archive", "of all that was made")]
+    timed = [line for line in spent if line[0]]
+    left = [line for line in spent if not line[0]]
+    total_s = sum(seconds for seconds, *_ in timed)
+    return "\n".join(
+        [
+            *(f"  {seconds:4.0f} s  {name:18} {text}" for seconds, name, text in timed),
+            f"  {total_s:4.0f} s  of {60 * (minutes or MINUTES):.0f} s; with what is left:",
+            *(f"          {name:18} {text}" for _, name, text in left),
+        ]
+    )
 
 
 def summary(call: Call) -> str:
@@ -156,8 +152,8 @@ def summary(call: Call) -> str:
     if failed := call.failed():
         lines.append(f"failed: {', '.join(failed)}; see {call.folder / 'logs'}")
     if unfinished := call.unfinished():
-        lines.append(f"not finished: {', '.join(unfinished)}; call {call.part.name} again")
-    return "\n".join(lines or [f"{call.part.name}: every step ended well"])
+        lines.append(f"not finished: {', '.join(unfinished)}; call it again")
+    return "\n".join(lines or ["every step ended well"])
 
 
 def stopped(number: int, _frame: object) -> None:

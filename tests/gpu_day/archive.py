@@ -1,4 +1,4 @@
-"""One archive of all that a part has made."""
+"""One archive of all that a day has made."""
 
 import os
 import tarfile
@@ -8,13 +8,13 @@ from pathlib import Path
 BESIDE_RUNS = ("*.jsonl",)  # calibrations and self-checks, which stand beside the runs
 
 
-def write(archive: Path, root: Path, part: str, runs: Iterable[str]) -> None:
-    """The part's folder, these of the runs, and what stands beside them; whole, or as it was.
+def write(archive: Path, root: Path, day: str, runs: Iterable[str]) -> None:
+    """The day's folder, these of the runs, and what stands beside them; whole, or as it was.
 
     Names in it begin with the name of `root`, so that it can be unpacked beside another root. Links
     are left out.
     """
-    folders = [root / part, *(root / "runs" / run for run in runs)]
+    folders = [root / day, *(root / "runs" / run for run in runs)]
     files = [path for folder in folders for path in sorted(folder.rglob("*"))]
     files += [path for pattern in BESIDE_RUNS for path in sorted((root / "runs").glob(pattern))]
     archive.parent.mkdir(parents=True, exist_ok=True)

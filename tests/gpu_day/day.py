@@ -1,5 +1,5 @@
-"""One call of a part: its steps one after the other, each cut off in time, and an archive at the
-end whatever happened.
+"""One call: its steps one after the other, each cut off in time, and an archive at the end whatever
+happened.
 """
 
 import json
@@ -14,9 +14,10 @@ from typing import Any
 from . import archive
 from .commands import Ended, execute
 from .machine import IDENTITY
-from .steps import ATTNBENCH, Part, Step
+from .steps import ATTNBENCH, Step
 
 ARCHIVE_S = 10.0  # some MB: less than a second
+DAY = "day"  # the folder of the state, beside the runs
 REPORT_S, LEAST_REPORT_S = 30.0, 5.0  # one page takes 3 to 6 s
 FINISHED, FAILED, UNFINISHED = 0, 1, 3  # exit codes
 REFUSED = (2, 4, 5)  # exit codes of attnbench, if nothing was measured
@@ -31,7 +32,7 @@ class Place:
 
     python: str
     device: str
-    arch: str
+    memory_gib: float
     jobs: int
     root: Path
     patience: float = 1.0
@@ -51,8 +52,12 @@ class Place:
         return self.filled((*ATTNBENCH, "report", "{runs}/" + run, "--out", "{runs}"))
 
     def filled(self, words: Sequence[str]) -> list[str]:
-        values = {"{python}": self.python, "{device}": self.device, "{arch}": self.arch}
-        values |= {"{jobs}": str(self.jobs), "{runs}": str(self.runs)}
+        values = {"{python}": self.python, "{device}": self.device}
+        values |= {
+            "{memory_gib}": f"{self.memory_gib:.1f}",
+            "{jobs}": str(self.jobs),
+            "{runs}": str(self.runs),
+        }
         return [_filled(word, values) for word in words]
 
     def folders(self) -> list[str]:
@@ -76,7 +81,7 @@ class Call:
     `again`: steps that are run although they have ended.
     """
 
-    part: Part
+    every: Sequence[Step]
     place: Place
     archive: Path
     machine: Mapping[str, Any]
@@ -91,13 +96,13 @@ class Call:
 
     @property
     def folder(self) -> Path:
-        return self.place.root / self.part.name
+        return self.place.root / DAY
 
     def run(self) -> int:
         """The exit code: FAILED if a step did, UNFINISHED if another call has more to do."""
         self.load()
         try:
-            for step in self.part.steps:
+            for step in self.every:
                 self.take(step)
             self.write_reports()
         finally:
@@ -129,7 +134,7 @@ class Call:
     def limit_s(self, step: Step) -> float:
         """What it may take: its most, or all that is left beside the most of later steps."""
         left_s = self.left_s() - REPORT_S
-        later = self.part.steps[self.part.steps.index(step) + 1 :]
+        later = self.every[self.every.index(step) + 1 :]
         unfinished = set(self.unfinished())
         later_s = sum(one.most_s for one in later if one.name in unfinished)
         patience = self.place.patience
@@ -206,10 +211,10 @@ class Call:
         state = json.loads(path.read_text())
         if state["machine"] != self.identity():
             number = 1
-            while (other := self.folder.with_name(f"{self.part.name}-{number}")).exists():
+            while (other := self.folder.with_name(f"{DAY}-{number}")).exists():
                 number += 1
             self.folder.rename(other)
-            self.say(f"{self.part.name}: its steps ran on another machine, now in {other}")
+            self.say(f"{DAY}: its steps ran on another machine, now in {other}")
             return
         self.steps, self.reports = state["steps"], state["reports"]
         for noted in self.steps.values():
@@ -221,7 +226,6 @@ class Call:
         """State and archive: after every step, in case that this process is killed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         state = {
-            "part": self.part.name,
             "machine": self.identity(),
             "steps": self.steps,
             "reports": self.reports,
@@ -230,7 +234,7 @@ class Call:
             partial = self.folder / f".{name}"
             partial.write_text(json.dumps(content, indent=1) + "\n")
             partial.replace(self.folder / name)
-        archive.write(self.archive, self.place.root, self.part.name, self.runs())
+        archive.write(self.archive, self.place.root, DAY, self.runs())
 
     def identity(self) -> dict[str, Any]:
         return {name: self.machine.get(name) for name in IDENTITY}
@@ -240,7 +244,7 @@ class Call:
     def failed(self) -> list[str]:
         """Steps and pages that ended with another code than 0."""
         rehearsed = self.place.device == "cpu"
-        forgiven = {one.name for one in self.part.steps if one.judges and rehearsed}
+        forgiven = {one.name for one in self.every if one.judges and rehearsed}
         steps = [
             name
             for name, noted in self.steps.items()
@@ -251,7 +255,7 @@ class Call:
 
     def unfinished(self) -> list[str]:
         states = {name: noted["state"] for name, noted in self.steps.items()}
-        return [one.name for one in self.part.steps if states.get(one.name) != "ended"]
+        return [one.name for one in self.every if states.get(one.name) != "ended"]
 
     def exit_code(self) -> int:
         return FAILED if self.failed() else UNFINISHED if self.unfinished() else FINISHED

@@ -30,6 +30,7 @@ def facts() -> dict[str, Any]:
         "smi": said("nvidia-smi", "-q"),
         "gpu": None,
         "capability": None,
+        "memory_bytes": None,
     }
     driver = re.search(r"Driver Version\s*:\s*(\S+)", found["smi"] or "")
     found |= {"driver": driver[1] if driver else None, "triton": found["packages"].get("triton")}
@@ -42,6 +43,7 @@ def facts() -> dict[str, Any]:
             found |= {
                 "gpu": torch.cuda.get_device_name(),
                 "capability": f"{10 * major + minor}",
+                "memory_bytes": torch.cuda.get_device_properties().total_memory,
                 "cuda": torch.version.cuda,
                 "cudnn": torch.backends.cudnn.version(),
             }

@@ -24,10 +24,16 @@ from .tiles import (
 
 
 @triton.jit
-def load_lse(lse, rows, valid):
-    """+inf for queries that see no key, so that their weights are exp2(-inf) = 0."""
-    loaded = tl.load(lse + rows, mask=valid, other=INFINITY)
-    return tl.where(loaded == -INFINITY, INFINITY, loaded)
+def load_lse(lse, rows, valid, GUARDED: tl.constexpr):
+    """+inf for queries that see no key, so that their weights are exp2(-inf) = 0; not GUARDED: all
+    rows are valid, and see one.
+    """
+    if GUARDED:
+        loaded = tl.load(lse + rows, mask=valid, other=INFINITY)
+        loaded = tl.where(loaded == -INFINITY, INFINITY, loaded)
+    else:
+        loaded = tl.load(lse + rows)
+    return loaded
 
 
 @triton.jit
@@ -132,7 +138,7 @@ def grad_q_kernel(
     delta_tile = tl.sum(o_tile.to(tl.float32) * do_tile.to(tl.float32), 1)
     tl.store(delta + rows, delta_tile, mask=valid)
     q_tile = load_tile(q, tile_offsets(rows, q_strides, PAD_K), valid, D_K, True)
-    lse_tile = load_lse(lse, rows, valid)
+    lse_tile = load_lse(lse, rows, valid, True)
     k_offsets = tile_offsets(tl.arange(0, BLOCK_KV), k_strides, PAD_K)
     v_offsets = tile_offsets(tl.arange(0, BLOCK_KV), v_strides, PAD_V)
     dq_tile = tl.zeros([BLOCK_Q, PAD_K], dtype=tl.float32)
@@ -187,7 +193,16 @@ def add_queries_to_dk_dv(
     rows = start + tl.arange(0, BLOCK_Q)
     valid = rows < n_q
     q_tile = load_rows(q, batch, head, start, q_strides, q_offsets, valid, D_K, EDGE, DESCRIPTORS)
+    # With descriptors lse is at hand before the scores are, and the product for dp begins before
+    # the exponentials, which then run beside it. By pointers that takes too many registers.
+    if DESCRIPTORS:
+        lse_tile = load_lse(lse, rows, valid, EDGE)
+        do_tile = load_rows(
+            do, batch, head, start, do_strides, do_offsets, valid, D_V, EDGE, DESCRIPTORS
+        )
     kq = tl.dot(k_tile, tl.trans(q_tile), input_precision=PRECISION)  # [keys, queries]
+    if DESCRIPTORS:
+        dp = tl.dot(v_tile, tl.trans(do_tile), input_precision=PRECISION)
     kq = capped(kq, cap_factor, q_tile.dtype == tl.float32)
     if EDGE and CAUSAL:
         kq = tl.where(keys[:, None] <= (rows + offset)[None, :], kq, -INFINITY)
@@ -196,13 +211,21 @@ def add_queries_to_dk_dv(
         if not CAUSAL:
             seen = seen & ((rows + offset)[None, :] >= band_start(keys, window, BAND)[:, None])
         kq = tl.where(seen, kq, -INFINITY)
-    p = tl.exp2(kq * scale_log2 - load_lse(lse, rows, valid)[None, :])
-    do_tile = load_rows(
-        do, batch, head, start, do_strides, do_offsets, valid, D_V, EDGE, DESCRIPTORS
-    )
+    if not DESCRIPTORS:
+        lse_tile = load_lse(lse, rows, valid, True)
+    p = tl.exp2(kq * scale_log2 - lse_tile[None, :])
+    if not DESCRIPTORS:
+        do_tile = load_rows(
+            do, batch, head, start, do_strides, do_offsets, valid, D_V, EDGE, DESCRIPTORS
+        )
     dv_tile = tl.dot(p.to(do_tile.dtype), do_tile, dv_tile, input_precision=PRECISION)
-    dp = tl.dot(v_tile, tl.trans(do_tile), input_precision=PRECISION)
-    ds = p * (dp - tl.load(delta + rows, mask=valid, other=0.0)[None, :])
+    if not DESCRIPTORS:
+        dp = tl.dot(v_tile, tl.trans(do_tile), input_precision=PRECISION)
+    if EDGE or not DESCRIPTORS:
+        delta_tile = tl.load(delta + rows, mask=valid, other=0.0)
+    else:
+        delta_tile = tl.load(delta + rows)
+    ds = p * (dp - delta_tile[None, :])
     ds = uncapped_gradient(ds, kq, cap_factor)
     dk_tile = tl.dot(ds.to(q_tile.dtype), q_tile, dk_tile, input_precision=PRECISION)
     return dk_tile, dv_tile

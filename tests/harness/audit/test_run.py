@@ -18,7 +18,6 @@ import pytest
 from attnbench.harness.audit.occupancy import ARCHITECTURES
 from attnbench.harness.audit.sass import OF_CYCLES, OF_PRODUCTS
 from tests.conftest import ROOT, environment, ran
-from tests.harness.cli.test_schemas import check
 from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
@@ -53,8 +52,6 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(tmp_path: Pa
     done = ran([*command, "--json-lines"], env=variables, timeout=300)
     assert done.returncode == 1, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    for line in lines:
-        check("kernels", line)
     assert {"begin", "running", "finished", "end"} <= {line["reason"] for line in lines}
     path = Path(lines[-1]["run"])
     planned = [one["case"] for one in json.loads((path / "run.json").read_text())["kernels"]]

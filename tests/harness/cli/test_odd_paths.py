@@ -21,7 +21,6 @@ READ = (
         "run --model {} --seq-len 16 --dry-run",
     ),
     *("run --checkpoint {} --dry-run", "show {}", "report {}", "export {}", "compare {} good"),
-    *("trend {}", "trend good --base {}"),
     *("merge {}", "baseline save x {}", "advise {}", "gate {} . --scenario quickstart"),
     *("compare good good --gate {}",),
 )

@@ -99,3 +99,11 @@ def process(ours, used_bytes=1 << 20, name="x"):
 def test_other_processes_are_bad_if_they_work_and_never_guessed(users, busy, grade):
     one = finding("other processes", kernel_busy_ratio=busy, sm_active_ratio=busy, processes=users)
     assert one.grade == grade
+
+
+@pytest.mark.parametrize(("mask", "is_said"), [(0x1, True), (0x3, False)])
+def test_clocks_that_are_not_locked_are_named(mask: int, is_said: bool) -> None:
+    (found,) = (
+        one.found for one in gpu_findings(facts(clock_event_mask=mask)) if one.about == "clocks"
+    )
+    assert ("not known to be locked" in found) is is_said

@@ -6,11 +6,19 @@ import resource
 import sys
 
 import pytest
+import torch
 
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure import conditions
-from attnbench.harness.measure.conditions import HostConditions, contended, throttled
+from attnbench.harness.measure.conditions import (
+    DeviceConditions,
+    HostConditions,
+    contended,
+    throttled,
+)
 from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
+from tests.impls._triton.conftest import needs_triton
 
 PAGES = 4096
 INSTANCE = "MIG-aaaaaaaa-2222-3333-4444-555555555555"
@@ -77,16 +85,15 @@ def test_quota_time_is_read_from_either_version_of_control_groups(tmp_path, monk
         (contended, {"wall_s": 1.0, "waited_s": 0.03, "steal_s": 0.03}, True),
         (contended, {"wall_s": 1.0}, None),
         (contended, {}, None),
-        # throttled: by quota, power or heat, and not by idling
+        # throttled: by quota, heat or a low clock, and not by idling or a power limit
         (throttled, {}, None),
         (throttled, {"throttled_s": 0.0}, False),
         (throttled, {"throttled_s": 0.001}, True),
         (throttled, {"clock_event_reasons": 0x1 | 0x2 | 0x10}, False),
-        (throttled, {"clock_event_reasons": 0x4}, True),
+        (throttled, {"clock_event_reasons": 0x4, "sm_clock_ratio": 0.98}, False),
         (throttled, {"clock_event_reasons": 0x1 | 0x40}, True),
-        (throttled, {"wall_s": 1.0, "clock_event_reasons": 0, "power_throttled_s": 0.009}, False),
-        (throttled, {"wall_s": 1.0, "clock_event_reasons": 0, "power_throttled_s": 0.011}, True),
-        (throttled, {"wall_s": 1.0, "power_throttled_s": 0, "thermal_throttled_s": 0.2}, True),
+        (throttled, {"sm_clock_ratio": 0.76}, False),
+        (throttled, {"sm_clock_ratio": 0.74}, True),
     ],
 )
 def test_a_block_is_judged_by_fixed_limits(judge, readings, verdict):
@@ -104,6 +111,7 @@ from attnbench.harness.machine.nvml import Device
 
 found = DeviceConditions(Device(uuid={uuid!r}))
 found.before()
+found.during(lambda result, must: None)(None, must=True)
 print(json.dumps(found.after()))
 """
     extra = driver.environment if driver else {}
@@ -114,19 +122,50 @@ print(json.dumps(found.after()))
 def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(fake_nvml):
     fake_nvml.write(H100 + "sm_clock_mhz 1755\ntemperature_c 41\nevent_reasons 0x4\n")
     readings = device_conditions(fake_nvml)
-    names = ("sm_clock_mhz", "temperature_c", "clock_event_reasons")
-    assert [readings[name] for name in names] == [1755, 41, 4]
+    names = ("sm_clock_mhz", "sm_clock_ratio", "temperature_c", "clock_event_reasons")
+    assert [readings[name] for name in names] == [1755, 1.0, 41, 4]
     assert readings["wall_s"] > 0
-    assert throttled(readings)
+    assert not throttled(readings)
 
 
-@pytest.mark.long
-def test_clocks_that_were_held_down_during_a_block_only_show_in_the_drivers_counters(fake_nvml):
-    fake_nvml.write(H100 + "event_reasons 0x0\npower_throttle_share 0.5\n")
-    readings = device_conditions(fake_nvml)
-    assert 0 < readings["power_throttled_s"] <= readings["wall_s"]
-    assert "thermal_throttled_s" not in readings, "this driver does not count it"
-    assert throttled(readings)
+class Stamps:
+    """Two multiprocessors, of which one had a program each time; between stamps pass 2 ms."""
+
+    def __init__(self, *clocks_mhz):
+        steps = [step for clock in clocks_mhz for step in ((0, 0), (2e3 * clock, 2e6))]
+        self.found = [torch.tensor([[5, 0], [7, 0]])]
+        for cycles, time_ns in steps[1:]:
+            step = torch.tensor([[cycles, 0], [time_ns, 0]]).long()
+            self.found.append(self.found[-1] + step)
+
+    def take(self):
+        return self.found.pop(0)
+
+
+def test_a_block_has_the_mean_clock_by_the_multiprocessors_own_counters():
+    found = DeviceConditions(Device(), Stamps(1980, 1800, 1200))
+    readings = []
+    for _ in range(3):
+        found.before()
+        readings.append(found.after())
+    assert [one["sm_clock_mhz"] for one in readings] == [1980, 1800, 1200]
+    assert [round(one["sm_clock_ratio"], 3) for one in readings] == [1, 0.952, 0.667]
+    assert [throttled(one) for one in readings] == [False, False, True]
+
+
+@needs_triton
+def test_triton_compiles_the_kernel_that_reads_the_counters():
+    program = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from attnbench.harness.measure.sm_stamps import stamp_kernel
+
+source = ASTSource(stamp_kernel, {"cycles": "*i64", "times_ns": "*i64"}, {}, {})
+print(triton.compile(source, GPUTarget("cuda", 90, 32), {"num_warps": 1}).asm["ptx"])
+"""
+    done = ran([sys.executable, "-c", program], env=environment({}), check=True)
+    assert all(f"%{name};" in done.stdout for name in ("smid", "clock64", "globaltimer"))
 
 
 @pytest.mark.long
@@ -155,4 +194,4 @@ print(json.dumps([device.uuid, open_gpu(device).reason]))
     uuid, reason = json.loads(done.stdout)
     assert (uuid, reason.partition(",")[0]) == tuple(found)
     if not chosen:
-        assert not {"sm_clock_mhz", "power_throttled_s"} & device_conditions(fake_nvml).keys()
+        assert not {"sm_clock_mhz", "temperature_c"} & device_conditions(fake_nvml).keys()

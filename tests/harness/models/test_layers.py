@@ -6,15 +6,12 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models.layers import (
+from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
+from attnbench.harness.models.questions import (
     KV_BITS,
-    AttentionLayer,
-    Model,
-    OtherLayer,
     appended_bytes,
     cache_bytes,
     cached_bytes,
-    counted,
     questions,
 )
 from attnbench.harness.models.resolve import model_of

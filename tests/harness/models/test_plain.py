@@ -55,11 +55,13 @@ def test_an_encoder_beside_the_decoder_is_named() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"model_type": "unheard"}, "model_type: 'unheard'; wanted one of bert"),
-        ({"model_type": "mine", "auto_map": {"AutoConfig": "mine.C"}}, "auto_map names, is never"),
-        ({"model_type": None}, "model_type: nothing"),
-        ({"model_type": ["llama"]}, "model_type: "),
-        ({"hidden_size": None}, "hidden_size: not given"),
+        (
+            {"model_type": "mine", "hidden_size": None, "auto_map": {"AutoConfig": "mine.C"}},
+            "auto_map names, is never",
+        ),
+        ({"hidden_size": None}, "hidden_size: not given; wanted a whole number; install"),
+        ({"num_hidden_layers": 10**7}, "'num_hidden_layers': 10000000; wanted at most 4096"),
+        ({"hidden_size": float("nan")}, "hidden_size: nan; wanted a whole number"),
         ({"num_hidden_layers": -2}, "num_hidden_layers: -2"),
         ({"num_attention_heads": True}, "num_attention_heads: true"),
         ({"num_attention_heads": 6}, "6 heads for 64 columns"),
@@ -67,14 +69,12 @@ def test_an_encoder_beside_the_decoder_is_named() -> None:
         ({"head_dim": "wide"}, "head_dim: 'wide'"),
         ({"layer_types": ["full_attention"]}, "layer_types: "),
         ({"layer_types": ["a", "b"]}, "layer_types: "),
-        ({"layer_types": ["sliding_attention"] * 2}, "layer_types: "),
-        ({"sliding_window": 7}, "'sliding_window': not known"),
-        ({"model_type": "mistral", "sliding_window": 9, "sliding_window_size": 8}, "_size': not"),
-        ({"attn_something": 3}, "'attn_something': not known"),
-        ({"per_layer_config": {"1": {"head_dim": 8}}}, "'per_layer_config': not known"),
-        ({"model_type": "gemma3"}, "text_config: "),
+        ({"layer_types": ["sliding_attention"] * 2}, "sliding_window: not given"),
+        ({"layer_types": ["full_attention", "dreams"]}, "'dreams' in layer 1: what it keeps"),
+        ({"hybrid_override_pattern": "*?"}, "'?' in layer 1: what it keeps"),
+        ({"attn_type_list": [1, 7]}, "7 in layer 1: what it keeps"),
+        ({"mamba_n_heads": 4}, "mamba_heads is given, and no list"),
         ({**GPT2, "add_cross_attention": True}, "add_cross_attention: true"),
-        ({"model_type": "gemma3n_text"}, "install transformers"),
         ({"dtype": "b\x1b"}, "dtype: "),
     ],
 )
@@ -89,10 +89,31 @@ def test_what_it_does_not_understand_is_refused_in_one_line(
     assert line.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"sliding_window": 7}, "'sliding_window'"),
+        ({"model_type": "mistral", "sliding_window": 9, "sliding_window_size": 8}, "_window_size'"),
+        ({"attn_something": 3}, "'attn_something'"),
+        ({"model_type": "mine", "sliding_window": 7}, "which layers have the window"),
+        ({"quantization_config": {"kv_cache_scheme": {"num_bits": 3}}}, "kv_cache_scheme"),
+    ],
+)
+def test_what_it_does_not_understand_is_a_caution_that_names_it(
+    fields: dict[str, Any], named: str
+) -> None:
+    (caution,) = read(**fields).cautions
+    assert named in caution
+
+
+def test_a_field_that_says_nothing_of_attention_is_no_caution() -> None:
+    assert read(mrope_section=[1, 2], vision_hub=3, attn_output_gate=True).cautions == ()
+
+
 @pytest.mark.parametrize("name", config_file.shipped())
 def test_shipped_models_are_understood_and_name_their_source(name: str) -> None:
     path = config_file.shipped()[name]
     model = plain.model(config_file.read(path), name, str(path))
     assert sum(count for _, count in model.attention()) > 0
-    assert not model.others()
+    assert not [*model.others()]
     assert json.loads(path.read_text(encoding="utf-8"))[config_file.SOURCE]

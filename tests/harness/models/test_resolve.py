@@ -48,9 +48,9 @@ def test_without_transformers_our_own_reader_is_used(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"num_attention_heads": "four"}, "num_attention_heads: 'four'; wanted a valid integer"),
+        ({"num_attention_heads": "four"}, "num_attention_heads: 'four'; wanted a whole number"),
         ({"model_type": None}, "model_type: nothing; wanted the name of a type"),
-        ({"model_type": "mine"}, "transformers refuses it"),
+        ({"hidden_size": None}, "transformers refuses it"),
     ],
 )
 def test_what_is_wrong_is_said_by_the_reader_that_names_it(

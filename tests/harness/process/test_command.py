@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from attnbench.harness.process.command import run_command
-from tests.conftest import command_line, environment, wait_for
+from tests.conftest import command_line, environment, ran, wait_for
 
 PATIENCE_S = 30.0
 ESCAPES = "echo $$; setsid sleep 600 & echo $!; sleep 600"
@@ -94,3 +94,16 @@ def test_a_killed_command_leaves_no_child_that_asks_transformers(
         child = psutil.Process(int((tmp_path / "pid").read_text()))
         command.send_signal(number)
     assert not psutil.wait_procs([child], PATIENCE_S)[1]
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/autogroup").exists(), reason="needs the autogroup of Linux"
+)
+def test_what_a_nice_caller_starts_is_as_nice_to_other_sessions() -> None:
+    program = (
+        "from attnbench.harness.process.command import run_command;"
+        "print(run_command(['cat', '/proc/self/autogroup']).stdout)"
+    )
+    words = ["nice", "-n", "5", sys.executable, "-c", program]
+    done = ran(words, env=environment({}), check=True)
+    assert done.stdout.strip().endswith("nice 5")

@@ -2,10 +2,8 @@
 
 import json
 
-import jsonschema
 import pytest
 
-from attnbench.harness.cli.schemas import schema_named
 from attnbench.harness.published.tables import read
 from tests.conftest import ROOT
 
@@ -69,7 +67,6 @@ def test_published_shapes_are_a_field_of_their_own_in_json(here, tmp_path):
     asked = ("advise", "llama-3-8b", "--device", "cpu", "--json", "--runs", str(tmp_path))
     asked += ("--memory-gib", "24")
     found = json.loads(here(*asked, "--published", "h200").stdout)
-    jsonschema.Draft202012Validator(schema_named("advise")).validate(found)
     rows = found.pop("published_by_others")
     assert {one["phase"] for one in rows} == {"prefill", "decode"}
     for one in rows:

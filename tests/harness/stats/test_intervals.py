@@ -154,7 +154,7 @@ def test_a_step_down_is_noticed_until_it_is_behind_the_windows():
     assert stationary([*cold, *warm]) is True
 
 
-def test_stationary_noise_is_found_to_be_so_nine_times_in_ten():
+def test_stationary_noise_is_found_to_be_so():
     rng = np.random.default_rng(7)
     found = [stationary(rng.lognormal(0, 0.05, 40)) for _ in range(500)]
-    assert sum(map(bool, found)) >= 430
+    assert sum(map(bool, found)) >= 494

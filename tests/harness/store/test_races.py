@@ -136,7 +136,6 @@ def commanded(words: list[str], runs: list[Path], path: Path, number: int) -> st
         (["report"], "page.md"),
         (["export"], "cases.csv"),
         (["export"], "cases.json"),
-        (["export"], "run.zip"),
     ],
 )
 def test_of_several_commands_to_one_place_one_result_is_there_whole(

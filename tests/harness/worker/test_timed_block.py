@@ -31,6 +31,9 @@ class Machine:
     def before(self):
         pass
 
+    def during(self, look):
+        return look
+
     def after(self):
         return dict(self.readings.pop(0))
 
@@ -40,9 +43,12 @@ class Machine:
         return Samples(block_ms=[ms], first_ms=1e-3 * self.tried, processor_ms=9.0, thread_ms=5.0)
 
 
+ON_GPU = object()
+
+
 def block_of(*readings, waits=None, call_s=0.01):
     machine = Machine(*readings, call_s=call_s)
-    waits = waits or Waits()
+    waits = None if waits is ON_GPU else waits or Waits()
     timer = BlockTimer(machine, waits, heap_is_warm=True)
     block = timer.measure(machine, 1, lambda result, must: None, first=False)
     assert block.spent_s == pytest.approx(machine.tried * call_s, abs=1e-4)
@@ -58,6 +64,18 @@ def test_a_quiet_block_is_measured_once_and_its_processor_time_holds():
     conditions, waits = block_of(QUIET)
     assert outcome(conditions) == (1, 0, 5.0)
     assert not waits.in_force
+
+
+def test_a_block_with_a_gpus_clock_below_three_quarters_of_its_median_is_measured_again():
+    low, good = (
+        {"wall_s": 0.01, "minor_faults": 0, "sm_clock_ratio": ratio} for ratio in (0.7, 0.8)
+    )
+    tries = [block_of(*turns, waits=ON_GPU)[0] for turns in ((low, good), (low, low, low), (good,))]
+    assert [(one["tries"], one["sm_clock_ratio"]) for one in tries] == [
+        (2, 0.8),
+        (3, 0.7),
+        (1, 0.8),
+    ]
 
 
 def test_what_disturbs_once_is_gone_with_the_second_try():

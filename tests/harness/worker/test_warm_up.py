@@ -2,6 +2,7 @@
 
 import pytest
 
+from attnbench.harness.measure import clock
 from attnbench.harness.measure.clock import HostClock
 from attnbench.harness.worker import warm_up
 from attnbench.harness.worker.warm_up import call_until_stationary
@@ -30,6 +31,7 @@ def test_a_slow_first_call_alone_is_no_warm_up(
         passed_s += each_s
 
     monkeypatch.setattr(warm_up, "now_s", lambda: passed_s)
+    monkeypatch.setattr(clock, "now_ns", lambda: passed_s * 1e9)
     readings = [*before_ms]
     looks: list[bool] = []
 

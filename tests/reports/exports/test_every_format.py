@@ -9,9 +9,8 @@ from attnbench.reports.exports import NotExportable, PackageMissing, export, loa
 from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.subjects.test_wall_rows import only_walls
 
-WHOLE_RUNS = ("chrome-trace", "csv", "json", "json-rows", "md", "parquet")
-COMMIT = {"id": "0123456789abcdef0123456789abcdef01234567", "committed_s": 1_700_000_000}
-SPEEDS_ONLY = ("asv", "github-benchmark", "pytest-benchmark")
+WHOLE_RUNS = ("csv", "json", "json-rows", "md", "parquet")
+SPEEDS_ONLY = ("github-benchmark", "pytest-benchmark")
 
 
 @pytest.fixture(params=names())
@@ -24,8 +23,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def test_the_same_run_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
     run = quickstart(tmp_path)
-    assert len(export(run, name, commit=COMMIT).content) > 1000
-    assert export(run, name, commit=COMMIT) == export(str(run), name, commit=COMMIT)
+    assert len(export(run, name).content) > 1000
+    assert export(run, name) == export(str(run), name)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +40,7 @@ def test_a_format_whose_package_is_missing_says_how_to_get_it(
 
 def test_two_runs_of_different_scenarios_hold_more_than_one(name: str, tmp_path: Path) -> None:
     one, other = quickstart(tmp_path), many_problems(tmp_path)
-    both, alone = (export(runs, name, commit=COMMIT).content for runs in ([one, other], one))
+    both, alone = (export(runs, name).content for runs in ([one, other], one))
     assert len(both) > len(alone)
 
 
@@ -49,7 +48,7 @@ def test_a_torn_last_line_has_a_note(name: str, tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     with (run / "rows.jsonl").open("a") as file:
         file.write('{"torn')
-    assert any("torn off" in note for note in export(run, name, commit=COMMIT).notes)
+    assert any("torn off" in note for note in export(run, name).notes)
 
 
 @pytest.mark.long
@@ -61,7 +60,7 @@ def test_a_run_without_any_speed_is_written_or_refused_in_one_line(
     empty = write_run(tmp_path, [planned], [], name="empty")
     for run in (failed, empty, only_walls(tmp_path / "walls")):
         try:
-            assert export(run, name, commit=COMMIT).content
+            assert export(run, name).content
             assert name not in SPEEDS_ONLY
         except NotExportable as refusal:
             assert name not in WHOLE_RUNS

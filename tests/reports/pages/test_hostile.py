@@ -114,7 +114,7 @@ def test_names_add_no_markup_to_markdown(run: Path) -> None:
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
 
 
-@pytest.mark.parametrize("name", ["pytest-benchmark", "github-benchmark", "chrome-trace"])
+@pytest.mark.parametrize("name", ["pytest-benchmark", "github-benchmark"])
 def test_names_that_other_programs_print_hold_no_control_byte(run: Path, name: str) -> None:
     text = text_of(run, name)
     text.encode("ascii")

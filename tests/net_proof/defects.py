@@ -1,0 +1,366 @@
+"""Twenty-four defects that a rewrite may bring, each planted by its effect, and what notices it.
+
+Whoever rewrites a place plants its defect anew in the same commit; 24 stays 24.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+NET = ("tests/contract", "tests/approved")
+
+
+class NotPlanted(Exception):
+    """A defect does not apply to this tree."""
+
+
+class Patch(NamedTuple):
+    """`old` stands once in the file."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """`noticed_by`: tests of which one has to fail. `missed`: why none does."""
+
+    name: str
+    patches: tuple[Patch, ...]
+    noticed_by: tuple[str, ...]
+    missed: str = ""
+
+    def patched(self, tree: Path) -> dict[str, str]:
+        """The files that change, by path, as they are with it. Raises NotPlanted."""
+        after: dict[str, str] = {}
+        for path, old, new in self.patches:
+            text = after.get(path) or (tree / path).read_text()
+            if (count := text.count(old)) != 1:
+                raise NotPlanted(f"{self.name}: {path} has {count} times, not once:\n{old}")
+            after[path] = text.replace(old, new)
+            compile(after[path], path, "exec")
+        return after
+
+    @contextmanager
+    def planted(self, tree: Path) -> Iterator[None]:
+        """Raises NotPlanted."""
+        after = self.patched(tree)
+        before = {path: (tree / path).read_text() for path in after}
+        try:
+            for path, text in after.items():
+                (tree / path).write_text(text)
+            yield
+        finally:
+            for path, text in before.items():
+                (tree / path).write_text(text)
+
+
+DEFECTS = (
+    Defect(
+        name="2 ms inside the clock",
+        patches=(
+            Patch(
+                "harness/measure/clock.py",
+                "result = call()\n                readings.append",
+                "result = call(), time.sleep(2e-3)\n                result = result[0]\n"
+                "                readings.append",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_clock.py::test_a_latency_is_the_time_of_the_call_and_of_nothing_else",
+        ),
+    ),
+    Defect(
+        name="blocks not interleaved",
+        patches=(
+            Patch(
+                "harness/run/group.py",
+                "while wanting := self.sampler.wanting(process):",
+                "while wanting := self.sampler.wanting(process)[:1]:",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_timing.py::test_the_blocks_of_a_problem_are_interleaved_in_changing_order",
+        ),
+    ),
+    Defect(
+        name="L2 flush lost",
+        patches=(
+            Patch(
+                "harness/measure/clock.py",
+                "        if flush:\n            self.clock.flush.zero_()\n",
+                "",
+            ),
+            Patch(
+                "harness/measure/clock.py",
+                "            clock.flush.zero_()\n            self.start.record()",
+                "            self.start.record()",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_gpu_fakes.py::test_cold_calls_find_a_cache_that_was_written_over",
+        ),
+    ),
+    Defect(
+        name="limit of correctness 20",
+        patches=(
+            Patch("harness/measure/correctness.py", "\nLIMIT_RATIO = 2.0", "\nLIMIT_RATIO = 20.0"),
+        ),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_what_is_wrong_in_little_is_incorrect_and_has_no_speed[slightly_wrong:rounding-128]",
+        ),
+    ),
+    Defect(
+        name="8 judged rows",
+        patches=(
+            Patch(
+                "harness/measure/correctness.py",
+                "    widths = p.heads * n * p.d_k",
+                "    rows = rows[:: -(-len(rows) // 8)]\n    widths = p.heads * n * p.d_k",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_what_is_wrong_in_little_is_incorrect_and_has_no_speed[slightly_wrong:row-128]",
+        ),
+    ),
+    Defect(
+        name="a key too many at long N",
+        patches=(
+            Patch(
+                "impls/_masked_softmax.py",
+                "(rows + problem.causal_offset)",
+                "(rows + problem.causal_offset + (problem.kv_seq_len >= 1024))",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_what_is_right_is_measured[naive-1024]",
+        ),
+    ),
+    Defect(
+        name="warm-up of one call",
+        patches=(
+            Patch(
+                "harness/worker/warm_up.py",
+                "    least_s, most_s = seconds\n",
+                "    least_s, most_s = seconds\n"
+                "    if readings:\n        return None, readings[-1]\n",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_clock.py::test_calls_are_not_timed_before_they_are_as_fast_as_they_get",
+        ),
+    ),
+    Defect(
+        name="seed reused",
+        patches=(
+            Patch(
+                "harness/measure/input_values.py",
+                "        columns = draw(self.problem, self.device, self._random)\n",
+                "        self._random.manual_seed(self.seed)\n"
+                "        columns = draw(self.problem, self.device, self._random)\n",
+            ),
+        ),
+        noticed_by=("tests/contract/test_clock.py::test_values_are_new_in_a_block_that_says_so",),
+    ),
+    Defect(
+        name="a row lost in resume",
+        patches=(
+            Patch(
+                "harness/run/resumable.py",
+                'if fields["case"] not in final]',
+                'if fields["case"] not in final][1:]',
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_resume.py::test_resuming_adds_exactly_what_is_missing_and_changes_no_byte",
+        ),
+    ),
+    Defect(
+        name="two rows for one case",
+        patches=(
+            Patch(
+                "harness/run/run_rows.py",
+                "self.plan.store.append(records):",
+                "self.plan.store.append(2 * records):",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_run.py::test_every_case_of_a_small_scenario_is_measured_once",
+        ),
+    ),
+    Defect(
+        name="W for mW",
+        patches=(
+            Patch("harness/machine/nvml.py", "lambda power_mw: power_mw / 1e3", "float"),
+            Patch(
+                "harness/probes/energy.py",
+                '"power_w": energy_j / (end_s - start_s)',
+                '"power_w": 1e3 * energy_j / (end_s - start_s)',
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_gpu_fakes.py::test_power_is_in_watt_and_energy_is_power_times_time[hopper]",
+        ),
+    ),
+    Defect(
+        name="SM and tensor columns swapped",
+        patches=(
+            Patch("harness/probes/gpm.py", '"sm_active_ratio": 2', '"sm_active_ratio": 5'),
+            Patch("harness/probes/gpm.py", '"any_tensor_ratio": 5', '"any_tensor_ratio": 2'),
+        ),
+        noticed_by=(
+            "tests/contract/test_gpu_fakes.py::test_counters_of_hopper_are_in_their_columns",
+        ),
+    ),
+    Defect(
+        name="graph capture failing quietly",
+        patches=(
+            Patch(
+                "harness/measure/clock.py",
+                "self.graph_reason = not_captured(error)",
+                'self.graph_reason = ""',
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_gpu_fakes.py::test_a_graph_is_a_whole_number_of_kernels_and_one_that_fails_says_why",
+        ),
+    ),
+    Defect(
+        name="budget doubled",
+        patches=(
+            Patch(
+                "harness/measure/memory_budget.py",
+                "self.limit = used + budget_bytes",
+                "self.limit = used + 2 * budget_bytes",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_memory_limit.py::test_the_wall_is_where_the_formula_meets_the_budget",
+        ),
+    ),
+    Defect(
+        name="oom as error",
+        patches=(
+            Patch(
+                "harness/measure/memory_budget.py",
+                "    if isinstance(error, torch.OutOfMemoryError | MemoryError):\n"
+                "        return True\n"
+                "    if isinstance(error, OSError)",
+                "    return False\n    if isinstance(error, OSError)",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_statuses.py::test_a_fault_is_one_row_with_its_status_and_the_reason[runs_out_of_memory]",
+        ),
+    ),
+    Defect(
+        name="interval at 80 %",
+        patches=(
+            Patch("harness/stats/intervals.py", "\nCONFIDENCE = 0.965", "\nCONFIDENCE = 0.80"),
+        ),
+        noticed_by=("tests/approved/test_facts.py::test_the_facts_were_approved[after]",),
+    ),
+    Defect(
+        name="Holm left out",
+        patches=(
+            Patch(
+                "harness/stats/contrasts.py",
+                "        adjusted[place] = highest\n",
+                "        adjusted[place] = p_values[place]\n",
+            ),
+        ),
+        noticed_by=(
+            "tests/approved/test_facts.py::test_the_facts_were_approved[compare_backends]",
+        ),
+    ),
+    Defect(
+        name="mark by another rule",
+        patches=(
+            Patch(
+                "reports/ratio.py",
+                "isfinite(self.high) and not self.low <= 1 <= self.high",
+                "abs(log(self.value)) > log(1.1)",
+            ),
+        ),
+        noticed_by=(
+            "tests/approved/test_facts.py::test_the_facts_were_approved[cpu-20261124-quickstart]",
+        ),
+    ),
+    Defect(
+        name="an axis hidden",
+        patches=(
+            Patch(
+                "reports/data/row_groups.py",
+                "if len(values) > 1]\n\n\ndef distinguishing",
+                'if len(values) > 1 and axis != "causal"]\n\n\ndef distinguishing',
+            ),
+        ),
+        noticed_by=(
+            "tests/approved/test_facts.py::test_the_facts_were_approved[h200-20261126-kernel_sweep]",
+        ),
+    ),
+    Defect(
+        name="missing as 0",
+        patches=(
+            Patch(
+                "reports/data/load.py",
+                "and isnan(value)):\n        return None\n",
+                "and isnan(value)):\n        return 0 if dtype == COUNT else None\n",
+            ),
+            Patch(
+                "reports/data/load.py", "import COLUMNS, NUMBER,", "import COLUMNS, COUNT, NUMBER,"
+            ),
+        ),
+        noticed_by=("tests/approved/test_facts.py::test_the_facts_were_approved[failures]",),
+    ),
+    Defect(
+        name="a backend that leaves one thread set changes its neighbour's time",
+        patches=(
+            Patch(
+                "harness/measure/process_state.py",
+                '        Setting("torch\'s number of threads", torch.get_num_threads,'
+                " torch.set_num_threads),\n",
+                "",
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_own_function.py::test_one_thread_that_a_backend_leaves_set_reaches_no_other",
+        ),
+    ),
+    Defect(
+        name="a child left alive",
+        patches=(
+            Patch(
+                "harness/process/guard.py",
+                "                os.kill(pid, signal.SIGKILL)\n        left,",
+                "                os.kill(pid, 0)\n        left,",
+            ),
+        ),
+        noticed_by=("tests/contract/test_statuses.py::test_what_a_backend_leaves_behind_is_ended",),
+    ),
+    Defect(
+        name="an open file per case",
+        patches=(
+            Patch(
+                "harness/run/run_rows.py",
+                "            self.left.pop(record.id, None)\n",
+                "            self.left.pop(record.id, None)\n"
+                '            self.__dict__.setdefault("opened", []).append(open("/dev/null"))\n',
+            ),
+        ),
+        noticed_by=(
+            "tests/contract/test_many_cases.py::test_open_files_do_not_grow_with_the_cases",
+        ),
+    ),
+    Defect(
+        name="torch imported by show",
+        patches=(
+            Patch("harness/cli/report.py", "\nimport typer\n", "\nimport torch\nimport typer\n"),
+        ),
+        noticed_by=("tests/contract/test_without_torch.py::test_a_run_is_shown_without_torch",),
+    ),
+)
+assert len(DEFECTS) == 24
