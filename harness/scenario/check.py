@@ -217,7 +217,7 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
             f"found {shown(scenario.baseline)}; {hint}wanted one of backends:"
             f" {', '.join(scenario.backends)}",
         )
-    for field in ("backends", "contrast", "measure", "studies"):
+    for field in ("backends", "contrast", "measure", "measure_on_cuda", "studies"):
         values = getattr(scenario, field)
         for index, value in enumerate(values):
             if value in values[:index]:
@@ -267,9 +267,11 @@ def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
 def _measure_and_watch(scenario: Scenario) -> Iterator[Finding]:
     """`graphs` without any windows, and watched values that no problem has."""
     shared = measures(own_calls=False)
-    if "graphs" in scenario.measure and not {*shared} & {*scenario.measure}:
-        windows = " or ".join(shared)
-        yield Finding(("measure",), f"graphs needs the windows of {windows}; add one of them")
+    for field in ("measure", "measure_on_cuda"):
+        asked = getattr(scenario, field)
+        if "graphs" in asked and not {*shared} & {*asked}:
+            windows = " or ".join(shared)
+            yield Finding((field,), f"graphs needs the windows of {windows}; add one of them")
     for axis, values in scenario.watched().items():
         offered = dict.fromkeys(
             value
