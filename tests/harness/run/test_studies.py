@@ -23,7 +23,7 @@ WAITS_AT = 4  # heads
 SHORT = f"""
 import os, sys, time
 if "attnbench.harness.worker.serve" in sys.orig_argv:
-    import attnbench.harness.learning.studies.trained_heads as study
+    import attnbench.harness.heads.studies.trained_heads as study
     study.GOALS["majority"] = study.Goal(None, 2)
     train = study.trained
     def trained(name, heads, *args, **given):

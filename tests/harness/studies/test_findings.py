@@ -118,25 +118,11 @@ def test_rows_without_a_key_are_uniform_by_fill_and_zero_by_infinity() -> None:
 
 
 def test_a_gru_fades_and_attention_does_not() -> None:
-    longest = {one.model: one for one in found("gradient_distance") if one.seq_len == 64}
+    longest = {one.model: one for one in found("gradient_distance")}
     gru = longest["gru"]
     assert gru.fade_per_token_high < -0.3
     assert abs(longest["attention"].fade_per_token) < 0.01
     assert gru.gradient_norms[1] > 1e3 * gru.gradient_norms[32] > 0
-
-
-def test_paths_are_constant_linear_or_logarithmic() -> None:
-    steps: dict[str, list[int]] = {}
-    for one in found("gradient_distance"):
-        assert one.fitted_tokens == min(32, one.seq_len - 1)
-        assert one.reach_tokens == one.seq_len - 1
-        assert one.longest_path_steps >= one.shortest_path_steps
-        steps.setdefault(one.model, []).append(one.shortest_path_steps)
-    assert len(set(steps["attention"])) == 1
-    for model in ("gru", "convolutions"):
-        eight, sixteen, thirty_two, _ = steps[model]
-        assert thirty_two - sixteen == 2 * (sixteen - eight) > 0
-    assert max(steps["dilated convolutions"]) < 2 * min(steps["dilated convolutions"])
 
 
 def test_only_xavier_keeps_variances_near_one_and_only_for_few_tokens() -> None:

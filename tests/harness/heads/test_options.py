@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.learning.checkpoints import decoder_file
-from tests.harness.learning.test_checkpoint_files import decoder
+from attnbench.harness.heads.checkpoints import decoder_file
+from tests.harness.heads.test_checkpoint_files import decoder
 from tests.made_runs import read_rows
 
 pytest.importorskip("safetensors")

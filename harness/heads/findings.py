@@ -4,7 +4,6 @@ Fields with a default may be missing: earlier versions did not have them, or onl
 """
 
 from math import inf
-from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -102,19 +101,12 @@ class TrainedHeads(OnTask):
 
     Metrics of heads (head_metrics.py) are before and after training. Heads were removed in the
     order `pruned_heads`, [block, head], and greedily; a loss per number of removed heads, which in
-    earlier rows is its place. `pruned_layer_`: of the smaller layers, by removed heads.
+    earlier rows is its place.
     """
 
     STUDY = "trained_heads"
     seed_number: int | None = None
     loss_nats: float
-    seen_loss_nats: Maybe = None
-    noise_ratio: Maybe = None
-    noisy_loss_nats: Maybe = None
-    noisy_accuracy_ratio: Maybe = None
-    noise_levels_ratio: list[float] | None = None
-    noise_levels_loss_nats: Losses | None = None
-    noise_levels_accuracy_ratio: list[float] | None = None
     entropy_nats_before: Numbers = None
     entropy_nats_after: Numbers = None
     distance_tokens_before: Numbers = None
@@ -142,13 +134,6 @@ class TrainedHeads(OnTask):
     pruned_loss_nats: Losses | None = None
     greedy_removed_heads: list[int] | None = None
     greedy_loss_nats: Losses | None = None
-    pruned_layer_ms: Samples | None = None
-    pruned_layer_time_ratio: Samples | None = None
-    pruned_layer_time_low_ratio: Samples | None = None
-    pruned_layer_time_high_ratio: Samples | None = None
-    pruned_layer_peak_bytes: list[int | None] | None = None
-    pruned_layer_weight_bytes: list[Count] | None = None
-    smaller_loss_nats: Losses | None = None
     sentence: list[str] | None = None
     weight_rows_before: Maps | None = None
     weight_rows_after: Maps | None = None
@@ -156,23 +141,17 @@ class TrainedHeads(OnTask):
     @model_validator(mode="after")
     def _says_of_what(self) -> "TrainedHeads":
         pairs = (
-            (self.noise_levels_ratio, self.noise_levels_accuracy_ratio),
             (self.pruned_removed_heads, self.pruned_loss_nats),
             (self.greedy_removed_heads, self.greedy_loss_nats),
         )
         if any(of is not None and len(of) != len(found or ()) for of, found in pairs):
-            raise ValueError("wanted a result for each level of noise and number of removed heads")
+            raise ValueError("wanted a loss for each number of removed heads")
         return self
 
     def of_heads(self, metric: str, when: When) -> list[float]:
         """A metric of all heads of all blocks; [] if it is not known."""
         blocks = self[f"{metric}_{when}"] or []
         return [value for block in blocks for value in block if value is not None]
-
-    @property
-    def overfit_nats(self) -> float | None:
-        """Loss on held-out sequences less that on sequences like those trained on."""
-        return None if self.seen_loss_nats is None else self.loss_nats - self.seen_loss_nats
 
     @property
     def rises_nats(self) -> list[float]:
@@ -184,25 +163,6 @@ class TrainedHeads(OnTask):
         """Rows that do not say how many heads were removed removed one at a time."""
         losses, removed = self[f"{order}_loss_nats"] or (), self[f"{order}_removed_heads"]
         return dict(enumerate(losses) if removed is None else zip(removed, losses, strict=True))
-
-    @property
-    def accuracy_by_noise(self) -> dict[float, float]:
-        """From the lowest level on, without that of no noise; {} if it is not known.
-
-        A level is in standard deviations of the embedded tokens. Rows written before there were
-        several have one.
-        """
-        levels, accuracies = self.noise_levels_ratio, self.noise_levels_accuracy_ratio
-        level, accuracy = self.noise_ratio, self.noisy_accuracy_ratio
-        if levels is accuracies is None and level is not None and accuracy is not None:
-            return {level: accuracy}
-        return dict(sorted(zip(levels or (), accuracies or (), strict=True)))
-
-    @property
-    def points_lost(self) -> float | None:
-        """Percentage points of accuracy that noise takes, mean over its levels."""
-        noisy = self.accuracy_by_noise
-        return self.accuracy_points - 100 * fmean(noisy.values()) if noisy else None
 
 
 class TrainedRoles(OnTask):
@@ -241,42 +201,13 @@ class TrainedRoles(OnTask):
     half_from_start_far_endings_ratio: Maybe = None
 
 
-class TrainedProjections(OnTask):
-    """A task with one `attention`: exact, or Linformer's with projections of one kind."""
-
-    STUDY = "trained_projections"
-    attention: str
-    rank: int | None = None
-    step_ms: Annotated[Samples, Field(min_length=1)]
-
-
-class TrainedGradients(Trained):
-    """Norms of the gradient by the asked token, at distances 1, 2, ...; their fade: of ln norm."""
-
-    STUDY = "trained_gradients"
-    model: str
-    seq_len: int | None = None
-    width: int | None = None
-    gradient_norms_before: list[float] | None = None
-    gradient_norms_after: Annotated[list[Annotated[float, Field(ge=0)]], Field(min_length=1)]
-    fade_per_token_before: Maybe = None
-    fade_per_token_after: Maybe = None
-
-
 class GradientDistance(Finding):
-    """Norms at first weights, at distances 0, 1, ...; operations of autograd between the ends.
-
-    `spectral_radius`: of the recurrent weights, where they were scaled to one.
-    """
+    """Norms at first weights, at distances 0, 1, ...; the fade is of ln norm."""
 
     STUDY = "gradient_distance"
     model: str
     seq_len: Count
     width: int | None = None
-    spectral_radius: Maybe = None
-    reach_tokens: int | None = None
-    shortest_path_steps: int | None = None
-    longest_path_steps: int | None = None
     gradient_norms: list[Annotated[float, Field(ge=0)]] | None = None
     fitted_tokens: int | None = None
     fade_per_token: Maybe = None

@@ -1,13 +1,13 @@
-"""harness/learning/synthetic_tasks.py: the answers are those of the questions, by plain Python."""
+"""harness/heads/synthetic_tasks.py: the answers are those of the questions, by plain Python."""
 
 import pytest
 import torch
 
-from attnbench.harness.learning import synthetic_tasks
-from attnbench.harness.learning.studies.trained_heads import PARTS
-from attnbench.harness.learning.synthetic_tasks import BACK, SHORT, SHORT_BACK, UNSCORED, task
+from attnbench.harness.heads import synthetic_tasks
+from attnbench.harness.heads.studies.trained_heads import PARTS
+from attnbench.harness.heads.synthetic_tasks import BACK, SHORT, SHORT_BACK, UNSCORED, task
 
-NAMES = (*PARTS["task"], "recall")
+NAMES = PARTS["task"]
 
 
 def drawn(name: str, size: int = 20) -> list[tuple[list[int], list[int]]]:
@@ -23,16 +23,6 @@ def test_equal_seeds_give_equal_batches_and_others_do_not(name: str) -> None:
     assert torch.equal(one.tokens, same.tokens)
     assert torch.equal(one.targets, same.targets)
     assert not torch.equal(one.tokens, other.tokens)
-
-
-def test_recall_asks_for_the_value_that_a_key_was_given_with() -> None:
-    names = task("recall").names
-    for tokens, targets in drawn("recall"):
-        given = {names[token][0]: int(names[token][1]) for token in tokens[:8]}
-        assert len(given) == 8
-        for token, answer in zip(tokens[8:], targets[8:], strict=True):
-            assert answer == given[names[token].removesuffix("?")]
-        assert set(targets[:8]) == {UNSCORED}
 
 
 def test_copy_begins_again_and_asks_only_what_was_seen() -> None:

@@ -1,6 +1,6 @@
 """Intervals over seeds, or over sequences: in cells of tables, and figures of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import inf, isinf, isnan
 from typing import NamedTuple
 
@@ -19,11 +19,6 @@ def known(value: float, least: float = -inf, most: float = inf) -> float | None:
 def percent(share: float | None) -> Number:
     """With one digit, as accuracies have it."""
     return Number("" if share is None or isnan(share) else f"{100 * share:.1f} %")
-
-
-def shares_text(shares: Sequence[float]) -> str:
-    """From the least to the most: `52 % to 61 %`, or one of them."""
-    return " to ".join(dict.fromkeys(f"{100 * one:.0f} %" for one in (min(shares), max(shares))))
 
 
 def percents(one: Interval) -> Number:

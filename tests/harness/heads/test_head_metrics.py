@@ -1,4 +1,4 @@
-"""harness/learning/head_metrics.py: each metric on patterns whose value is known."""
+"""harness/heads/head_metrics.py: each metric on patterns whose value is known."""
 
 from math import log
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.harness.learning.findings import TrainedHeads
-from attnbench.harness.learning.head_metrics import (
+from attnbench.harness.heads.findings import TrainedHeads
+from attnbench.harness.heads.head_metrics import (
     Heads,
     effective_rank,
     followers,
@@ -17,8 +17,8 @@ from attnbench.harness.learning.head_metrics import (
     output_similarities,
     pattern_differences,
 )
-from attnbench.harness.learning.synthetic_tasks import task
-from attnbench.harness.learning.training import decoder
+from attnbench.harness.heads.synthetic_tasks import task
+from attnbench.harness.heads.training import decoder
 
 N = 8
 TOKENS = torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3]])

@@ -8,15 +8,14 @@ censored: it took more steps, nobody knows how many more.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp, inf, isinf, log, nan
+from math import inf, isinf, nan
 from statistics import median
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
-from ...harness.learning.findings import (
+from ...harness.heads.findings import (
     OnTask,
     Order,
     Trained,
-    TrainedGradients,
     TrainedHeads,
     TrainedHeadWidth,
     When,
@@ -25,7 +24,6 @@ from ...harness.stats.counted import median_bounds, share_interval
 from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 from ..data.row_groups import by
 
-MARGIN_RATIO = 0.02  # of answers: accuracies this close count as equal
 WHENS: tuple[When, ...] = ("before", "after")
 LOCAL_SHARE = 0.5  # of the weight, from which a head is called a previous-token or induction head
 ASKS = {
@@ -73,11 +71,6 @@ class Trainings(Generic[T]):
         theirs = {one.train_seed: one for one in other.trainings}
         return [(one, theirs[one.train_seed]) for one in self.trainings if one.train_seed in theirs]
 
-    def more(self, other: "Trainings[T]", number: str = "accuracy_ratio") -> Interval:
-        """By how much a number of this is above that of the other, seed by seed."""
-        found = ((one[number], another[number]) for one, another in self.pairs(other))
-        return over_seeds(None if a is None or b is None else a - b for a, b in found)
-
 
 def over_seeds(values: Iterable[float | None]) -> Interval:
     return mean_interval([one for one in values if one is not None], "seed")
@@ -86,20 +79,6 @@ def over_seeds(values: Iterable[float | None]) -> Interval:
 def spread(values: list[float]) -> float:
     """The most local head against the most global."""
     return max(values) - min(values)
-
-
-class LeftCost(NamedTuple):
-    """Of all attention layers of a decoder with so many heads left, in one forward pass.
-
-    `time_ratio` is over those with all heads; `peak_bytes`: above its input, of the layer that
-    takes most; None if it was not counted.
-    """
-
-    left: int
-    time_ms: float
-    time_ratio: Interval
-    peak_bytes: int | None
-    weight_bytes: int
 
 
 H = TypeVar("H", bound=OnTask)
@@ -198,33 +177,6 @@ class HeadCount(Learnt[TrainedHeads]):
         heads = max(found[0])
         return {heads - gone: over_seeds(values[gone] for values in found) for gone in found[0]}
 
-    def costs_over_left(self) -> list[LeftCost]:
-        """From all heads to none, of the first seed whose smaller layers were measured."""
-        for one in self.trainings:
-            columns = (
-                *(one.pruned_layer_ms, one.pruned_layer_time_ratio),
-                *(one.pruned_layer_time_low_ratio, one.pruned_layer_time_high_ratio),
-                *(one.pruned_layer_peak_bytes, one.pruned_layer_weight_bytes),
-            )
-            if rows := [*zip(*(values or () for values in columns), strict=False)]:
-                return [
-                    LeftCost(
-                        len(rows) - place,
-                        ms,
-                        Interval(value=value, low=low, high=high, units=2),
-                        *of,
-                    )
-                    for place, (ms, value, low, high, *of) in enumerate(rows, start=1)
-                ]
-        return []
-
-    def accuracy_over_noise(self) -> dict[float, Interval]:
-        """By level, 0 first, of the levels that all seeds have; {} without any."""
-        found = [one.accuracy_by_noise for one in self.trainings]
-        shared = sorted(set.intersection(*map(set, found)))
-        levels = {level: over_seeds(one[level] for one in found) for level in shared}
-        return {0.0: self.accuracy} | levels if levels else {}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
@@ -260,13 +212,6 @@ class TaskResult:
         steps = self.fastest.steps
         return min(steps.value if steps else inf, self.fastest.limit_steps or inf)
 
-    def exactly(self, heads: int) -> HeadCount | None:
-        return next((one for one in self.counts if one.heads == heads), None)
-
-    def at_most(self, heads: int) -> HeadCount | None:
-        """With so many heads, else with the most below, if they are two at least."""
-        return next((one for one in self.counts[::-1] if 2 <= one.heads <= heads), None)
-
 
 def results(
     found: Iterable[TrainedHeads], wide: Iterable[TrainedHeadWidth] = ()
@@ -288,31 +233,3 @@ def results(
         )
         for task in order
     ]
-
-
-# ---- gradients -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainedModel(Trainings[TrainedGradients]):
-    model: str
-
-    def fade(self, when: When) -> Interval:
-        """Change of ln of the gradient's norm per token of distance."""
-        return self.mean(f"fade_per_token_{when}")
-
-    def norms(self) -> dict[float, Interval | None]:
-        """After training, by distance, 1, 2, ...: geometric means; None where one is 0."""
-        columns = zip(*(one.gradient_norms_after for one in self.trainings), strict=False)
-        return {place: _geometric(values) for place, values in enumerate(columns, start=1)}
-
-
-def trained_models(found: Iterable[TrainedGradients]) -> list[TrainedModel]:
-    by_model = by(found, lambda one: one.model)
-    return [TrainedModel(model=name, trainings=some) for name, some in by_model.items()]
-
-
-def _geometric(values: tuple[float, ...]) -> Interval | None:
-    if min(values) <= 0:
-        return None
-    return over_seeds(map(log, values)).mapped(lambda one: exp(one) if abs(one) < 300 else nan)

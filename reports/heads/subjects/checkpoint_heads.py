@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from ....harness.files.printable import spaced
-from ....harness.learning.findings import CheckpointHeads
+from ....harness.heads.findings import CheckpointHeads
 from ....harness.stats.intervals import Interval, mean_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
@@ -22,7 +22,7 @@ from ...subjects._studies import failed, studied
 from ..figures import bounded, figure, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
 from ..trained import LOCAL_SHARE
-from ._disturbed import LOSS
+from ._removed import LOSS
 
 TITLE = "Heads of given models"
 SECTION = "asked"

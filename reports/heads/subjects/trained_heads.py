@@ -11,7 +11,7 @@ from math import isinf, isnan
 from statistics import fmean
 from typing import Any
 
-from ....harness.learning.findings import TrainedHeads, TrainedHeadWidth, When
+from ....harness.heads.findings import TrainedHeads, TrainedHeadWidth, When
 from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
@@ -35,7 +35,7 @@ from ..figures import (
 )
 from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
 from ..trained import ASKS, LOCAL_SHARE, WHENS, HeadCount, Learnt, TaskResult, results, spread
-from ._disturbed import fewer, noisy
+from ._removed import fewer
 
 TITLE = "What heads learn"
 SECTION = "asked"
@@ -165,7 +165,6 @@ def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
         yield from maps
     yield _metrics(found)
     yield from fewer(found, caption)
-    yield noisy(found, caption)
 
 
 def _training_text(found: Sequence[TaskResult]) -> str:

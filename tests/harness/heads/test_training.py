@@ -1,39 +1,30 @@
 """Small decoders: nothing but the heads differs, and what is found of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from statistics import median
 
 import pytest
 import torch
 
-from attnbench.harness.learning import training
-from attnbench.harness.learning.removal import GatedDecoder
-from attnbench.harness.learning.studies import (
-    trained_head_width,
-    trained_heads,
-    trained_projections,
-    trained_roles,
-)
-from attnbench.harness.learning.studies.trained_projections import ATTENTIONS, KINDS, project
-from attnbench.harness.learning.synthetic_tasks import task
-from attnbench.harness.learning.training import (
+from attnbench.harness.heads import training
+from attnbench.harness.heads.removal import GatedDecoder
+from attnbench.harness.heads.studies import trained_head_width, trained_heads, trained_roles
+from attnbench.harness.heads.synthetic_tasks import task
+from attnbench.harness.heads.training import (
     EVERY,
     SETTLING,
     Goal,
     Learning,
-    cosine,
     decoder,
     held_out,
     one_thread,
     quality,
     train,
 )
-from attnbench.impls.block import Decoder
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
-LENGTH = 24
 UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
 
 
@@ -41,6 +32,10 @@ UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
 def _single() -> Iterator[None]:
     with one_thread():
         yield
+
+
+def for_steps(count: int) -> Callable[[int], float | None]:
+    return lambda step: 1.0 if step < count else None
 
 
 def test_models_of_every_number_of_heads_have_equal_parameters_from_equal_seeds() -> None:
@@ -56,7 +51,7 @@ def test_models_of_every_number_of_heads_have_equal_parameters_from_equal_seeds(
 def test_equal_seeds_give_equal_losses() -> None:
     def losses(seed: int) -> list[float]:
         model, of = decoder(task("majority"), 4, CPU, seed), task("majority")
-        return train(model, of, cosine(6), seed).losses
+        return train(model, of, for_steps(6), seed).losses
 
     assert losses(0) == pytest.approx(losses(0), abs=1e-6, rel=0)
     assert losses(0) != losses(1)
@@ -66,7 +61,7 @@ def test_training_lowers_the_loss_and_keeps_every_step() -> None:
     of = task("majority")
     model = decoder(of, 2, CPU, 0)
     before, _ = quality(model, held_out(of, 0, CPU))
-    done = train(model, of, cosine(30), 0)
+    done = train(model, of, for_steps(30), 0)
     after, right = quality(model, held_out(of, 0, CPU))
     assert len(done.losses) == len(done.step_ms) == 30
     assert after < before - 0.1
@@ -137,20 +132,6 @@ def test_more_heads_need_more_bytes_for_a_step() -> None:
 # ---- trained_heads -------------------------------------------------------------------------------
 
 
-def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(trained_heads.GOALS, "majority", Goal(None, 1))
-    found = trained_heads.trained("majority", 4, CPU, 0, maps=False)
-    levels, losses = found.noise_levels_ratio, found.noise_levels_loss_nats
-    assert levels == sorted(levels)
-    assert len(levels) == len(losses) == len(found.noise_levels_accuracy_ratio) > 1
-    place = levels.index(found.noise_ratio)
-    assert losses[place] == found.noisy_loss_nats
-    assert found.noise_levels_accuracy_ratio[place] == found.noisy_accuracy_ratio
-    assert found.loss_nats < losses[0] < losses[-1]
-
-
 @pytest.mark.long
 def test_one_head_learns_majority_too() -> None:
     one, many = (trained_heads.trained("majority", heads, CPU, 0, maps=False) for heads in (1, 8))
@@ -189,65 +170,3 @@ def test_half_of_the_heads_are_removed_during_training_and_after_it(
         gone.append(len(pruning.gone))
     assert gone == [0, 0, 0, 1, 2, 3, 3, 3, 3]
     assert len(set(pruning.gone)) == 3
-
-
-# ---- trained_projections -------------------------------------------------------------------------
-
-
-def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(trained_projections.GOALS, "recall", Goal(0.98, 2))
-    found = list(trained_projections.run(UNUSED, CPU, 3, task="recall", seed_number=2))
-    assert [(one["train_seed"], one["attention"]) for one in found] == [
-        (5, attention) for attention in ATTENTIONS
-    ]
-    learnt = {one["attention"]: one["parameter_count"] for one in found}
-    added = 2 * trained_projections.RANK * trained_projections.TOKENS
-    exact = learnt["exact"]
-    assert learnt["trained"] == learnt["trained_from_random"] == exact + added
-    assert learnt["pooled"] == learnt["random"] == exact
-    assert [one["rank"] for one in found[:2]] == [None, trained_projections.RANK]
-
-
-def seeing_all(*, causal: bool = False) -> Decoder:
-    return training.decoder(task("recall", LENGTH), 4, CPU, 0, tokens=LENGTH, causal=causal)
-
-
-@pytest.mark.parametrize("kind", ["trained", "pooled"])
-def test_a_rank_of_all_tokens_can_be_exact(kind: str) -> None:
-    """Means of one token each, and projections that are the identity, change nothing."""
-    exact, projected = seeing_all(), seeing_all()
-    project(projected, kind, LENGTH, 0)
-    if kind == "trained":
-        attention = projected.own_blocks[0].attention
-        with torch.no_grad():
-            attention.e.copy_(torch.eye(LENGTH) / attention.rate)
-            attention.f.copy_(torch.eye(LENGTH) / attention.rate)
-    tokens = task("recall").draw(torch.Generator().manual_seed(0), 3).tokens
-    torch.testing.assert_close(projected(tokens)[0], exact(tokens)[0], atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("kind", "learns"), [("trained", True), ("trained_from_random", True), ("random", False)]
-)
-def test_only_trained_projections_change_in_training(kind: str, learns: bool) -> None:
-    of, model = task("recall"), seeing_all()
-    project(model, kind, 6, 0)
-    attention = model.own_blocks[0].attention
-    before = attention.e.detach().clone()
-    training.train(model, of, cosine(2), 0)
-    assert torch.equal(before, attention.e) is not learns
-    drawn = seeing_all()
-    project(drawn, kind, 6, 0)
-    assert torch.equal(before, drawn.own_blocks[0].attention.e), "equal seeds, equal projections"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_later_token_changes_earlier_answers_so_a_causal_model_is_refused(kind: str) -> None:
-    model = seeing_all()
-    project(model, kind, 6, 0)
-    tokens = task("recall").draw(torch.Generator().manual_seed(0), 1).tokens
-    other = tokens.clone()
-    other[0, -1] = (tokens[0, -1] + 1) % 8
-    assert not torch.equal(model(tokens)[0][0, 0], model(other)[0][0, 0])
-    with pytest.raises(ValueError, match="mixtures of all tokens"):
-        project(seeing_all(causal=True), kind, 6, 0)

@@ -1,15 +1,14 @@
-"""harness/learning/removal.py and smaller_layers.py: what is left without some heads."""
+"""harness/heads/removal.py: what is left without some heads."""
 
 from copy import deepcopy
 
 import pytest
 import torch
 
-from attnbench.harness.learning import removal
-from attnbench.harness.learning.removal import GatedDecoder, Head
-from attnbench.harness.learning.smaller_layers import cost, smaller_decoder
-from attnbench.harness.learning.synthetic_tasks import Batch, task
-from attnbench.harness.learning.training import decoder, held_out, one_thread, quality
+from attnbench.harness.heads import removal
+from attnbench.harness.heads.removal import GatedDecoder, Head
+from attnbench.harness.heads.synthetic_tasks import Batch, task
+from attnbench.harness.heads.training import decoder, held_out, quality
 from attnbench.impls.block import Decoder
 
 CPU = torch.device("cpu")
@@ -71,21 +70,3 @@ def test_heads_go_in_steps_of_one_size() -> None:
     assert removal.counts(4, 8) == [0, 1, 2, 3, 4]
     assert removal.counts(16, 8) == [0, 2, 4, 6, 8, 10, 12, 14, 16]
     assert removal.counts(10, 4) == [0, 3, 6, 9, 10]
-
-
-def test_the_smaller_decoder_has_the_losses_of_the_pruned_one_and_takes_less(model) -> None:
-    decoder, batch = model
-    with one_thread():
-        found = cost(decoder, ORDER, batch)
-        gated = GatedDecoder(decoder)
-        losses = removal.in_order(gated, ORDER, range(9), batch, removal.mean)
-    assert {len(values) for values in found.values()} == {len(ORDER) + 1}
-    assert found["smaller_loss_nats"] == pytest.approx(losses, abs=1e-5)
-    parameters = smaller_decoder(decoder, ORDER[:1]).own_blocks[0].attention.weights()
-    assert parameters.w_o.shape == (64, 48)
-    sizes, peaks = found["pruned_layer_weight_bytes"], found["pruned_layer_peak_bytes"]
-    assert sizes == sorted(sizes, reverse=True)
-    assert peaks[-1] < peaks[0]
-    ends = [found[f"pruned_layer_time_{end}ratio"] for end in ("low_", "", "high_")]
-    assert all(low <= value <= high for low, value, high in zip(*ends, strict=True))
-    assert found["pruned_layer_time_ratio"][0] == 1

@@ -3,15 +3,13 @@
 AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with a warm-up and a rate that stays until the
 task is learnt or the limit is reached and then falls to 0, as in Hu et al. 2024 (arXiv:2404.06395):
 at any step before that, all models of a seed have seen the same batches, however long they are
-trained. Which rate it is decides which number of heads is quick, so that each may have its own. A
-model of given steps has a cosine down to 0.
+trained. Which rate it is decides which number of heads is quick, so that each may have its own.
 One thread: the tensors are small, and sums have one order, so that equal seeds give equal losses.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from math import cos, pi
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,7 +26,7 @@ from .synthetic_tasks import TOKENS, UNSCORED, Batch, Task
 D_MODEL, D_FF = 64, 128
 BACKEND = "fused"
 BATCH = 16
-RATE, WARM_UP_SHARE, WEIGHT_DECAY = 5e-3, 0.1, 0.01
+RATE, WEIGHT_DECAY = 5e-3, 0.01
 STAYING_RATE_SHARE = 0.6  # of RATE, where it stays if nothing else is said
 WARM_UP, SETTLING = 20, 60  # steps in which the rate rises, and in which it falls to 0
 EVERY = 20  # steps from one look at the accuracy to the next
@@ -117,7 +115,6 @@ def decoder(
     seed: int,
     *,
     tokens: int = TOKENS,
-    causal: bool = True,
     d_k: int | None = None,
 ) -> Decoder:
     """Its parameters are as many for every number of heads that divides D_MODEL, unless `d_k` is
@@ -131,7 +128,7 @@ def decoder(
         heads=heads,
         d_k=width,
         d_v=width,
-        causal=causal,
+        causal=True,
         scope="layer",
         passes="forward+backward",
     )
@@ -242,17 +239,10 @@ def seen(task: Task, seed: int, device: torch.device) -> Batch:
     return task.draw(Generator().manual_seed(3 * DRAWS + seed), HELD_OUT).to(device)
 
 
-def quality(model: Decoder, batch: Batch, noise: float = 0.0) -> tuple[float, float]:
-    """Loss in nats per scored token, and the share of them that is right.
-
-    `noise`: normal, added to the embedded tokens, of so many times their standard deviation.
-    """
+def quality(model: Decoder, batch: Batch) -> tuple[float, float]:
+    """Loss in nats per scored token, and the share of them that is right."""
     with torch.no_grad():
-        x = model.embed(batch.tokens)
-        if noise:
-            drawn = torch.randn(x.shape, generator=Generator().manual_seed(DRAWS)).to(x)
-            x = x + noise * x.std() * drawn
-        logits = model.from_embedded(x)[0]
+        logits = model(batch.tokens)[0]
         return float(loss_of(logits, batch.targets)), share_right(logits, batch.targets)
 
 
@@ -267,17 +257,3 @@ def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
 
 def _loss(model: Decoder, batch: Batch) -> Tensor:
     return loss_of(model(batch.tokens)[0], batch.targets)
-
-
-def cosine(steps: int) -> Callable[[int], float | None]:
-    """The rate of so many steps."""
-    warm = max(1, round(WARM_UP_SHARE * steps))
-
-    def share(step: int) -> float | None:
-        if step < min(warm, steps):
-            return (step + 1) / warm
-        if step >= steps:
-            return None
-        return 0.5 * (1 + cos(pi * (step - warm) / max(1, steps - warm)))
-
-    return share

@@ -12,7 +12,7 @@ import torch
 
 from ....impls.block import Decoder
 from ....impls.problem import Problem
-from .. import head_metrics, removal, smaller_layers, training
+from .. import head_metrics, removal, training
 from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
 from ..removal import GatedDecoder
@@ -48,13 +48,10 @@ RATE_SHARES = {
 task in the fewest steps. Of those tried; and 0.1 for one and two heads on six_relations. 1.2 was
 tried where 0.6 was better than 0.3, short_text has those of text."""
 SEEDS = 6  # the fewest whose smallest and largest bound the median at the level of all intervals
-NOISE_LEVELS = (0.5, 1.0, 2.0)  # of the standard deviation of the embedded tokens
-NOISE_RATIO = 0.5  # the one of them that has fields of its own, as rows have always had
 MOST_REMOVED = 16  # heads of a block, some of which are removed: trials of more take long
 GREEDY_STEPS = 8  # by trial, from all heads to none; more heads than that go in groups
 GREEDY_SEQUENCES = 8  # that groups are chosen on: trials of many heads take long
 MOST_DRAWN = 8  # heads of a block whose maps are kept
-COSTED = 8  # heads of a block whose smaller layers are measured, for one seed
 LOOKED_AT = 64  # sequences that metrics and pruning are about
 
 
@@ -100,7 +97,6 @@ def trained(
         about: dict[str, str | int] = {"task": name, "train_seed": seed, "steps": len(done.losses)}
         decoder_file.save(model, file, about)
     after = head_metrics.heads_of(model, looked_at.tokens)
-    noisy = {level: quality(model, tested, level) for level in NOISE_LEVELS}
     metrics: dict[str, Any] = {
         f"{name}_{when}": values
         for when, blocks in (("before", before), ("after", after))
@@ -109,26 +105,16 @@ def trained(
     drawn = maps and heads <= MOST_DRAWN
     return TrainedHeads(
         **training.learnt(name, of, model, done, seed, tested, rate),
-        seen_loss_nats=quality(model, known)[0],
-        noise_ratio=NOISE_RATIO,
-        noisy_loss_nats=noisy[NOISE_RATIO][0],
-        noisy_accuracy_ratio=noisy[NOISE_RATIO][1],
-        noise_levels_ratio=list(NOISE_LEVELS),
-        noise_levels_loss_nats=[of_level for of_level, _ in noisy.values()],
-        noise_levels_accuracy_ratio=[right for _, right in noisy.values()],
         **metrics,
-        **_pruned(model, looked_at, judged_on, costly=maps and heads == COSTED),
+        **_pruned(model, looked_at, judged_on),
         sentence=[of.names[one] for one in looked_at.tokens[0].tolist()] if drawn else None,
         weight_rows_before=head_metrics.maps(before) if drawn else None,
         weight_rows_after=head_metrics.maps(after) if drawn else None,
     )
 
 
-def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool) -> dict[str, Any]:
-    """Losses on the sequences that are looked at, with all heads and without some.
-
-    `costly`: also what the really smaller layers cost.
-    """
+def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch) -> dict[str, Any]:
+    """Losses on the sequences that are looked at, with all heads and without some."""
     if model.problem.heads > MOST_REMOVED:
         return {}
     gated, loss = GatedDecoder(model), removal.mean
@@ -143,5 +129,4 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
         "pruned_loss_nats": removal.in_order(gated, order, every, looked_at, loss),
         "greedy_removed_heads": greedy,
         "greedy_loss_nats": removal.greedily(gated, greedy, looked_at, chosen_on, loss),
-        **(smaller_layers.cost(model, order, looked_at) if costly else {}),
     }

@@ -7,7 +7,7 @@ name, so of each block the head with most weight on a role is told.
 from collections.abc import Sequence
 from itertools import product
 
-from ....harness.learning.findings import TrainedRoles, When
+from ....harness.heads.findings import TrainedRoles, When
 from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta

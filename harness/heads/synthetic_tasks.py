@@ -1,7 +1,5 @@
 """Sequences with a known structure, and the answers that a small decoder is to learn.
 
-    recall          pairs (key, value), then keys alone: which value had it? Associative recall, as
-                    in Ba et al. 2016, arXiv:1610.06258; a pair is one token
     copy            a sequence that begins again: which token comes next? Induction, as in Olsson
                     et al. 2022, arXiv:2209.11895; the period differs between sequences
     majority        bits: which is the most frequent one of the last five?
@@ -25,8 +23,6 @@ from torch.nn.functional import pad
 
 UNSCORED = -100  # as torch's cross_entropy has it
 TOKENS = 24
-KEYS = VALUES = 8
-PAIRS = 8  # of a sequence, followed by as many keys
 COPIED = 8  # different tokens; a sequence uses each once before it begins again
 PERIODS = (4, 8)
 WINDOW = 5
@@ -65,19 +61,6 @@ class Task(NamedTuple):
 def task(name: str, tokens: int = TOKENS) -> Task:
     """Of sequences of so many tokens. Raises KeyError for a name that the docstring above lacks."""
     return TASKS[name](tokens)
-
-
-def _recall(length: int) -> Task:
-    def draw(generator: Generator, size: int) -> Batch:
-        keys = torch.rand(size, KEYS, generator=generator).argsort(-1)[:, :PAIRS]
-        values = torch.randint(VALUES, (size, PAIRS), generator=generator)
-        asked = torch.randint(PAIRS, (size, length - PAIRS), generator=generator)
-        tokens = torch.cat([keys * VALUES + values, KEYS * VALUES + keys.gather(1, asked)], 1)
-        targets = pad(values.gather(1, asked), (PAIRS, 0), value=UNSCORED)
-        return Batch(tokens, targets)
-
-    pairs = (f"{key}{value}" for key in _letters(KEYS) for value in range(VALUES))
-    return Task(KEYS * VALUES + KEYS, 1, draw, (*pairs, *(f"{key}?" for key in _letters(KEYS))))
 
 
 def _copy(length: int) -> Task:
@@ -137,7 +120,6 @@ def _letters(count: int) -> tuple[str, ...]:
 
 
 TASKS: dict[str, Callable[[int], Task]] = {
-    "recall": _recall,
     "copy": _copy,
     "majority": _majority,
     "two_relations": lambda length: _relations(length, SHORT, SHORT_BACK),

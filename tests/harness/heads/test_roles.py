@@ -1,11 +1,11 @@
-"""harness/learning/roles.py: which characters have a role, and the weight heads put on them."""
+"""harness/heads/roles.py: which characters have a role, and the weight heads put on them."""
 
 import torch
 
-from attnbench.harness.learning import roles
-from attnbench.harness.learning.head_metrics import Heads
-from attnbench.harness.learning.roles import even_weight, looked_at, verbs_of, weights_on
-from attnbench.harness.learning.synthetic_tasks import ALPHABET, corpora
+from attnbench.harness.heads import roles
+from attnbench.harness.heads.head_metrics import Heads
+from attnbench.harness.heads.roles import even_weight, looked_at, verbs_of, weights_on
+from attnbench.harness.heads.synthetic_tasks import ALPHABET, corpora
 
 N = 32
 TEXT = "the cats that see a dog like the pig. a hen sees the cows."

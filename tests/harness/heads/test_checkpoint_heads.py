@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.learning import removal
-from attnbench.harness.learning.checkpoints.sequences import sequences_for
-from attnbench.harness.learning.removal import GatedDecoder, Head
-from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
-from attnbench.harness.learning.synthetic_tasks import Batch
-from attnbench.harness.learning.training import SETTLING, Goal, one_thread
+from attnbench.harness.heads import removal
+from attnbench.harness.heads.checkpoints.sequences import sequences_for
+from attnbench.harness.heads.removal import GatedDecoder, Head
+from attnbench.harness.heads.studies import checkpoint_heads, trained_heads
+from attnbench.harness.heads.synthetic_tasks import Batch
+from attnbench.harness.heads.training import SETTLING, Goal, one_thread
 from attnbench.impls.problem import Problem
 from tests.harness.cli.test_odd_files import ODD
-from tests.harness.learning.test_checkpoint_files import decoder
+from tests.harness.heads.test_checkpoint_files import decoder
 from tests.made_runs import fake_run
 
 pytest.importorskip("safetensors.torch")

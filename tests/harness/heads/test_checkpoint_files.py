@@ -1,4 +1,4 @@
-"""harness/learning/checkpoints: our own format and Hugging Face's folders, good and bad ones."""
+"""harness/heads/checkpoints: our own format and Hugging Face's folders, good and bad ones."""
 
 import os
 import struct
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.learning.checkpoints import decoder_file
-from attnbench.harness.learning.checkpoints.given import read_checkpoints
+from attnbench.harness.heads.checkpoints import decoder_file
+from attnbench.harness.heads.checkpoints.given import read_checkpoints
 from attnbench.impls.block import Decoder
 from attnbench.impls.problem import Problem
 
