@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from math import e
 from typing import Any
 
 import pytest
@@ -12,11 +11,9 @@ from attnbench.harness import studies
 from attnbench.harness.studies import (
     attention_facts,
     head_flops,
-    joined_projections,
     linformer_projections,
     score_scale,
 )
-from attnbench.harness.studies.output_share import Timed
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.row_groups import by
 
@@ -125,15 +122,6 @@ def test_a_gru_fades_and_attention_does_not() -> None:
     assert gru.gradient_norms[1] > 1e3 * gru.gradient_norms[32] > 0
 
 
-def test_only_xavier_keeps_variances_near_one_and_only_for_few_tokens() -> None:
-    for one in found("initialisation"):
-        near = [0.1 < value < 10 for value in (one.output_variance, one.gradient_variance)]
-        assert all(near) is (one.rule == "xavier" and one.seq_len == 16), one
-        assert one.output_variance_low < one.output_variance < one.output_variance_high
-        if one.rule == "xavier":  # e / N, and less of what tokens share
-            assert 0.7 < one.output_variance * one.seq_len / e < 3
-
-
 # ---- scores --------------------------------------------------------------------------------------
 
 
@@ -182,23 +170,6 @@ def test_the_derivative_of_the_softmax_is_that_of_autograd() -> None:
 
 
 # ---- layers --------------------------------------------------------------------------------------
-
-
-def test_three_products_are_held_against_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With given times: 3 ms for three, 2 ms for one."""
-    results = []
-
-    def timed(calls: Any, device: torch.device) -> Timed:
-        results.append([call() for call in calls])
-        return Timed([[[[ms] * 3] * 4] for ms in (3.0, 2.0)], contended_blocks=3)
-
-    monkeypatch.setattr(joined_projections, "timed", timed)
-    for one in anew("joined_projections"):
-        assert one.process == 1
-        assert one.time_ratio == pytest.approx(1.5)
-        assert (one.contended_blocks, one.blocks) == (3, 4)
-    for parts, whole in results:
-        torch.testing.assert_close(torch.cat(parts, -1), whole, atol=1e-4, rtol=1e-4)
 
 
 def test_merging_heads_copies_the_output_unless_it_is_merged_already() -> None:
