@@ -57,7 +57,9 @@ def time_of_heads(run: Measured) -> Iterator[Evidence]:
             if (found := cost.time) is not None:
                 text = f"h = {cost.heads} at {group.at}: {found.explained}"
                 verdict = SAME_TIME.get(found.word, "refuted")
-                if disturbed(cost.row, cost.base):
+                if not cost.of_heads:
+                    verdict, text = "not decided", f"{text}; {cost.kernels}"
+                elif disturbed(cost.row, cost.base):
                     verdict = "not decided"
                     text += "" if found.why_not_decided else DISTURBED
                 yield Evidence(cost.backend, verdict, text)
