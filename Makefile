@@ -85,9 +85,8 @@ faults: $(STAMP)  ## attack attnbench: kills, full disks, broken files, hostile 
 net-proof: $(STAMP)  ## 24 defects, planted one at a time into a copy of this tree: does a test notice each? 15 minutes; ARGS="'W for mW'"
 	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m tests.net_proof $(ARGS)
 
-pictures: $(STAMP)  ## what README and the notebook show, from the kept quickstart, and docs/gpu.md; needs chromium
+pictures: $(STAMP)  ## what README and the notebook show, from the kept quickstart; needs chromium
 	$(BIN)/python docs/pictures.py
-	$(BIN)/python docs/gpu.py
 	$(BIN)/python docs/notebook.py
 
 site: $(STAMP)  ## the site, into .site-pages: docs/, and a page of every run under results/reference; seconds, no network

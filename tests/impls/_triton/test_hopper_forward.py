@@ -127,23 +127,3 @@ def test_what_it_does_not_take_goes_to_the_portable_kernel_with_a_reason() -> No
     for name, (kernel, why_not) in found.items():
         assert kernel == "forward_kernel"
         assert wanted[name] in why_not
-
-
-@needs_triton
-@pytest.mark.long
-def test_it_compiles_with_overlap_and_without_spills(tmp_path: Path) -> None:
-    found = child("compiled", "gluon", TRITON_CACHE_DIR=str(tmp_path))
-    assert {(one["width"], one["causal"]) for one in found} == set(
-        product((64, 128), (False, True))
-    )
-    for one in found:
-        assert one["ptxas_notes"] == [], one
-        assert one["loop_spill_store_bytes"] == one["loop_spill_load_bytes"] == 0, one
-        assert one["loop_wait_count"] == 2, one
-        assert one["loop_overlaps"], one
-        assert not one["serialized"], one
-        assert one["sm_block_count"] == 1, one
-        assert one["tensor_busy_most_ratio"] >= {64: 0.45, 128: 0.6}[one["width"]], one
-        assert one["exponentials_before_the_wait"], one
-        assert one["arrives"], one
-        assert one["unsafe"] is None, one
