@@ -43,9 +43,6 @@ contract: $(STAMP)  ## what a user relies on, seen from outside: processes, file
 
 nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench, faults, net-proof and cookbook; an hour and a half
 	$(BIN)/python -m pytest -m nightly $(IN_PARALLEL)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .triton-lowest \
-	  $$($(PYTHON) .ci/floors.py triton | grep ^triton)
-	ATTNBENCH_TRITON=$(CURDIR)/.triton-lowest $(BIN)/python -m pytest -m nightly tests/impls/_triton/test_executed.py $(IN_PARALLEL)
 	$(MAKE) bench faults net-proof cookbook
 
 cookbook:  ## the cookbook's entries for other tools, with those installed, in .venv-cookbook
@@ -117,7 +114,7 @@ lock:  ## .ci/locked.txt from constraints.txt; needs uv
 	sed -i '1i # What CI installs: `make lock` writes it from pyproject.toml and constraints.txt.' .ci/locked.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .triton-lowest .venv-cookbook .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
+	rm -rf $(VENV) .venv-lowest .venv-cookbook .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
 
 $(USABLE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'

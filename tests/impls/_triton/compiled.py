@@ -1,5 +1,5 @@
 """Compiles our Triton kernels for GPUs that are not here and prints the results as JSON: `python -m
-tests.impls._triton.compiled CHECK`, where CHECK is `compiled` or `tuned`.
+tests.impls._triton.compiled CHECK`, where CHECK is `compiled`, `refusals` or `tuned`.
 
 A process of its own, so that no other test meets triton or the driver that replaces a GPU's here.
 """
@@ -116,6 +116,31 @@ def built(job: Job) -> dict[str, Any]:
         "specializes": "setmaxnreg" in ptx,
         "shared_bytes": kernel.metadata.shared,
     }
+
+
+def refusals() -> dict[str, list[Any]]:
+    """The forward kernel that is launched, and why not the one in Gluon."""
+    q, k, v = (torch.randn(2, 2, n, 64).half() for n in (37, 50, 50))
+    found = {
+        "taken": asked(q, k, v),
+        "a key mask": asked(q, k, v, torch.ones(2, 50, dtype=torch.bool)),
+        "fp32": asked(q.float(), k.float(), v.float()),
+        "wide heads": asked(*(x.repeat_interleave(3, 3) for x in (q, k, v))),
+        "columns apart": asked(*(x.mT.contiguous().mT for x in (q, k, v))),
+        "one for all heads": asked(*(x[:, :1].expand_as(x) for x in (q, k, v))),
+    }
+    with patch.object(launch, "_missing_for_gluon", lambda: "Triton 3 has not the Gluon"):
+        return found | {"no Gluon": asked(q, k, v)}
+
+
+def asked(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
+) -> list[Any]:
+    o, lse = torch.empty_like(q), torch.empty(q.shape[:3])
+    setting = launch.Setting(scale=0.125, causal=True, causal_offset=13, tf32=False)
+    gluon = next(config for config in listed("forward") if config.gluon)
+    made = launch.forward(q, k, v, mask, o, lse, setting=setting, config=gluon)
+    return [made.kernel.__name__, made.why_not]
 
 
 class NoGpu:
