@@ -1,6 +1,6 @@
-"""Our tiled kernels in Triton, no score matrix; the portable ones, as changed, not yet run on a GPU.
+"""Our tiled kernels in Triton, no score matrix; the portable ones changed: not yet run on a GPU.
 
-The portable kernels are in _triton/kernels/, the torch operators in _triton/op.py; only `prepare` imports
+The kernels are in _triton/kernels/, the torch operators in _triton/op.py; only `prepare` imports
 triton. fp32 products use full precision unless torch.set_float32_matmul_precision allows TF32, as
 in every other backend.
 """

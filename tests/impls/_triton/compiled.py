@@ -222,10 +222,11 @@ def tuned() -> dict[str, Any]:
         made["all_serialized"] = found(core, serialized=listed("forward", n_q=256))
         made["unread"] = found(core, unread="Triton has no nvdisasm here")
         path = Path(folder) / "tuned.json"
-        path.write_text('{"choices": []}')
         facts = made["timed"]["facts"]
         names = {"run": "a run", "gpu": "a GPU", "triton": triton.__version__}
-        path.write_text(table.merged([table.choice_of(problem, (9, 0), facts, **names)], path))
+        kind = asdict(table.kind_of(problem, (9, 0)))
+        choice = kind | {"configuration": facts["configuration"]} | names
+        path.write_text(json.dumps({"choices": [choice]}))
         with patch.object(tune, "read", lambda: table.read(path)):
             made["table"] = found(problem)
             stale = Config(**facts["configuration"]["forward"])
