@@ -33,7 +33,6 @@ from .fields import (
     Watched,
     Weighed,
 )
-from .kernel_fields import Compiled, KernelPlan
 from .values import Count, Each, Int, Object, Part, printable
 from .wall_fields import Searched
 
@@ -58,7 +57,6 @@ PARTS: dict[str, tuple[type[Part], ...]] = {
         Searched,
     ),
     "study": (Named, Placed, Outcome, Ended, Studied),
-    "kernel": (Named, KernelPlan, Outcome, Ended, Compiled),
 }
 """Of each kind of row, in the order of its fields; a later part may say more of a field."""
 KINDS: dict[str, type[Part]] = {
@@ -201,10 +199,6 @@ class PlannedStudy(Planned):
     study: str
 
 
-class PlannedKernel(Planned, KernelPlan):
-    pass
-
-
 class Environment(Part):
     name: str
     path: str
@@ -220,7 +214,6 @@ class Meta(Part):
     cases: Each[PlannedCase]
     walls: Each[PlannedWall] = Field([])
     studies: Each[PlannedStudy] = Field([])
-    kernels: Each[PlannedKernel] = Field([])
     environments: Each[Environment] = Field([])
     own_backends: Each[str] | None = None
 

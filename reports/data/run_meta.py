@@ -1,4 +1,4 @@
-"""What run.json says about a run: device, scenario, budget, walls, studies and kernels."""
+"""What run.json says about a run: device, scenario, budget, walls and studies."""
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ def not_reached(what: str = "it started") -> dict[str, str]:
 def run_meta(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """run.json of each run by the run's name in the table, with these keys added.
 
-    `path`: the run's folder. `walls`, `kernels`: their rows. `studies`: the findings of all
+    `path`: the run's folder. `walls`: their rows. `studies`: the findings of all
     studies, each with the name of its study. `unanswered`: the studies without findings, with the
     reason.
     """
@@ -44,7 +44,6 @@ def run_meta(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
                 for row in run.studies
                 for finding in row["findings"]
             ],
-            "kernels": run.kernels + [{**one, **absent} for one in run.missing_kernels],
             "unanswered": [row for row in run.studies if row["status"] != "ok"]
             + [{**one, **absent} for one in run.missing_studies],
         }
@@ -126,15 +125,11 @@ def fact_differences(
 
 
 def about(meta: Meta) -> set[str]:
-    """What these runs have: "kernels", "cases" (walls and studies too), or only those of a "court",
-    whose backends nobody wants ranked.
+    """What these runs have: "cases" (walls and studies too), or only those of a "court", whose
+    backends nobody wants ranked.
     """
-    if meta and all(run.get("court") for run in meta.values()):
-        return {"court"}
-    present = {"kernels"} if any(run.get("kernels") for run in meta.values()) else {"cases"}
-    if any(run.get(plan) for run in meta.values() for plan in ("cases", "walls", "studies")):
-        present.add("cases")
-    return present
+    court = bool(meta) and all(run.get("court") for run in meta.values())
+    return {"court"} if court else {"cases"}
 
 
 def scenario_name(run: Mapping[str, Any]) -> str:

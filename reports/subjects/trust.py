@@ -37,7 +37,6 @@ SECTION = "trust"
 ORDER = 0
 NEEDS = ("status", "latency_ms")
 ALL_COPIES = True
-ABOUT = ("cases", "kernels")
 MOST_NAMED = 4
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
