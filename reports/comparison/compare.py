@@ -302,7 +302,10 @@ def _compared(
     pairs = _selected(every, only)
     of_backends = baseline is not None
     same_run = of_backends or (None not in (base.python, new.python) and base.path == new.path)
-    differences = [] if of_backends else fact_differences(base.meta, new.meta, every=same_run)
+    published = any(side.meta.get("source") for side in (base, new))
+    differences = (
+        [] if of_backends or published else fact_differences(base.meta, new.meta, every=same_run)
+    )
     mine = [one for one in base.cases if one.ok] if same_run else []
     # In turns, and in a history, a process stands for a run.
     known = [] if turns else [pair[1:] if history else pair for pair in every]
