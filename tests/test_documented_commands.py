@@ -51,7 +51,7 @@ STANDS_FOR = {
 """What placeholders of the documentation are here."""
 MEASURE = {"selfcheck", "doctor", "gate"}  # or look at this machine
 UNKNOWN_HERE = (
-    "published:flashattention",  # beside a run of its shape
+    "latest published/flashattention",  # beside a run of its shape
     "attnbench merge",
     "--python",
     "@old",

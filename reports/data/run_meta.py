@@ -6,6 +6,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ...harness.files.printable import visible
 from ...harness.rows.run_files import COMPARED_FACTS
 from ..formatting import list_text, plural
 from .read import Run
@@ -145,6 +146,19 @@ def when_text(run: Mapping[str, Any], *, clock: bool = False) -> str:
         return started
     day = f"{at.day} {MONTHS[at.month - 1]}"
     return f"{day} {at:%H:%M:%S}" if clock else f"{day} {at.year}"
+
+
+def published_text(run: Mapping[str, Any]) -> str:
+    """Whose numbers these are; "" of a run of ours."""
+    source = run.get("source")
+    if not isinstance(source, dict):
+        return ""
+    return visible(f"published by others {source['date']}, not checked here: {source['url']}")
+
+
+def ours(rows: Sequence[Row], meta: Meta) -> list[Row]:
+    """Those that were measured here, not published by others."""
+    return [row for row in rows if not (meta.get(row.get("run") or "") or {}).get("source")]
 
 
 def shard_text(run: Mapping[str, Any]) -> str:
