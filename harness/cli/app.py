@@ -22,7 +22,7 @@ from .lists import list_app
 from .machine import doctor, selfcheck
 from .options import argument, option
 from .output import lasting_output, make_streams_safe
-from .report import export, report, show
+from .report import report, show
 from .run import run
 from .verbs import CHANGES, FILES, FIRST_SCREEN, MORE, PAGES, Verb, Verbs, command, exit_code
 from .wall import wall
@@ -122,12 +122,6 @@ VERBS = (
         "attnbench report latest --open",
         "attnbench report quickstart memory_wall -o page.html",
         "attnbench report latest --format md --figures plots",
-    ),
-    (
-        PAGES,
-        export,
-        "attnbench export latest -o cases.csv",
-        "attnbench export latest --format parquet -o cases.parquet",
     ),
 )
 """Group, verb and examples, the verb's name first; or group, verbs and their common name."""

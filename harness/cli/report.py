@@ -1,6 +1,4 @@
-"""`attnbench show`: what a run found, in the terminal, as a page, and for other programs; the last
-two are `report` and `export` as well.
-"""
+"""`attnbench show`: what a run found, in the terminal, as a page, and for other programs."""
 
 import gc
 import shlex
@@ -34,13 +32,11 @@ if TYPE_CHECKING:
 
 STDOUT, LATEST = "-", "latest"
 ANSWERS = "json"
-ROWS = [ANSWERS, *(name for name in names() if name not in (ANSWERS, "md"))]
-"""Of `show`, where md is a page."""
+ROWS = [ANSWERS, *(name for name in names() if name != ANSWERS)]
 RUN = (
     "Folder of a run or a suite, or its name under --runs; 'latest' finished last, a scenario's"
     " name is its newest run."
 )
-FORMATS = f"{', '.join(names())}. Without it: what FILE ends in, else csv."
 
 
 class Pages(StrEnum):
@@ -204,7 +200,7 @@ def show(
     if sections or everything:
         raise BadInput(f"{'--sections' if sections else '--all'}: for the terminal; a page has all")
     if form not in [*Pages]:
-        return export(named, form, output or STDOUT, salvage, anonymous, out)
+        return _write_rows(named, form, output or STDOUT, out, salvage=salvage, anonymous=anonymous)
     page = None if output in (None, STDOUT) else Path(output)
     return report(named, out, page, Pages(form), figures, open_it, salvage, anonymous)
 
@@ -255,44 +251,18 @@ def _print(
         typer.echo("more: the same with --all; the page: with --open")
 
 
-def export(
-    runs: RunNames,
-    format_: str | None = own_option("--format FORMAT", FORMATS, None, completion.export_formats),
-    output: str = own_option(
-        "--output -o FILE|-",
-        "Written whole or not at all; - is stdout, the default.",
-        default=STDOUT,
-    ),
-    salvage: Salvage = False,
-    anonymous: Anonymous = False,
-    out: Root = DEFAULT_ROOT,
+def _write_rows(
+    runs: list[str], form: str, output: str, out: Path, *, salvage: bool, anonymous: bool
 ) -> None:
-    """Write rows for other programs; now also `attnbench show --format`. A tidy table with one row
-    per case, or a format of theirs: docs/exports.md has them.
-    """
-    from ...reports.exports import export as exported
-    from ...reports.exports import load
+    """For other programs. Raises Refusal."""
+    from ...reports.exports import export
     from ..files.safe_files import write_output
 
-    notes: list[str] = []
-    if format_ is None:
-        ending = Path(output).suffix.lower().removeprefix(".")
-        format_ = ending if ending in names() else "csv"
-        if ending not in (*names(), "", "txt"):
-            notes.append(
-                f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
-            )
-    load(format_)  # another one is refused before a run is read
-    done = exported(
-        _run_paths(runs, out),
-        format_,
-        salvage=salvage,
-        hide=anonymous,
-    )
+    done = export(_run_paths(runs, out), form, salvage=salvage, hide=anonymous)
     if output == STDOUT:
         if isinstance(done.content, bytes) and sys.stdout.isatty():
             raise BadInput(
-                f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE"
+                f"{form}: bytes, which a terminal cannot show; name a file with --output FILE"
             )
         typer.echo(done.content, nl=False)
     else:
@@ -300,5 +270,5 @@ def export(
             is_file = write_output(Path(output), done.content)
         if is_file:
             typer.echo(output)
-    for note in (*notes, *done.notes):
+    for note in done.notes:
         typer.echo(f"note: {note}", err=True)

@@ -50,9 +50,9 @@ def read(trial: Trial, good: Path, broken: Path) -> None:
         ("compare", good, broken, "--format", trial.random.choice(("table", "md", "json"))),
         ("compare", broken, "--against", "fused"),
     )
-    exports = [("export", broken, "--format", form, *salvaged, *hidden) for form in names()]
+    exports = [("show", broken, "--format", form, *salvaged, *hidden) for form in names()]
     for words in (*trial.random.sample(exports, 2), *trial.random.sample(heavy, 2)):
-        into = ("-o", trial.folder / "exported") if words[0] == "export" else ()
+        into = ("-o", trial.folder / "exported") if words in exports else ()
         call(trial, *words, *into, allowed=allowed)
 
 

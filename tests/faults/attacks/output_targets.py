@@ -27,9 +27,9 @@ def attempt(trial: Trial) -> None:
     commands = (
         ("report", trial.finished, "-o"),
         ("report", trial.finished, "--format", "md", "-o"),
-        ("export", trial.finished, "-o"),
-        ("export", trial.finished, "--format", "json", "-o"),
-        ("export", trial.finished, "--format", "parquet", "-o"),
+        ("show", trial.finished, "--format", "csv", "-o"),
+        ("show", trial.finished, "--format", "json", "-o"),
+        ("show", trial.finished, "--format", "parquet", "-o"),
     )
     words = trial.random.choice(commands)
     targets = (

@@ -58,7 +58,7 @@ def links(trial: Trial, run: Path) -> None:
         trial.outcome.what += f" {place.relative_to(trial.results)}"
     out = trial.random.choice((run / "pages" / "page", run / "report.html", trial.results / "mine"))
     for words in (
-        *(("report", run), ("report", run, "-o", out), ("export", run, "-o", out)),
+        *(("report", run), ("report", run, "-o", out), ("show", run, "--format", "csv", "-o", out)),
         *(("merge", run, "--out", trial.results), ("show", "latest"), ("show", "mine")),
         ("baseline", "save", "main", run, "--runs", trial.results),
     ):
@@ -79,9 +79,9 @@ def baseline(trial: Trial, run: Path) -> None:
     document = {"schema": 1, "name": "main", "run": named, "saved_utc": "2026-11-21T00:00:00"}
     (trial.results / "baselines" / "main.json").write_text(json.dumps(document), encoding="utf-8")
     (trial.results / "latest").symlink_to(mine)
-    for words in (("show", "main"), ("compare", "main", run), ("export", "latest", "-o", "x")):
+    for words in (("show", "main"), ("compare", "main", run), ("show", "-o", "x.csv")):
         call(trial, *words, "--runs", trial.results, allowed=(2,))
-    trial.outcome.expect(not Path("x").exists(), "a private run was exported")
+    trial.outcome.expect(not Path("x.csv").exists(), "a private run was exported")
 
 
 def paths(trial: Trial, run: Path) -> None:
@@ -91,7 +91,11 @@ def paths(trial: Trial, run: Path) -> None:
     for words in trial.random.sample(
         (
             *(("validate", path), ("show", path), ("compare", run, path), ("merge", path)),
-            *(("advise", path), ("run", "--checkpoint", path, "--dry-run"), ("export", path)),
+            *(
+                ("advise", path),
+                ("run", "--checkpoint", path, "--dry-run"),
+                ("show", path, "-o", "x.csv"),
+            ),
             *(("report", run, "-o", f"{path}/x/y"), ("run", path, "--dry-run")),
             ("baseline", "save", "x", path),
         ),

@@ -104,7 +104,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     [
         ("show",),
         ("report", "--format", "md"),
-        ("export", "--format", "csv"),
+        ("show", "--format", "csv"),
         ("compare", "--baseline", "fused"),
     ],
 )

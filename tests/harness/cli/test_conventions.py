@@ -155,7 +155,7 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
         ("attnbench run --resume quick", "quickstart"),
         ("attnbench show lat", "latest"),
         ("attnbench compare 20261102", "20261102T000000Z-quickstart-00000002"),
-        ("attnbench export latest --format par", "parquet"),
+        ("attnbench show latest --format par", "parquet"),
         ("attnbench report latest --format m", "md"),
         ("attnbench claims --run quick", "quickstart"),
         ("attnbench gate main . --scenario memory", "memory_wall"),

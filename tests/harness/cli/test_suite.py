@@ -62,7 +62,7 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
     assert text.count("<html") == 1
     assert "What is one?" in text
     assert "What is two?" in text
-    exported = attnbench("export", line, "--format", "csv").stdout
+    exported = attnbench("show", line, "--format", "csv").stdout
     assert len(exported.splitlines()) == 1 + 4
 
     for refused in (["compare", "latest", "latest"], ["baseline", "save", "main"]):

@@ -60,7 +60,7 @@ def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_
     assert f"fused\u00a0{grouped} tokens: found by calls" in done.stderr
     page = Path(attnbench("report", line).stdout.strip()).read_text()
     assert re.search(rf"<td[^>]*>{grouped}<", page)
-    assert attnbench("export", line, "--format", "csv").stdout.count("\n") == 1
+    assert attnbench("show", line, "--format", "csv").stdout.count("\n") == 1
 
 
 def test_a_wall_that_cannot_be_found_is_a_row_with_its_reason_and_the_next_one_is_looked_for(
@@ -102,7 +102,7 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
         "needs_package": "unavailable",
     }
     assert len((Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()) == 3
-    assert attnbench("export", done.stdout.strip(), "--format", "csv").stdout.count("\n") == 2
+    assert attnbench("show", done.stdout.strip(), "--format", "csv").stdout.count("\n") == 2
 
 
 @pytest.mark.gpu

@@ -134,8 +134,8 @@ def commanded(words: list[str], runs: list[Path], path: Path, number: int) -> st
     [
         (["report"], "page.html"),
         (["report"], "page.md"),
-        (["export"], "cases.csv"),
-        (["export"], "cases.json"),
+        (["show"], "cases.csv"),
+        (["show"], "cases.json"),
     ],
 )
 def test_of_several_commands_to_one_place_one_result_is_there_whole(
