@@ -64,7 +64,7 @@ UNKNOWN_HERE = (
     "mine,sdpa",
 )
 
-NEED_MORE = ("run", "wall", "advise", "compare", "gate", "merge", "report", "validate")
+NEED_MORE = ("run", "wall", "advise", "compare", "gate", "merge", "report")
 
 
 def pages() -> Iterator[str]:

@@ -35,7 +35,7 @@ def test_results_are_read_and_shown_where_torch_is_not_installed(tmp_path: Path)
         *(f"show {run} --all", f"show {run} --format html -o page.html"),
         *(f"show {run} --format md -o page.md", f"report {run}", f"compare {run} {run}"),
         *(f"show {run} --format csv -o a.csv", "list"),
-        *(f"list runs --runs {run.parent}", "validate quickstart", "doctor --help"),
+        *(f"list runs --runs {run.parent}", "doctor --help"),
     ]
     shown, ends = without_torch(tmp_path, run, *reading)
     assert [line for line in reading if f"0: {line}" not in ends] == [], ends

@@ -90,7 +90,7 @@ def paths(trial: Trial, run: Path) -> None:
     trial.outcome.what += f" {path[:20]!r}"
     for words in trial.random.sample(
         (
-            *(("validate", path), ("show", path), ("compare", run, path), ("merge", path)),
+            *(("show", path), ("compare", run, path), ("merge", path)),
             *(
                 ("advise", path),
                 ("run", "--checkpoint", path, "--dry-run"),

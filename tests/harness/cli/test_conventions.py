@@ -46,8 +46,10 @@ def test_a_scenario_may_use_them_as_well(here, tmp_path):
         "grid: {seq_len: 32, d_model: 8, heads: 2}\n"
         "cases: [{seq_len: 64, dtype: float16, device: gpu}]\n"
     )
-    done = here("validate", "mine.yaml")
-    assert (done.returncode, done.stdout) == (0, "mine.yaml: ok, 1 case on a CPU, 2 on a GPU\n")
+    done = here("run", "mine.yaml", "--dry-run", "--device", "cpu")
+    assert done.returncode == 0
+    assert "mine: 1 cases on cpu" in done.stdout
+    assert "-bf16-forward-core" in done.stdout
 
 
 # ---- values with spaces between them -------------------------------------------------------------
@@ -159,7 +161,7 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
         ("attnbench report latest --format m", "md"),
         ("attnbench claims --run quick", "quickstart"),
         ("attnbench gate main . --scenario memory", "memory_wall"),
-        ("attnbench validate memory", "memory_wall"),
+        ("attnbench run --dry-run memory", "memory_wall"),
         ("attnbench run --set grid.seq_", "grid.seq_len="),
         ("attnbench run --set grid.dtype=bf", "grid.dtype=bf16"),
     ],

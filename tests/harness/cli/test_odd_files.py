@@ -41,7 +41,7 @@ COMMANDS = {
     "results/baselines/main.json": ("compare main {run}", "baseline list"),
     "results/calibration.jsonl": ("show {run}",),
     "results/selfcheck.jsonl": ("compare {run} {run}",),
-    "results/mine.yaml": ("validate results/mine.yaml", "run results/mine.yaml --dry-run"),
+    "results/mine.yaml": ("run results/mine.yaml --dry-run",),
     "results/gate.yaml": ("compare {run} {run} --gate results/gate.yaml",),
     "results/config.json": ("advise results --device cpu",),
 }

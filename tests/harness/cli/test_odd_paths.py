@@ -15,7 +15,6 @@ COMMAND = f"x{ESCAPE}\n::error::y"
 BROKEN = "x\n\x1b[31m::error::"
 READ = (
     *(
-        "validate {}",
         "run {} --dry-run",
         "run --resume {}",
         "run --model {} --seq-len 16 --dry-run",

@@ -61,7 +61,7 @@ BAD = [
     ("show latest --format xml", "xml"),
     ("show RUN --format csv --all", "--all"),
     ("export latest", "export"),
-    ("validate missing.yaml", "missing.yaml"),
+    ("run missing.yaml --dry-run", "missing.yaml"),
     ("list backends --device tpu", "auto, cpu, cuda"),
     ("quickstart", "attnbench run quickstart"),
     ("compre a b", "compre"),

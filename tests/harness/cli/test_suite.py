@@ -78,9 +78,13 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     attnbench: Run, tmp_path: Path, suite: str
 ) -> None:
     (tmp_path / suite).write_text("- one.yaml\n- {scenario: two.yaml, pln: quick}\n")
-    for verb in ("run", "validate"):
-        done = attnbench(verb, suite)
-        assert done.returncode == 2
-        said = "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?"
-        assert done.stderr == f"error: {said}\n"
+    (tmp_path / "one.yaml").write_text("name: one\nquestion: q\nbackends: sdpa\ngrid: {head: 2}\n")
+    mistakes = (
+        "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?",
+        "one.yaml:4:8: grid.head: not a field of grid; did you mean grid.heads?",
+    )
+    for dry in ((), ("--dry-run",)):
+        done = attnbench("run", suite, "one.yaml", *dry)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "".join(f"error: {one}\n" for one in mistakes)
     assert not (tmp_path / "results").exists()

@@ -89,7 +89,8 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
         FIND + "grid: {seq_len: [32, 64], d_model: 64, heads: [1, 2]}\n"
     )
     (tmp_path / "alone.yaml").write_text(FIND + "grid: {d_model: 64, heads: 2}\n")
-    assert "mine.yaml: ok, 18 cases on a CPU" in attnbench("validate", "mine.yaml").stdout
+    shown = attnbench("run", "mine.yaml", "--device", "cpu", "--dry-run").stdout
+    assert "mine: 18 cases on cpu" in shown
     shown = attnbench("run", "alone.yaml", "--device", "cpu", "--dry-run").stdout
     (line,) = [line for line in shown.splitlines() if line.startswith("wall-fused")]
     assert 2000 < int(re.findall(r" ([\d\u202f]+)", line)[0].replace("\u202f", "")) < 3000
