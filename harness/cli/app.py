@@ -14,7 +14,7 @@ from ... import __version__
 from ..files.errors import BadInput, instead_of, shown
 from ..run.packs import packs
 from .claims import claims
-from .compare import baseline_app, compare, listed
+from .compare import compare
 from .gate import gate
 from .help import SHORT, of_program
 from .lists import list_app
@@ -113,7 +113,6 @@ VERBS = (
         "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
         "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
     ),
-    (CHANGES, baseline_app, "baseline"),
     (
         PAGES,
         report,
@@ -144,9 +143,6 @@ for panel, verb, *words in (*VERBS, *OF_PACKS):
     else:
         usual = USUAL.get(verb.__name__, "").split()
         command(app, *words, panel=panel, usual=usual)(verb)
-
-
-command(list_app, name="baselines")(listed)
 
 
 @app.command("help", cls=Verb, hidden=True)

@@ -60,7 +60,7 @@ def links(trial: Trial, run: Path) -> None:
     for words in (
         *(("report", run), ("report", run, "-o", out), ("show", run, "--format", "csv", "-o", out)),
         *(("merge", run, "--out", trial.results), ("show", "latest"), ("show", "mine")),
-        ("baseline", "save", "main", run, "--runs", trial.results),
+        ("compare", run, "--save", "main", "--runs", trial.results),
     ):
         said = call(trial, *words, allowed=(0, 1, 2))
         trial.outcome.expect(SECRET not in said, f"{words[0]} told the secret")
@@ -97,7 +97,7 @@ def paths(trial: Trial, run: Path) -> None:
                 ("show", path, "-o", "x.csv"),
             ),
             *(("report", run, "-o", f"{path}/x/y"), ("run", path, "--dry-run")),
-            ("baseline", "save", "x", path),
+            ("compare", path, "--save", "x"),
         ),
         4,
     ):

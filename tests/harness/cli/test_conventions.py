@@ -92,7 +92,7 @@ def test_the_name_of_a_scenario_is_its_newest_run(here, results):
     ],
 )
 def test_a_run_that_is_not_there_is_answered_with_one_that_is(here, results, name, close):
-    here("baseline", "save", "main", "quickstart")
+    here("compare", "quickstart", "--save", "main")
     done = here("show", name)
     assert done.returncode == 2
     assert f"did you mean {close}" in done.stderr

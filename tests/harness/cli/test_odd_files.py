@@ -38,7 +38,7 @@ ODD: dict[str, Callable[[Path], Any]] = {
     "80 million empty lines": lambda path: path.write_bytes(b"\n" * 80_000_000),
 }
 COMMANDS = {
-    "results/baselines/main.json": ("compare main {run}", "baseline list"),
+    "results/baselines/main.json": ("compare main {run}", "list baselines"),
     "results/calibration.jsonl": ("show {run}",),
     "results/selfcheck.jsonl": ("compare {run} {run}",),
     "results/mine.yaml": ("run results/mine.yaml --dry-run",),

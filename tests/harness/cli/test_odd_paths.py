@@ -26,13 +26,17 @@ READ = (
         "show {} --format csv",
         "compare {} good",
     ),
-    *("merge {}", "baseline save x {}", "advise {}", "gate {} . --scenario quickstart"),
+    *("merge {}", "compare {} --save x", "advise {}", "gate {} . --scenario quickstart"),
     *("compare good good --gate {}",),
 )
 WRITTEN = (
     *("report good -o {}/x", "report good --format md -o {}/x", "show good -o {}/x.json"),
     *("report good --format md --figures {}", "show --runs {}", "list runs --runs {}"),
-    *("baseline save x good --runs {}", "advise llama-3-8b --output {}/x", "show good -o {}/x.csv"),
+    *(
+        "compare good --save x --runs {}",
+        "advise llama-3-8b --output {}/x",
+        "show good -o {}/x.csv",
+    ),
     *("gate . . --scenario quickstart -o {}",),
 )
 

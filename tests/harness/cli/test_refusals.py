@@ -65,7 +65,7 @@ BAD = [
     ("list backends --device tpu", "auto, cpu, cuda"),
     ("quickstart", "attnbench run quickstart"),
     ("compre a b", "compre"),
-    ("baseline remove x", "save, list"),
+    ("baseline save x", "baseline"),
     ("gate . nothing", "nothing: no such folder"),
     ("compare RUN", "name a second run"),
     ("compare RUN RUN --baseline fused", "both NEW and --against"),

@@ -65,11 +65,11 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
     exported = attnbench("show", line, "--format", "csv").stdout
     assert len(exported.splitlines()) == 1 + 4
 
-    for refused in (["compare", "latest", "latest"], ["baseline", "save", "main"]):
+    for refused in (["compare", "latest", "latest"], ["compare", "--save", "main"]):
         answer = attnbench(*refused)
         assert answer.returncode == 2
         assert "a suite of 3 runs; wanted one of them: latest/" in answer.stderr
-    assert attnbench("baseline", "save", "main", "latest/two").returncode == 0
+    assert attnbench("compare", "latest/two", "--save", "main").returncode == 0
     assert attnbench("compare", "main", "latest/two").returncode == 0
 
 
