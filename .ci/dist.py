@@ -26,7 +26,6 @@ from runpy import run_path
 ROOT = Path(__file__).resolve().parents[1]
 # as .package/attnbench links them
 LINKED = {name: name for name in ("harness", "impls", "reports", "scenarios")}
-LINKED["tests/fakes/cheats"] = "cheats"
 LINKED["results/published"] = "harness/published/printed"
 IN_SDIST = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt"}
 DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}

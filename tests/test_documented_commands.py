@@ -49,7 +49,7 @@ STANDS_FOR = {
     "NAME": "other",
 }
 """What placeholders of the documentation are here."""
-MEASURE = {"claims", "selfcheck", "doctor", "kernels", "gate"}  # or look at this machine
+MEASURE = {"claims", "doctor", "kernels", "gate"}  # or look at this machine
 UNKNOWN_HERE = (
     "published:flashattention",  # beside a run of its shape
     "attnbench merge",

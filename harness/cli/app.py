@@ -18,7 +18,7 @@ from .compare import compare
 from .gate import gate
 from .help import SHORT, of_program
 from .lists import list_app
-from .machine import doctor, selfcheck
+from .machine import doctor
 from .options import argument, option
 from .output import lasting_output, make_streams_safe
 from .report import report, show
@@ -106,7 +106,6 @@ VERBS = (
     (FIRST_SCREEN, list_app, "list"),
     (FIRST_SCREEN, doctor, "attnbench doctor", "attnbench doctor --deep"),
     (MORE, claims, "attnbench claims", "attnbench claims --run latest"),
-    (MORE, selfcheck, "attnbench selfcheck", "attnbench selfcheck --court --device cpu"),
     (
         CHANGES,
         gate,

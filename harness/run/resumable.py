@@ -43,9 +43,7 @@ class Unfinished:
                 " again, what was compiled is kept"
             )
         if meta.get("court"):
-            raise BadInput(
-                f"--resume: {path.name} is a court; run `attnbench selfcheck --court` again"
-            )
+            raise BadInput(f"--resume: {path.name} is a court of backends, which has one start")
         previous = {
             row["case"]: PreviousRow(row["status"], row["attempt"])
             for row in read_rows(path)

@@ -84,8 +84,7 @@ BAD = [
 OTHER_CODES = [
     (4, "run quickstart --device gpu", "no cuda device"),
     (4, "list backends --device gpu", "no cuda device"),
-    (4, "doctor --calibrate --device gpu", "no cuda device"),
-    (4, "selfcheck --device cuda", "no cuda device"),
+    (4, "doctor --deep --device gpu", "no cuda device"),
     (5, "run quickstart --only naive --skip naive", "--only and --skip"),
 ]
 
