@@ -214,7 +214,7 @@ def use(file: Path, version: str, folder: Path, constraints: Path) -> None:
         raise Failed(f"{file.name}: says {found!r}; wanted attnbench {version}")
     say(f"{file.name}: attnbench run quickstart")
     run_folder = home / output([attnbench, "run", "quickstart", "--quiet", "--wait"], home, clean)
-    output([attnbench, "report", "latest"], home, clean)
+    output([attnbench, "show", "--format", "html"], home, clean)
     check_run(run_folder, file.name)
 
 
@@ -225,7 +225,7 @@ def check_run(folder: Path, name: str) -> None:
     if "ok" not in statuses or statuses - RESULTS:
         raise Failed(f"{name}: quickstart ended with {', '.join(sorted(statuses)) or 'no rows'}")
     if not (folder / "report.html").read_text().startswith("<!DOCTYPE html>"):
-        raise Failed(f"{name}: attnbench report wrote no page")
+        raise Failed(f"{name}: attnbench show wrote no page")
     say(f"{name}: {len(rows)} rows, {(folder / 'report.html').stat().st_size} bytes of page")
 
 

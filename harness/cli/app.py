@@ -115,9 +115,8 @@ VERBS = (
     (
         PAGES,
         report,
-        "attnbench report latest --open",
+        "attnbench report",
         "attnbench report quickstart memory_wall -o page.html",
-        "attnbench report latest --format md --figures plots",
     ),
 )
 """Group, verb and examples, the verb's name first; or group, verbs and their common name."""

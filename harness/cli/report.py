@@ -18,7 +18,6 @@ from .options import (
     DEFAULT_ROOT,
     Anonymous,
     Root,
-    RunNames,
     Salvage,
     Texts,
     argument,
@@ -50,32 +49,48 @@ def written_to(path: Path, flag: str) -> AbstractContextManager[None]:
 
 
 def report(
-    runs: RunNames,
+    runs: Texts = own(argument("RUN", f"{RUN} The latest if not given.", completion.runs)),
+    output: str | None = own_option(
+        "--output -o FILE", "Default: report.html in the run's folder."
+    ),
     out: Root = DEFAULT_ROOT,
-    output: Path | None = own_option(
-        "--output -o FILE",
-        "Default: report.html in the run folder or beside several runs; md goes to stdout.",
-    ),
-    format_: Pages = own_option(
-        "--format html|md", "html, or md for pull requests and job summaries.", default=Pages.HTML
-    ),
-    figures: Path | None = own_option(
-        "--figures DIR", "Also write every figure into this folder, as SVG and PNG."
-    ),
-    open_it: bool = switch("--open", "Open it in a browser."),
-    salvage: Salvage = False,
-    anonymous: Anonymous = False,
 ) -> None:
-    """Write a page; now also `attnbench show --open` or `-o FILE`. One self-contained file of one
-    run or of several; its path is printed.
+    """Open a run's page: show -o report.html --open. One self-contained file of one run or several;
+    its path is printed.
     """
+    show(
+        runs,
+        everything=False,
+        sections="",
+        open_it=True,
+        format_=Pages.HTML,
+        output=output,
+        figures=None,
+        salvage=False,
+        anonymous=False,
+        out=out,
+    )
+
+
+def _write_page(
+    runs: list[str],
+    form: str,
+    output: Path | None,
+    out: Path,
+    *,
+    figures: Path | None,
+    open_it: bool,
+    salvage: bool,
+    anonymous: bool,
+) -> None:
+    """A page, html or md; html is a file, by default report.html in the folder of the run."""
     from ..files.safe_files import write_output
     from ..store.names import find
     from ..store.suites import is_suite
     from ..terminal.live_bar import busy
 
     if (pack := of_names(*runs)) is not None and pack.reported is not None:
-        if format_ is Pages.MD:
+        if form == Pages.MD:
             raise BadInput("--format md: of what others published there is an html page")
         _of_no_effect(figures=figures, salvage=salvage, anonymous=anonymous)
         written = pack.reported(runs, output, out)
@@ -90,7 +105,7 @@ def report(
         with written_to(figures, "--figures DIR"):
             for path in write_figures(opened, figures):
                 typer.echo(path, err=True)
-    if format_ is Pages.MD:
+    if form == Pages.MD:
         from ...reports.pages.markdown import render
 
         text = render(opened)
@@ -202,7 +217,16 @@ def show(
     if form not in [*Pages]:
         return _write_rows(named, form, output or STDOUT, out, salvage=salvage, anonymous=anonymous)
     page = None if output in (None, STDOUT) else Path(output)
-    return report(named, out, page, Pages(form), figures, open_it, salvage, anonymous)
+    return _write_page(
+        named,
+        form,
+        page,
+        out,
+        figures=figures,
+        open_it=open_it,
+        salvage=salvage,
+        anonymous=anonymous,
+    )
 
 
 def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str | None:

@@ -45,8 +45,8 @@ def read(trial: Trial, good: Path, broken: Path) -> None:
     salvaged = trial.random.choice(((), ("--salvage",)))
     heavy = (
         ("show", broken, "--all", *salvaged, *hidden),
-        ("report", broken, "-o", trial.folder / "page.html", *salvaged, *hidden),
-        ("report", broken, good, "--format", "md"),
+        ("show", broken, "-o", trial.folder / "page.html", *salvaged, *hidden),
+        ("show", broken, good, "--format", "md"),
         ("compare", good, broken, "--format", trial.random.choice(("table", "md", "json"))),
         ("compare", broken, "--against", "fused"),
     )

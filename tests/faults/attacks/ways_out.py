@@ -58,7 +58,11 @@ def links(trial: Trial, run: Path) -> None:
         trial.outcome.what += f" {place.relative_to(trial.results)}"
     out = trial.random.choice((run / "pages" / "page", run / "report.html", trial.results / "mine"))
     for words in (
-        *(("report", run), ("report", run, "-o", out), ("show", run, "--format", "csv", "-o", out)),
+        *(
+            ("show", run, "--format", "html"),
+            ("show", run, "--format", "html", "-o", out),
+            ("show", run, "--format", "csv", "-o", out),
+        ),
         *(("merge", run, "--out", trial.results), ("show", "latest"), ("show", "mine")),
         ("compare", run, "--save", "main", "--runs", trial.results),
     ):
@@ -91,12 +95,9 @@ def paths(trial: Trial, run: Path) -> None:
     for words in trial.random.sample(
         (
             *(("show", path), ("compare", run, path), ("merge", path)),
-            *(
-                ("advise", path),
-                ("run", "--checkpoint", path, "--dry-run"),
-                ("show", path, "-o", "x.csv"),
-            ),
-            *(("report", run, "-o", f"{path}/x/y"), ("run", path, "--dry-run")),
+            *(("advise", path), ("run", "--checkpoint", path, "--dry-run")),
+            *(("show", path, "-o", "x.csv"), ("show", run, "-o", f"{path}/x/y.html")),
+            ("run", path, "--dry-run"),
             ("compare", path, "--save", "x"),
         ),
         4,

@@ -103,7 +103,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     "words",
     [
         ("show",),
-        ("report", "--format", "md"),
+        ("show", "--format", "md"),
         ("show", "--format", "csv"),
         ("compare", "--baseline", "fused"),
     ],

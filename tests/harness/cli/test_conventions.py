@@ -76,8 +76,8 @@ def results(tmp_path):
 
 
 def test_the_name_of_a_scenario_is_its_newest_run(here, results):
-    here("report", "quickstart", "--format", "md", check=True)
-    page = here("report", "quickstart")
+    here("show", "quickstart", "--format", "md", check=True)
+    page = here("show", "quickstart", "--format", "html")
     assert "20261102T000000Z-quickstart-00000002" in page.stdout
     assert here("show", "quickstart").returncode == 0
 
@@ -158,7 +158,7 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
         ("attnbench show lat", "latest"),
         ("attnbench compare 20261102", "20261102T000000Z-quickstart-00000002"),
         ("attnbench show latest --format par", "parquet"),
-        ("attnbench report latest --format m", "md"),
+        ("attnbench show latest --format m", "md"),
         ("attnbench claims --run quick", "quickstart"),
         ("attnbench gate main . --scenario memory", "memory_wall"),
         ("attnbench run --dry-run memory", "memory_wall"),

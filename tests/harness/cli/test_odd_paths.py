@@ -30,8 +30,8 @@ READ = (
     *("compare good good --gate {}",),
 )
 WRITTEN = (
-    *("report good -o {}/x", "report good --format md -o {}/x", "show good -o {}/x.json"),
-    *("report good --format md --figures {}", "show --runs {}", "list runs --runs {}"),
+    *("report good -o {}/x", "show good --format md -o {}/x", "show good -o {}/x.json"),
+    *("show good --format md --figures {}", "show --runs {}", "list runs --runs {}"),
     *(
         "compare good --save x --runs {}",
         "advise llama-3-8b --output {}/x",

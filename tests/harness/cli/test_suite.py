@@ -56,7 +56,7 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
 
     shown = attnbench("show").stdout
     assert shown.index("What is one?") < shown.index("What is two?")
-    page = attnbench("report", "latest")
+    page = attnbench("show", "--format", "html")
     assert page.stdout.strip() == str(path / "report.html")
     text = (path / "report.html").read_text()
     assert text.count("<html") == 1

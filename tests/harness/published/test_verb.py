@@ -31,10 +31,10 @@ def test_published_tables_are_printed_as_somebody_elses(here, words, said):
     assert "not checked by us" in done.stdout
 
 
-@pytest.mark.parametrize("verb", ["published", "report"])
+@pytest.mark.parametrize("verb", ["published", "show"])
 def test_the_page_is_written(here, verb, tmp_path):
     page = tmp_path / "wall.html"
-    names = ["published:cudnn-h200"] if verb == "report" else []
+    names = ["published:cudnn-h200"] if verb == "show" else []
     done = here(verb, *names, "-o", str(page), "--runs", REFERENCE)
     assert done.returncode == 0
     assert done.stdout.strip() == str(page)
@@ -54,7 +54,7 @@ def test_the_page_is_opened_where_it_was_written(here, tmp_path, monkeypatch):
     ("words", "said"),
     [
         (["show", "published:cudnn-h200", "--all", "--salvage"], "--all, --salvage"),
-        (["report", "published:cudnn-h200", "-o", "/dev/null", "--figures", "x"], "--figures"),
+        (["show", "published:cudnn-h200", "-o", "/dev/null", "--figures", "x"], "--figures"),
     ],
 )
 def test_options_of_runs_that_do_nothing_here_are_named(here, words, said):
@@ -82,7 +82,7 @@ def test_published_shapes_are_a_field_of_their_own_in_json(here, tmp_path):
     ("words", "said"),
     [
         (["show", "published:cudnn-h200", "--format", "csv"], "--format csv: of runs"),
-        (["report", "published:cudnn-h200", "--format", "md"], "there is an html page"),
+        (["show", "published:cudnn-h200", "--format", "md"], "there is an html page"),
         (["show", "published:h300"], "'h300': no published table; there are: cudnn-a100-decode"),
         (["published", "--model", "gpt2"], "--model: alone it asks nothing"),
         (["published", "--model", "gpt2", "--device", "h300"], "no published table is of it"),

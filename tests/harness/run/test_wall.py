@@ -58,7 +58,7 @@ def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_
     )
     grouped = f"{low:,}".replace(",", "\u202f")
     assert f"fused\u00a0{grouped} tokens: found by calls" in done.stderr
-    page = Path(attnbench("report", line).stdout.strip()).read_text()
+    page = Path(attnbench("show", line, "--format", "html").stdout.strip()).read_text()
     assert re.search(rf"<td[^>]*>{grouped}<", page)
     assert attnbench("show", line, "--format", "csv").stdout.count("\n") == 1
 

@@ -103,7 +103,7 @@ def test_with_permission_it_is_judged_measured_and_reported_from_the_folder_wher
     }  # fmt: skip
     assert rows["attend@mine"]["case"] == "attend@mine-b1-n64-d32-h2-fp32-causal-forward-layer"
     assert rows["attend@mine"]["block_ms"]
-    page = attnbench("report", done.stdout.strip())
+    page = attnbench("show", done.stdout.strip(), "--format", "html")
     assert "attend@mine" in Path(page.stdout.strip()).read_text()
     assert len(set(mine.read_text().split())) == 1  # a worker, whose pid nobody else had
 

@@ -132,8 +132,8 @@ def commanded(words: list[str], runs: list[Path], path: Path, number: int) -> st
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        (["report"], "page.html"),
-        (["report"], "page.md"),
+        (["show"], "page.html"),
+        (["show"], "page.md"),
         (["show"], "cases.csv"),
         (["show"], "cases.json"),
     ],
