@@ -81,7 +81,7 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     (tmp_path / "one.yaml").write_text("name: one\nquestion: q\nbackends: sdpa\ngrid: {head: 2}\n")
     mistakes = (
         "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?",
-        "one.yaml:4:8: grid.head: not a field of grid; did you mean grid.heads?",
+        "one.yaml:4:8: grid.head: not a field of a scenario; did you mean grid.heads?",
     )
     for dry in ((), ("--dry-run",)):
         done = attnbench("run", suite, "one.yaml", *dry)
