@@ -13,7 +13,6 @@ import typer
 from ... import __version__
 from ..files.errors import BadInput, instead_of, shown
 from ..run.packs import packs
-from .claims import claims
 from .compare import compare
 from .gate import gate
 from .help import SHORT, of_program
@@ -23,7 +22,7 @@ from .options import argument, option
 from .output import lasting_output, make_streams_safe
 from .report import report, show
 from .run import run
-from .verbs import CHANGES, FIRST_SCREEN, MORE, PAGES, Verb, Verbs, command, exit_code
+from .verbs import CHANGES, FIRST_SCREEN, PAGES, Verb, Verbs, command, exit_code
 from .wall import wall
 
 FIRST = (("run", "advise", "wall"), ("show", "compare"), ("list", "doctor"))
@@ -105,7 +104,6 @@ VERBS = (
     ),
     (FIRST_SCREEN, list_app, "list"),
     (FIRST_SCREEN, doctor, "attnbench doctor", "attnbench doctor --deep"),
-    (MORE, claims, "attnbench claims", "attnbench claims --run latest"),
     (
         CHANGES,
         gate,
