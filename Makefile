@@ -30,7 +30,7 @@ TRITON ?= triton==3.6.*
 
 demo: $(USABLE)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --runs $(OUT)); code=$$?; \
-	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
+	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench show "$$run" --format html; fi; exit $$code
 
 test: $(STAMP)  ## before each commit: the short tests of the core, which need no GPU; two minutes on two cores
 	$(BIN)/python -m pytest -m "$(SHORT)" $(IN_PARALLEL)

@@ -54,7 +54,7 @@ _HOMES = {
     "BadRun": "reports.data.read",
 }
 
-_LINKS = ("harness", "impls", "reports", "scenarios", "cheats")
+_LINKS = ("harness", "impls", "reports", "scenarios")
 """To the folders of a checkout; installed, they are folders. .package/build_hook.py runs this."""
 
 for _link in _LINKS:

@@ -37,9 +37,9 @@ from .runs import Run
 
 if TYPE_CHECKING:
     from ...reports.data.noise_floor import NoiseFloor as KnownNoise
+    from ..doctor.noise import NoiseFloor
     from ..scenario import Scenario
     from ..scenario.selection import Selection
-    from ..selfcheck.noise import NoiseFloor
 
 USUAL_BACKENDS = "naive,fused,sdpa"
 WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
@@ -238,7 +238,6 @@ def wall(
 def doctor(
     *,
     deep: bool = False,
-    calibrate: bool = False,
     device: Device = "auto",
     out: str | Path = DEFAULT_ROOT,
     wait: bool = False,
@@ -246,17 +245,17 @@ def doctor(
 ) -> dict[str, Any]:
     """What this machine can measure, and what stands in the way, as `attnbench doctor --json`.
 
-    `deep`: also measure what runs are judged by, about 2 minutes, once; `calibrate`: of these only
-    counters and peaks. Both keep what they find in `out`. Raises Refusal.
+    `deep`: also measure what runs are judged by, about 2 minutes, once, kept in
+    `out`. Raises Refusal.
     """
     with torch_threads_kept():
         how = How(wait=wait, quiet=quiet)
-        return _examined(deep=deep, calibrate=calibrate, device=device, out=Path(out), how=how)
+        return _examined(deep=deep, device=device, out=Path(out), how=how)
 
 
-def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) -> dict[str, Any]:
+def _examined(*, deep: bool, device: str, out: Path, how: How) -> dict[str, Any]:
     from ..doctor import examine
-    from ..selfcheck.noise import selfcheck
+    from ..doctor.noise import selfcheck
 
     def check(start: int) -> "NoiseFloor":
         with how.options("attnbench.doctor()") as options:
@@ -264,10 +263,8 @@ def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) 
 
     seen = examine(out)
     found = seen.as_dict()
-    goes_on = deep and not seen.exit_code
-    if calibrate or goes_on:
+    if deep and not seen.exit_code:
         found["calibration"] = _calibrated(device, out, how)
-    if goes_on:
         found["selfcheck"] = noise_known(check, out).as_dict()
     return found
 

@@ -155,8 +155,8 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
     if (named := run_of(name, root)) is not None:
         if not (named / META).is_file():
             raise BadInput(
-                f"{name}: its run {named} is gone; save another with `attnbench baseline save"
-                " --force`"
+                f"{name}: its run {named} is gone; save another with `attnbench compare RUN --save"
+                " NAME --force`"
             )
         return named.resolve()
     if (found := _in_suite(name, root, unfinished=unfinished)) is not None:

@@ -94,10 +94,12 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
 
 
 def results_folders(run: Path) -> list[Path]:
-    """Where self-checks that count for a run may be: beside it, and beside its suite."""
+    """Where self-checks that count for a run may be: beside it, beside its suite, and beside the
+    two folders of a gate.
+    """
     beside = run.parent
-    in_suite = (beside / SUITE).is_file()
-    return [beside, beside.resolve().parent] if in_suite else [beside]
+    is_part = (beside / SUITE).is_file() or beside.name in ("base", "head")
+    return [beside, beside.resolve().parent] if is_part else [beside]
 
 
 def _by_plan(

@@ -154,9 +154,9 @@ def _allowances(rows: list[Row]) -> list[str]:
         if (ratio := row.get("process_noise_ratio")) is not None
     }
     how = {
-        "selfcheck": "as attnbench selfcheck found",
+        "selfcheck": "as attnbench doctor --deep found",
         "rows": "as the rows of several processes show",
-        "assumed": "which is assumed: attnbench selfcheck measures it",
+        "assumed": "which is assumed: attnbench doctor --deep measures it",
     }
     of_an_h200 = ", after six processes on an H200"
     more = f"; where other work disturbed one of the two, for {rough_percent_text(DISTURBED_RATIO)}"

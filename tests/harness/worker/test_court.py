@@ -1,20 +1,20 @@
 """The court: what its files say, and what is made of the rows that they end in."""
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from attnbench.cheats._torch_backends import settable
-from attnbench.harness.cli.machine_text import court_sentences
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.measure.process_state import ProcessState
 from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
-from attnbench.harness.selfcheck.court import (
+from attnbench.impls.problem import Problem
+from tests.conftest import ROOT
+from tests.fakes.cheats._torch_backends import settable
+from tests.harness.worker.court import (
     FOLDER,
     Conviction,
     CourtResult,
@@ -26,11 +26,10 @@ from attnbench.harness.selfcheck.court import (
     groups_of,
     honest_verdict,
     judged,
+    sentences,
     suspect,
     suspects,
 )
-from attnbench.impls.problem import Problem
-from tests.conftest import ROOT
 
 CONVICTION = Conviction(statuses=(Status.INCORRECT,), reason="(?i)from memory")
 SHOWN = Shown(field="workspace_bytes", least=1000)
@@ -186,7 +185,7 @@ NOWHERE = row("unavailable", "not here")
 def test_escapes_and_honest_ones_that_are_convicted_are_exit_code_1_and_named(ends, code, said):
     found = result(**WELL | ends)
     assert found.exit_code == code
-    assert set(said) <= set(court_sentences(found))
+    assert set(said) <= set(sentences(found))
 
 
 def test_what_a_row_shows_is_its_reason():
@@ -203,28 +202,26 @@ def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path, monkeypa
     options = RunOptions(command=["court"], listener=Listener(), embedded=True)
     names = ("replaces_the_check", "wrong_scale", "shuffles_the_keys")  # tried in this order
     three = [one for one in suspects() if one.name in names]
-    monkeypatch.setattr("attnbench.harness.selfcheck.court.suspects", lambda: three)
+    monkeypatch.setattr("tests.harness.worker.court.suspects", lambda: three)
     found = court("cpu", tmp_path, 0, options)
     assert os.environ.get("ATTNBENCH_BACKENDS") == before
-    json.dumps(found.as_dict())
     verdicts = {one["case"]: one["verdict"] for one in found.findings}
     after = [one["verdict"] for one in found.findings if one["beside"] != "replaces_the_check"]
     assert after == ["convicted", *["untouched"] * 3, *["untouched"] * 4]
     assert {row["case"] for row in read_rows(found.path)} == verdicts.keys()
-    with pytest.raises(BadInput, match="is a court; run `attnbench selfcheck --court` again"):
+    with pytest.raises(BadInput, match="is a court of backends"):
         resume_run(found.path, options)
 
 
 @pytest.mark.nightly
-def test_every_cheat_is_convicted_by_name_and_no_honest_backend_is(attnbench, tmp_path):
-    done = attnbench("selfcheck", "--court", "--device", "cpu", "--json", timeout=1800)
-    found = json.loads(done.stdout)
+def test_every_cheat_is_convicted_by_name_and_no_honest_backend_is(tmp_path):
+    found = court("cpu", tmp_path, 0, RunOptions(command=["court"], listener=Listener()))
     wrong = {
         one["case"]: (one["verdict"], one["status"], one["reason"])
-        for one in found["findings"]
-        if one["verdict"] not in ("convicted", "untouched", "not applicable")
+        for one in found.findings
+        if one["verdict"] not in (Verdict.CONVICTED, Verdict.UNTOUCHED, Verdict.NOT_APPLICABLE)
     }
-    assert not wrong
-    assert found["tried"] >= 24
-    assert done.returncode == 0
-    assert Path(tmp_path / found["run"] / "rows.jsonl").is_file()
+    said = "\n".join(sentences(found))
+    assert not wrong, said
+    assert found.tried >= 100, said
+    assert found.exit_code == 0, said

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.cli.machine_text import noise_sentences
+from attnbench.harness.doctor.noise import append, noise_floor, twins
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.rows.record import Record, Status
-from attnbench.harness.selfcheck.noise import append, noise_floor, twins
 
 
 def records(shift):

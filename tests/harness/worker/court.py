@@ -15,7 +15,6 @@ The first paragraph of its docstring says what it does. One of the first five mu
 """
 
 import ast
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,24 +24,29 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ...impls.discovery.registry import FOLDERS_VARIABLE
-from ...impls.problem import Problem
-from ..cases.case import Case, Group
-from ..files.errors import BadInput, EnvironmentUnmet
-from ..files.literals import literals
-from ..rows.record import FAILURES, Status
-from ..rows.run_files import read_rows
-from ..run.engine import RunOptions, Wanted
-from ..run.planning import SAFE_SHARE
-from ..run.run_rows import RunPlan
-from ..run.session import DeviceHere, Here, open_session
-from ..run.worker_pool import RunConfig
-from ..scenario import Plan, Scenario
-from ..scenario.fields import Limits
-from ..scenario.shards import Units
-from ..store.run_store import Store
+import pytest
 
-FOLDER = Path(__file__).parents[2] / "cheats"  # a link in a checkout, a folder once installed
+from attnbench.harness.cases.case import Case, Group
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.files.literals import literals
+from attnbench.harness.rows.record import FAILURES, Status
+from attnbench.harness.rows.run_files import read_rows
+from attnbench.harness.run.engine import RunOptions, Wanted
+from attnbench.harness.run.planning import SAFE_SHARE
+from attnbench.harness.run.run_rows import RunPlan
+from attnbench.harness.run.session import DeviceHere, Here, open_session
+from attnbench.harness.run.worker_pool import RunConfig
+from attnbench.harness.scenario import Plan, Scenario
+from attnbench.harness.scenario.fields import Limits
+from attnbench.harness.scenario.shards import Units
+from attnbench.harness.store.run_store import Store
+from attnbench.impls.discovery.registry import FOLDERS_VARIABLE
+from attnbench.impls.problem import Problem
+from attnbench.reports.formatting import plural
+from tests.conftest import ROOT
+from tests.search_path import searched
+
+FOLDER = ROOT / "tests" / "fakes" / "cheats"
 SHIPPED = ("fused", "sdpa", "naive")
 PROBLEM: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 64, "heads": 2, "dtype": "fp32"}
 # A quick run, short: the blocks are there to be cheated in, not for their precision.
@@ -135,18 +139,6 @@ class CourtResult:
         failed = self.count(Verdict.ESCAPED, Verdict.TOUCHED) or not self.tried
         return 1 if failed else 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """For --json."""
-        return {
-            "run": str(self.path),
-            "device": self.device,
-            "tried": self.tried,
-            "convicted": self.convicted,
-            "escaped": self.count(Verdict.ESCAPED),
-            "touched": self.count(Verdict.TOUCHED),
-            "findings": [*self.findings],
-        }
-
 
 # ---- the files -----------------------------------------------------------------------------------
 
@@ -157,7 +149,7 @@ def suspects(folder: Path = FOLDER) -> tuple[Suspect, ...]:
     Raises EnvironmentUnmet without a folder, BadInput for a file that does not say what it is.
     """
     if not folder.is_dir():
-        raise EnvironmentUnmet(f"{folder}: no such folder; wanted the cheats; reinstall attnbench")
+        raise EnvironmentUnmet(f"{folder}: no such folder; wanted the cheats")
     found = [suspect(path) for path in sorted(folder.glob("[!_]*.py"))]
     return tuple(sorted(found, key=lambda one: (one.must is None, not one.shares)))
 
@@ -248,16 +240,13 @@ def groups_of(tried: Sequence[Suspect]) -> tuple[Group, ...]:
 
 @contextmanager
 def _backends_from(folder: Path) -> Iterator[None]:
-    """Workers find the cheats, and no private backends: their names could be the same."""
-    before = os.environ.get(FOLDERS_VARIABLE)
-    os.environ[FOLDERS_VARIABLE] = str(folder)
-    try:
+    """Workers find the cheats and what these share, and no private backends: their names could be
+    the same.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FOLDERS_VARIABLE, str(folder))
+        patch.setenv("PYTHONPATH", searched(ROOT / ".package", ROOT))
         yield
-    finally:
-        if before is None:
-            del os.environ[FOLDERS_VARIABLE]
-        else:
-            os.environ[FOLDERS_VARIABLE] = before
 
 
 def _meta(
@@ -351,3 +340,27 @@ def _shown(must: Conviction | Shown | None, row: Mapping[str, Any]) -> str:
         return ""
     found = row.get(must.field)
     return f"{must.field} is {'null' if found is None else found}; wanted at least {must.least}"
+
+
+def sentences(result: CourtResult) -> Iterator[str]:
+    """Who was not judged as wanted, then the count of convictions."""
+    own = [one for one in result.findings if one["role"] != "shipped"]
+    for verdict, meaning in (
+        (Verdict.ESCAPED, "Reported as if they were honest"),
+        (Verdict.OTHERWISE, "Convicted, but not as their files say"),
+        (Verdict.NOT_APPLICABLE, "Not tried here"),
+    ):
+        if names := [one["backend"] for one in own if one["verdict"] is verdict]:
+            yield f"{meaning}: {', '.join(names)}."
+    touched = [
+        f"{one['backend']} beside {one['beside']}" if one["role"] == "shipped" else one["backend"]
+        for one in result.findings
+        if one["verdict"] is Verdict.TOUCHED
+    ]
+    if touched:
+        yield f"Honest, and convicted: {', '.join(touched)}."
+    if result.signal is not None:
+        yield "Stopped early by a signal; what was not tried says nothing."
+    yield f"All samples are in {result.path}."
+    honest = plural(len(touched), "honest backend") if touched else "no honest backend"
+    yield f"{result.convicted} of {result.tried} convicted, {honest} touched"
