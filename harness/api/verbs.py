@@ -245,12 +245,12 @@ def claims(
     from ...reports.pages.ledger import claims_of, document
     from ...reports.pages.report import open_report
     from ..scenario.names import claims as names_of_claims
-    from ..store.names import find_run
+    from ..store.names import find
 
     given = [runs] if isinstance(runs, str | Path) else runs
     if given and (device or plan or timeout_s is not None):
         raise BadInput("runs: nothing is measured; leave out device, plan and timeout_s")
-    folders = [find_run(str(one), Path(out)) for one in given] or [
+    folders = [find(str(one), Path(out)) for one in given] or [
         run(
             name, out=out, device=device, plan=plan, timeout_s=timeout_s, wait=wait, quiet=quiet
         ).path

@@ -94,12 +94,12 @@ def keep(
     """
     from ...impls._triton.tuned import FILE, merged
     from ..files.safe_files import write_whole
-    from ..store.names import find_run
+    from ..store.names import find
     from .tuning_results import choices
 
     found: dict[Kind, Choice] = {}
     for run in runs:
-        chosen, notes = choices(find_run(run, out))
+        chosen, notes = choices(find(run, out))
         found |= chosen
         for note in notes:
             typer.echo(note, err=True)

@@ -44,14 +44,14 @@ def claims(
     """
     from ...reports.pages import html, ledger
     from ...reports.pages.report import open_report, page_path
-    from ..store.names import find_run
+    from ..store.names import find
     from ..terminal.progress import echo
     from .report import written_to
 
     if runs and (device or plan or timeout is not None):
         raise BadInput("--run measures nothing; leave out --device, --plan and --timeout")
     if runs:
-        folders, worst = [find_run(run, out) for run in runs], 0
+        folders, worst = [find(run, out) for run in runs], 0
     else:
         folders, worst = _measure(
             as_changes(device, timeout, None, plan), out, wait=wait, quiet=quiet

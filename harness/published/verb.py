@@ -99,13 +99,13 @@ def compare(base: str, new: str | None, out: Path) -> None:
     from ...reports.data.read import read_runs
     from ...reports.pages.terminal_blocks import render_block
     from ...reports.published.text import beside
-    from ..store.names import find_runs
+    from ..store.names import find
     from ..terminal.progress import echo
     from .tables import read
 
     if new is None or new.startswith(PREFIX):
         raise BadInput(f"{shown(new or base)}: wanted a run of yours after {base}, such as latest")
-    table = beside(read(base), rows_of(read_runs(find_runs(new, out))))
+    table = beside(read(base), rows_of(read_runs([find(new, out)])))
     if not table.rows:
         raise BadInput(
             f"{base}: {new} has no case of the same shape, dtype and passes; measure some with"
@@ -135,9 +135,9 @@ def _write(
     from ...reports.published.page import wall
     from ..cli.report import written_to
     from ..files.safe_files import write_output
-    from ..store.names import find_runs
+    from ..store.names import find
 
-    folders = [path for name in runs for path in find_runs(name, out)]
+    folders = [find(name, out) for name in runs]
     page = render(wall(read_runs(folders), convention))
     with written_to(output, "--output FILE"):
         if not write_output(output, page):

@@ -9,7 +9,7 @@ dictionaries: fields that only later versions know are kept.
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
@@ -34,7 +34,7 @@ from .fields import (
     Weighed,
 )
 from .kernel_fields import Compiled, KernelPlan
-from .values import Count, Each, Int, Object, Part, printable
+from .values import Count, Each, Int, Object, Part
 from .wall_fields import Searched
 
 # For reports, which do not import impls; what is defined here is public, too.
@@ -231,23 +231,3 @@ def check_meta(meta: dict[str, Any]) -> None:
     for one in (*meta["cases"], *meta.get("walls", ())):
         for name, value in ADDED_LATER.items():
             one.setdefault(name, value)
-
-
-# ---- what suite.json must hold -------------------------------------------------------------------
-
-
-class NamedScenario(Part):
-    name: Annotated[str, AfterValidator(printable)]
-
-
-class SuiteEntry(Part):
-    scenario: NamedScenario
-    source: str
-    only: Each[str]
-    within: Each[str]
-    skip: Each[str]
-    checkpoints: Each[str] = Field([])
-
-
-class SuitePlan(Part):
-    entries: Each[SuiteEntry]

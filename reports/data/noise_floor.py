@@ -28,7 +28,7 @@ from ...harness.stats.contrasts import (
 from ...harness.stats.intervals import NORMAL_95, Samples, variance
 from ..formatting import rough_percent_text
 from .processor_time import in_most
-from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
+from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file
 from .run_meta import device_identity
 
 FILE = "selfcheck.jsonl"
@@ -133,10 +133,10 @@ def share_text(ratio: float, source: str) -> str:
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
-    """By the rows of `runs`, else by a check beside the run or its suite, else assumed."""
+    """By the rows of `runs`, else by a check beside the run, else assumed."""
     identity = device_identity(of.meta)
     try:
-        floor = newest_noise_floor(results_folders(of.path), identity)
+        floor = newest_noise_floor([of.path.parent], identity)
     except BadRun:  # a file beside the run must not break its report
         floor = None
     rows = (row for run in runs if device_identity(run.meta) == identity for row in run.rows)

@@ -8,7 +8,6 @@ from ...harness.rows.run_files import (
     LINE_CAP_BYTES,
     META,
     SCHEMA,
-    SUITE,
     BadRun,
     Document,
     open_file,
@@ -27,7 +26,6 @@ __all__ = [
     "open_file",
     "read_run",
     "read_runs",
-    "results_folders",
 ]
 
 
@@ -74,8 +72,6 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
         raise BadRun(
             f"{shown_path(folder)}: {found}; wanted the folder of a run, with {META} in it"
         )
-    if (folder / SUITE).is_file() and not (folder / META).exists():
-        raise BadRun(f"{shown_path(folder)}: a suite of runs; wanted one of the run folders in it")
     notes: list[str] = []
     meta = read_meta(folder)
     last: dict[str, dict[str, Document]] = {kind: {} for kind in _FIELDS}
@@ -94,13 +90,6 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
         planned = meta.get(plan) or []
         kinds[rows], kinds[missing] = _by_plan(last[kind], planned, plan, notes)
     return Run(path=folder, meta=meta, notes=notes, **kinds)
-
-
-def results_folders(run: Path) -> list[Path]:
-    """Where self-checks that count for a run may be: beside it, and beside its suite."""
-    beside = run.parent
-    in_suite = (beside / SUITE).is_file()
-    return [beside, beside.resolve().parent] if in_suite else [beside]
 
 
 def _by_plan(
