@@ -89,6 +89,7 @@ def compiled(function: F) -> F:
         f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__
     )
     alone.__kwdefaults__ = f.__kwdefaults__
+    alone.__dict__.update(f.__dict__)
     return torch.compile(alone, fullgraph=True, dynamic=False)  # type: ignore[return-value]
 
 

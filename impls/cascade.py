@@ -45,7 +45,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
             return o
         return forward(q, k, v, *prefix, problem)[0]
 
-    return as_call(problem, inputs, weights, attend)
+    return as_call(problem, inputs, weights, attend, fills=True)
 
 
 def forward(

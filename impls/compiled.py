@@ -50,7 +50,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         o = p @ v  # [batch, kv_heads, group * n_q, d_v]
         return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 
-    call = as_call(problem, inputs, weights, attend)
+    call = as_call(problem, inputs, weights, attend, fills=True)
     return compile_now(problem, inputs, weights, compiled(call))
 
 

@@ -57,4 +57,6 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         return o
 
     function = compiled(attend if sinks is None else attend_beside_sinks)
-    return compile_now(problem, inputs, weights, as_call(problem, inputs, weights, function))
+    return compile_now(
+        problem, inputs, weights, as_call(problem, inputs, weights, function, fills=True)
+    )

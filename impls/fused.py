@@ -35,7 +35,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         o = p @ v  # [batch, kv_heads, group * n_q, d_v]
         return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 
-    return as_call(problem, inputs, weights, attend)
+    return as_call(problem, inputs, weights, attend, fills=True)
 
 
 def build_mask(problem: Problem, device: torch.device) -> Tensor | None:

@@ -66,7 +66,7 @@ def prepare(
 ) -> Call:
     sinks = inputs.more.get("sinks")
     attend = attend_like(problem, repo or variant or DEFAULT, inputs.query.device, sinks)
-    call = as_call(problem, inputs, weights, attend)
+    call = as_call(problem, inputs, weights, attend, fills=True)
     if variant != "flex_attention":
         return call
     import torch._dynamo.config

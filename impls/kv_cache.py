@@ -37,7 +37,9 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     matrix = materialized_mask(problem, inputs.query.device)
     attend = blocks if variant == "blocks" else whole
-    return as_call(problem, inputs, weights, lambda q, _k, _v: attend(q, inputs, matrix, problem))
+    return as_call(
+        problem, inputs, weights, lambda q, _k, _v: attend(q, inputs, matrix, problem), fills=True
+    )
 
 
 def whole(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) -> Tensor:

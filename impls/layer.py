@@ -73,24 +73,35 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
     )
 
 
-def as_call(problem: Problem, inputs: Inputs, weights: Weights | None, attend: Attend) -> Call:
-    """`attend` as the call to time, in any scope; queries that see no key give zeros.
+def as_call(
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    attend: Attend,
+    *,
+    fills: bool = False,
+) -> Call:
+    """`attend` as the call to time, in any scope: it gets the problem as asked, and what it returns
+    is judged. Queries that see no key must give zeros.
 
-    `attend` never gets the leading queries without keys. Its output for others without keys
+    With `fills` attnbench gives them, which the row's `configuration` says: `attend` never gets the
+    leading queries without keys, and its output for others without keys
     (masks.tensors.materialized_mask) is overwritten.
     """
-    masked = fully_masked_rows(problem, computed_rows(problem, inputs.query.device))
-    core = attend if masked is None else _zero_rows(masked[:, None], attend)
-    core = core if not problem.empty_rows else _pad_empty_rows(problem.empty_rows, core)
+    core = with_filled_rows(problem, attend, inputs.query.device) if fills else attend
     if weights is None:
         q, k, v = inputs
-        return lambda: core(q, k, v)
-    w = weights
+        call: Call = lambda: core(q, k, v)  # noqa: E731 - gets an attribute
+    else:
+        w = weights
 
-    def layer(inputs: Inputs) -> Tensor:
-        return linear(merge_heads(core(*split_heads(problem, inputs, w))), w.w_o, w.b_o)
+        def layer(inputs: Inputs) -> Tensor:
+            return linear(merge_heads(core(*split_heads(problem, inputs, w))), w.w_o, w.b_o)
 
-    return in_scope(inputs, w, layer)
+        call = in_scope(inputs, w, layer)
+    if core is not attend:
+        call.facts = {"note": "rows without keys are filled by attnbench"}  # type: ignore[attr-defined]
+    return call
 
 
 def in_scope(inputs: Inputs, weights: Weights, layer: Callable[[Inputs], Tensor]) -> Call:
@@ -155,11 +166,13 @@ def with_fully_masked_rows(problem: Problem, rows: Tensor) -> Tensor:
     return pad(rows, (0, 0, problem.empty_rows, 0))
 
 
-def _pad_empty_rows(empty: int, attend: Attend) -> Attend:
-    """Keep the first `empty` queries from `attend`: a softmax over no key is 0/0, also backward."""
-    return lambda q, k, v: pad(attend(q[:, :, empty:], k, v), (0, 0, empty, 0))
-
-
-def _zero_rows(masked: Tensor, attend: Attend) -> Attend:
-    """Zero the rows where `masked` [rows, 1] is True; no gradient flows through them."""
-    return lambda q, k, v: attend(q, k, v).masked_fill(masked, 0.0)
+def with_filled_rows(problem: Problem, attend: Attend, device: torch.device) -> Attend:
+    """`attend` itself if every query sees a key."""
+    core = attend
+    masked = fully_masked_rows(problem, computed_rows(problem, device))
+    if masked is not None:  # no gradient flows through these rows
+        core = lambda q, k, v: attend(q, k, v).masked_fill(masked[:, None], 0.0)  # noqa: E731
+    if not (empty := problem.empty_rows):
+        return core
+    # A softmax over no key is 0/0, also backward.
+    return lambda q, k, v: pad(core(q[:, :, empty:], k, v), (0, 0, empty, 0))

@@ -64,7 +64,7 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     _, module, name = PACKAGES[variant]
     attend = MAKERS.get(variant, _flash_attn)(problem, getattr(import_module(module), name))
-    return as_call(problem, inputs, weights, attend)
+    return as_call(problem, inputs, weights, attend, fills=True)
 
 
 def _by_token(function: Callable[[Tensor, Tensor, Tensor], Any]) -> Attend:

@@ -39,8 +39,9 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
         masked = masked_group_rows(problem, q.device, matrix)  # [n_q, n_kv]
         return FORMS[form](q, cache, inputs.more, masked, problem)
 
-    call = as_call(problem, inputs, weights, attend)
-    call.facts = {"form": form, "form_flops": flops[form]}  # type: ignore[attr-defined]
+    call = as_call(problem, inputs, weights, attend, fills=True)
+    of_form = {"form": form, "form_flops": flops[form]}
+    call.facts = getattr(call, "facts", {}) | of_form  # type: ignore[attr-defined]
     return call
 
 

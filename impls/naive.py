@@ -29,7 +29,9 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     matrix = materialized_mask(problem, device)
     if weights is None:
         sinks = sink_per_head(problem, inputs)
-        return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, matrix, problem, sinks))
+        return as_call(
+            problem, inputs, None, lambda q, k, v: core(q, k, v, matrix, problem, sinks), fills=True
+        )
     w, empty = weights, fully_masked_rows(problem, computed_rows(problem, device))
     empty = None if empty is None else empty[:, None]
     return in_scope(inputs, w, lambda inputs: layer(problem, inputs, w, matrix, empty))

@@ -43,7 +43,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
         entries, positions = of_queries
         return o[entries, :, positions].transpose(0, 1)[None]  # [1, heads, all queries, d_v]
 
-    return as_call(problem, inputs, weights, attend)
+    return as_call(problem, inputs, weights, attend, fills=True)
 
 
 def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tensor | None:

@@ -41,7 +41,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         assert isinstance(o, Tensor)  # a pair only if more outputs are requested
         return o  # [batch, heads, n_q, d_v]
 
-    call = as_call(problem, inputs, weights, compiled(attend))
+    call = as_call(problem, inputs, weights, compiled(attend), fills=True)
     return compile_now(problem, inputs, weights, call)
 
 

@@ -55,7 +55,9 @@ def prepare(
         keys = torch.arange(problem.kv_seq_len, device=device)
         padding = keys >= torch.tensor(lengths, device=device)[:, None]
         padding = padding[:, None, :, None]  # [batch, 1, n_kv, 1], True for padding
-    call = as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, w, padding, problem))
+    call = as_call(
+        problem, inputs, weights, lambda q, k, v: core(q, k, v, w, padding, problem), fills=True
+    )
     call.facts = {"features": count}  # type: ignore[attr-defined]
     return call
 

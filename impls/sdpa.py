@@ -26,7 +26,9 @@ PINS_KERNEL = True
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     """q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, ...] go to torch as they are."""
-    return as_call(problem, inputs, weights, attend(problem, inputs.query.device, variant))
+    return as_call(
+        problem, inputs, weights, attend(problem, inputs.query.device, variant), fills=True
+    )
 
 
 def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tensor | None:

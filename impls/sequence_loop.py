@@ -32,4 +32,4 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         parts = zip(in_order, q.split(queries, 2), k.split(keys, 2), v.split(keys, 2), strict=True)
         return torch.cat([core(*part) for core, *part in parts], 2)
 
-    return as_call(problem, inputs, weights, each)
+    return as_call(problem, inputs, weights, each, fills=True)

@@ -25,7 +25,9 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     table = torch.tensor(block_table(problem))  # [blocks of queries, window], padded with -1
     table = table[:, : max(1, int((table >= 0).sum(1).max()))].to(inputs.query.device)
-    return as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, table, problem))
+    return as_call(
+        problem, inputs, weights, lambda q, k, v: core(q, k, v, table, problem), fills=True
+    )
 
 
 def core(q: Tensor, k: Tensor, v: Tensor, table: Tensor, problem: Problem) -> Tensor:

@@ -21,7 +21,7 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    return as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, problem))
+    return as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, problem), fills=True)
 
 
 def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:

@@ -1,19 +1,28 @@
-"""torch.nn.MultiheadAttention with our weights, asked for its output only (need_weights=False).
+"""torch.nn.MultiheadAttention with our weights, asked for its output only (need_weights=False);
+`torch_mha:need_weights` asks for the attention weights too, as torch does by default.
 
 Without gradients and with an even number of heads it takes its fast path, one kernel for the whole
-layer; the row's `kernel` is then native_mha. Users make the mask once and pass it as an argument,
-so it is made in `prepare`: its time and memory are not measured.
+layer; the row's `kernel` is then native_mha. `torch_mha:no_fast_path` never takes it. Users make
+the mask once and pass it as an argument, so it is made in `prepare`: its time and memory are not
+measured.
 """
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
 
 from .backend import Call, Inputs, Weights
 from .layer import in_scope
+from .masks.rules import padded_length
 from .problem import Problem
 
+MASKS = ("padding",)
+VARIANTS = ("no_fast_path", "need_weights")
 
-def why_not(problem: Problem, device: torch.device) -> str | None:
+
+def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     p = problem
     if p.scope == "core":
         return "nn.MultiheadAttention is a whole layer; use scope: layer"
@@ -24,18 +33,41 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
             f"nn.MultiheadAttention has heads of d_model / heads = {p.d_model / p.heads:g} columns;"
             f" here they have {p.d_k} and {p.d_v}"
         )
+    if variant == "need_weights" and p.empty_rows:
+        return "with need_weights nn.MultiheadAttention gives NaN where a query sees no key"
     return None
 
 
-def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+@contextmanager
+def _without_fast_path() -> Iterator[None]:
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
+    return _without_fast_path() if variant == "no_fast_path" else nullcontext()
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     assert weights is not None
-    layer = layer_of(problem, weights)
-    mask = masked_pairs(problem, inputs.query.device)
+    layer, device = layer_of(problem, weights), inputs.query.device
+    mask, padding = masked_pairs(problem, device), padded_keys(problem, device)
+    need_weights = variant == "need_weights"
     # The mask is the triangle from the top left: torch may use a kernel that has it built in.
     hint = problem.causal and problem.causal_offset == 0
 
     def attend(inputs: Inputs) -> Tensor:
-        output: Tensor = layer(*inputs, attn_mask=mask, is_causal=hint, need_weights=False)[0]
+        output: Tensor = layer(
+            *inputs,
+            key_padding_mask=padding,
+            attn_mask=mask,
+            is_causal=hint,
+            need_weights=need_weights,
+        )[0]
         return output  # [batch, seq_len, d_model]
 
     return in_scope(inputs, weights, attend)
@@ -50,6 +82,15 @@ def masked_pairs(problem: Problem, device: torch.device) -> Tensor | None:
         return None
     last_seen = torch.arange(problem.seq_len, device=device) + problem.causal_offset
     return torch.arange(problem.kv_seq_len, device=device) > last_seen[:, None]
+
+
+def padded_keys(problem: Problem, device: torch.device) -> Tensor | None:
+    """True for keys that are padding, [batch, kv_seq_len]."""
+    if problem.mask != "padding":
+        return None
+    lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
+    keys = torch.arange(problem.kv_seq_len, device=device)
+    return keys >= torch.tensor(lengths, device=device)[:, None]
 
 
 def layer_of(problem: Problem, weights: Weights) -> torch.nn.MultiheadAttention:

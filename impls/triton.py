@@ -75,8 +75,8 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
         tuner, tensors = _tuner(problem, inputs, weights, device, variant)
         tuning = tuner.tuned(*tensors)
     del tensors
-    call = as_call(problem, inputs, weights, attend(problem, inputs, tuning.configs))
-    call.facts = tuning.facts  # type: ignore[attr-defined]
+    call = as_call(problem, inputs, weights, attend(problem, inputs, tuning.configs), fills=True)
+    call.facts = getattr(call, "facts", {}) | tuning.facts  # type: ignore[attr-defined]
     return call
 
 

@@ -73,4 +73,4 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         assert isinstance(o, Tensor)  # a pair only if more outputs are requested
         return o.transpose(0, 1)[None]
 
-    return as_call(problem, inputs, weights, attend)
+    return as_call(problem, inputs, weights, attend, fills=True)

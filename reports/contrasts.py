@@ -22,7 +22,7 @@ from .data.row_groups import (
     groups,
     value_text,
 )
-from .formatting import STATUS_WORDS, plural
+from .formatting import STATUS_WORDS, kernel_text, plural
 from .ratio import Ratio, time_ratio
 
 WHOLE_STEP = "forward+backward"
@@ -38,6 +38,8 @@ NAMES = {
     "prefix": {"0": "no shared prefix"},
     "scope": {"core": "the core", "layer": "the layer", "block": "the block"},
 }
+KERNELS = {"cudnn": "cuDNN"}
+"""Kernels with a name of their own; others are options of torch."""
 GIVEN = ("lengths", "causal_align")  # axes that not every problem has
 ONE_HEAD = axis_text("heads", 1)
 
@@ -83,6 +85,32 @@ class Contrast:
         """An exact ratio, NaN without a number."""
         ours, base = self.row.get(column), self.base.get(column)
         return ours / base if ours is not None and base else nan
+
+    @property
+    def kernels(self) -> str:
+        """`sdpa used its efficient kernel with 1 head and cuDNN with 8: this compares kernels`;
+        "" if both sides ran the same one, or one is not known.
+        """
+        base, ours = (
+            kernel_text(row.get("kernel"), row.get("kernel_generation"))
+            for row in (self.base, self.row)
+        )
+        if not (base and ours) or base == ours:
+            return ""
+        if self.axis == "heads":
+            with_base, with_ours = plural(int(self.base["heads"]), "head"), str(self.heads)
+        else:
+            with_base, with_ours = (setting(self.axis, row) for row in (self.base, self.row))
+        first, second = (KERNELS.get(name, name) for name in (base, ours))
+        return (
+            f"{self.backend} used its {first} kernel with {with_base} and {second} with"
+            f" {with_ours}: this compares kernels"
+        )
+
+    @property
+    def of_heads(self) -> bool:
+        """Whether it tells what the setting costs: not if more heads ran another kernel."""
+        return self.axis != "heads" or not self.kernels
 
     @property
     def distance(self) -> float:

@@ -179,8 +179,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label; `title`
-    tells it from other panels.
+    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label, drawn
+    thick if `wide_line`; `title` tells it from other panels.
     """
 
     x_label: str
@@ -191,6 +191,7 @@ class Panel:
     x_scale: Scale = "log"
     y_scale: Scale = "log"
     title: str = ""
+    wide_line: bool = False
 
     def crosses(self, kind: str) -> str:
         """What its crosses of this kind say."""
@@ -336,7 +337,7 @@ class DotPlot:
         )
 
 
-Picture = DotPlot | Figure | Maps | Table
+Picture = Bars | DotPlot | Figure | Maps | Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,7 +345,7 @@ class Card:
     """One answer: a sentence and the picture that shows it.
 
     `name`, `section`: of its subject. `subtitle`: what the picture shows. `decisions`: a table
-    beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
+    or bars beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
     `wide`: it needs the whole width. `question`: of runs, if a page has several. `about`: what the
     sentence is about, where that stands in the title only.
     """
@@ -355,7 +356,7 @@ class Card:
     name: str = ""
     section: str = ""
     subtitle: str = ""
-    decisions: Table | None = None
+    decisions: Table | Bars | None = None
     sure: str = ""
     note: str = ""
     wide: bool = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from ...impls import missing
 from ...impls.discovery.loading import described
-from ...impls.peak_formulas import nearest
+from ...impls.peak_formulas import nearest, sdpa_on_cuda
 from ...impls.problem import Problem
 from ...reports.advise.asked import Bytes
 from ..machine.control_group import quota
@@ -28,6 +28,11 @@ def peak(backend: str, problem: Problem, device: str) -> Bytes:
     found = own.peak_bytes(problem, place, threads)
     if found is not None:
         return Bytes(value=found, words="by the formula")
+    if device == "cuda" and backend in ("sdpa", "hf", "hf:sdpa"):
+        most = sdpa_on_cuda.most_bytes(backend, problem)
+        if most is not None:
+            words = "at most what torch's fused kernels need"
+            return Bytes(value=most, words=words, at_most=True)
     for near in nearest(backend, problem, threads):
         found = _described(near.backend).peak_bytes(near.problem, place, threads)
         if found is not None:

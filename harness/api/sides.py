@@ -21,6 +21,15 @@ def against(base: str, run: Path, out: Path, gate: "Gate | None", **settings: An
     return compare_runs(find(base, out), run, gate, **settings)
 
 
+def named_backend(text: str) -> str:
+    """The name in rows of a backend as it was typed, such as `mine:plain` of a user's module."""
+    from ...impls.discovery.names import typed_names
+    from ...impls.discovery.registry import unknown
+
+    names = typed_names(text)
+    return names[-1] if unknown(names[0]) else names[0]
+
+
 def runs_in(folder: str) -> list[Path]:
     """Oldest first. Raises BadInput."""
     from ..store.run_store import runs

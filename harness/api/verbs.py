@@ -15,6 +15,7 @@ from .arguments import (
     Backends,
     Device,
     Models,
+    Names,
     Patterns,
     Plan,
     Shape,
@@ -52,6 +53,7 @@ def run(
     out: str | Path = DEFAULT_ROOT,
     device: Device | None = None,
     plan: Plan | None = None,
+    measure: Names | None = None,
     memory_gib: float | None = None,
     timeout_s: float | None = None,
     changes: Mapping[str, Any] | None = None,
@@ -79,7 +81,8 @@ def run(
     `scenario`: a file's path, the name of a shipped one, YAML (text of more than one line), or the
     same as a mapping. `backends`: in place of the scenario's; names, and functions attend(q, k, v,
     *, causal, scale), whose modules the workers import: giving a function permits that.
-    `memory_gib`: for inputs and peak together. `timeout_s`: of a step of a case. `changes`: fields
+    `measure`: "latency,memory" leaves out a GPU's counters. `memory_gib`: for inputs and peak
+    together. `timeout_s`: of a step of a case. `changes`: fields
     to set, {"limits.max_cases": 500}, as --set does. `only`, `skip`: parts of case ids. `shard`:
     "1/8", a part of the plan. `checkpoints`: trained models whose heads to look at, alone or beside
     a scenario: a path, several, or {"name": path}; `tokens`: a file with the tokens to look at them
@@ -107,6 +110,7 @@ def run(
         changes or {},
         device=device,
         plan=plan,
+        measure=measure.split(",") if isinstance(measure, str) else measure,
         limits__memory_gib=memory_gib,
         limits__timeout_s=timeout_s,
     )

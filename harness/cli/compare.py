@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.gate import EXIT_CODES
-from ..api.sides import against, runs_in
+from ..api.sides import against, named_backend, runs_in
 from ..files.errors import BadInput
 from ..run.packs import of_names
 from . import completion
@@ -134,7 +134,6 @@ def compare(
 
 
 def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
-    from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
     from ..api.margins import read_margins
@@ -146,7 +145,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
         limits = Gate(margins=margins, fail_on_undecided=gate.fail_on_undecided)
     base, new = asked.base, asked.new
     settings: dict[str, Any] = {
-        "only": [real_name(pattern) for pattern in asked.only or ()],
+        "only": [named_backend(pattern) for pattern in asked.only or ()],
         "salvage": asked.salvage,
     }
     apart = settings | {"allow_different_devices": asked.allow_different_devices}
@@ -170,7 +169,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
         raise BadInput(
             f"{base}: backends are compared within every environment; leave out @{python}"
         )
-    return compare_backends(path, real_name(asked.baseline), limits, **settings)
+    return compare_backends(path, named_backend(asked.baseline), limits, **settings)
 
 
 def find_part(name: str, out: Path) -> tuple[Path, str | None]:

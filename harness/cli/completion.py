@@ -85,6 +85,12 @@ def plans(incomplete: str) -> list[str]:
     return matching(PLANS, incomplete)
 
 
+def measures(incomplete: str) -> list[str]:
+    from ..probes import measures as of_probes
+
+    return in_list(("latency", "memory", "graphs", *of_probes()), incomplete)
+
+
 def devices(incomplete: str) -> list[str]:
     return matching([*DEVICES, *VALUE_ALIASES["device"]], incomplete)
 

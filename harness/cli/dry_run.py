@@ -107,7 +107,7 @@ class DryRun:
         config = RunConfig(
             device=self.device.type,
             plan=scenario.plan,
-            measure=scenario.measure,
+            measure=scenario.measured(self.device.type),
             timeout_s=scenario.limits.timeout_s,
             budget_bytes=self.budget,
             seed=0,

@@ -172,6 +172,16 @@ PlanName = Annotated[
         completion.plans,
     ),
 ]
+MeasureNames = Annotated[
+    str | None,
+    option(
+        "--measure A,B",
+        "latency, memory, utilization, energy, graphs, kernels; a scenario's own if not given."
+        " latency,memory leaves out a GPU's counters.",
+        HOW,
+        completion.measures,
+    ),
+]
 Threads = Annotated[
     int | None,
     option(

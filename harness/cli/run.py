@@ -23,6 +23,7 @@ from .options import (
     HOW,
     SHAPE,
     WHAT,
+    MeasureNames,
     MemoryGib,
     PlanName,
     Several,
@@ -143,10 +144,11 @@ class Changed:
     timeout: Timeout = None
     memory_gib: MemoryGib = None
     plan: PlanName = None
+    measure: MeasureNames = None
 
     @property
     def changes(self) -> list[str]:
-        own = as_changes(self.device, self.timeout, self.memory_gib, self.plan)
+        own = as_changes(self.device, self.timeout, self.memory_gib, self.plan, self.measure)
         return [*(self.sets or []), *own]
 
 

@@ -15,7 +15,11 @@ SIZE = re.compile(r"[0-9]+[kKmM]?")
 
 
 def as_changes(
-    device: Device | None, timeout: float | None, memory_gib: float | None, plan: str | None = None
+    device: Device | None,
+    timeout: float | None,
+    memory_gib: float | None,
+    plan: str | None = None,
+    measure: str | None = None,
 ) -> list[str]:
     """Options that set a field of a scenario, as --set takes them."""
     from ..scenario.changes import OptionText, one_line
@@ -25,12 +29,17 @@ def as_changes(
         "limits.timeout_s": ("--timeout", timeout),
         "limits.memory_gib": ("--memory-gib", memory_gib),
         "plan": ("--plan", plan or None),
+        "measure": ("--measure", measure),
     }
     return [
-        OptionText(f"{path}={_plain(value)}", f"{option} {one_line(_plain(value))}")
+        OptionText(f"{path}={_field(path, value)}", f"{option} {one_line(_plain(value))}")
         for path, (option, value) in given.items()
         if value is not None
     ]
+
+
+def _field(path: str, value: object) -> str:
+    return f"[{value}]" if path == "measure" else _plain(value)
 
 
 def _plain(value: object) -> str:

@@ -149,7 +149,8 @@ def kernel_busy_ratio(gpu: Gpu, start_us: int) -> Reading:
 
 
 def memory(member: str) -> Callable[[Gpu], Reading]:
-    return lambda gpu: memory_info(gpu).map(lambda memory: int(getattr(memory, member)))
+    """None of what is used on a GPU that shares the host's memory."""
+    return lambda gpu: memory_info(gpu).map(lambda memory: getattr(memory, member, None))
 
 
 def of_board(

@@ -82,6 +82,8 @@ def identity(facts: GpuFacts) -> Said:
 
 def memory(facts: GpuFacts) -> Said:
     free, used = facts.value("memory_free_bytes"), facts.value("memory_used_bytes")
+    if used is None:
+        return Said(f"{free / 2**30:.1f} GiB of the host's memory free, which the GPU shares")
     return Said(f"{free / 2**30:.1f} GiB free, {naturalsize(used, binary=True)} used")
 
 

@@ -17,7 +17,7 @@ from ...impls._inductor import missing_for_compile
 from ..machine.calibration_file import newest_calibration
 from ..machine.control_group import MemoryLimit, QuotaLimit, memory_limit, quota
 from ..machine.environment import cudnn_path, other_accelerator, pick_device
-from ..machine.free_memory import available_bytes
+from ..machine.free_memory import available_bytes, shares_host_memory
 from ..machine.nvml import ERROR_TEXTS, Reading, system_fact, without_function
 from . import Finding, calibration_finding
 
@@ -28,7 +28,10 @@ CROWDED_SHARE = 0.5
 def host_findings(environment: dict[str, Any], device: torch.device, root: Path) -> list[Finding]:
     """`root`: the folder with the calibrations."""
     free_gib = available_bytes(device) / 2**30
-    memory = f"{free_gib:.1f} GiB free on {device.type}; runs take up to 70 % of it by default"
+    whose = " (the host's memory)" if device.type == "cuda" and shares_host_memory(device) else ""
+    memory = (
+        f"{free_gib:.1f} GiB free on {device.type}{whose}; runs take up to 70 % of it by default"
+    )
     findings = [
         cpu(environment),
         *load(environment["cores"]),

@@ -89,9 +89,14 @@ def shown(value: object) -> str:
 
 
 def suggestion(value: object, known: Iterable[str]) -> str:
-    """'did you mean fp32? ' for a name that is close to a known one; else ""."""
-    close = get_close_matches(value, [*known], 1, CLOSE) if isinstance(value, str) else []
-    return f"did you mean {close[0]}? " if close else ""
+    """'did you mean fp32? ' for a name that is close to a known one, and sdpa:flash for flash; else
+    "".
+    """
+    names = [*known]
+    close = [one for one in names if one.endswith(f":{value}")]
+    if not close and isinstance(value, str):
+        close = get_close_matches(value, names, 1, CLOSE)
+    return f"did you mean {' or '.join(close)}? " if close else ""
 
 
 def instead_of(value: object, known: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ import torch
 from ... import __version__
 from .control_group import quota
 from .cpu import cpu_cache_bytes, cpu_name
+from .host_memory import host_total_bytes
 from .nvml import has_gpu, nvml_device, system_fact
 from .settings import SETTINGS
 
@@ -88,7 +89,7 @@ def collect(device: torch.device) -> dict[str, Any]:
         "quota_cores": quota_cores(),
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "host_memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "host_memory_bytes": host_total_bytes(),
         "system": platform.platform(),
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),

@@ -1,37 +1,31 @@
-"""Memory that is free here, and what this process has mapped."""
+"""Memory that is free on a device."""
 
-import resource
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .control_group import memory_limit
+from .host_memory import host_available_bytes
+from .nvml import SharedMemory, each_gpu, memory_info
 
 if TYPE_CHECKING:
     import torch
 
 
 def available_bytes(device: "torch.device") -> int:
-    """Free memory: the device's, or the host's."""
-    if device.type == "cuda":
-        import torch
+    """Free memory: the device's, or the host's, which some GPUs share. Of that CUDA says how much
+    nobody uses, without the page cache, which the kernel gives back.
+    """
+    if device.type != "cuda" or shares_host_memory(device):
+        return host_available_bytes()
+    import torch
 
-        return int(torch.cuda.mem_get_info(device)[0])
-    return host_available_bytes()
-
-
-def host_available_bytes() -> int:
-    """Of the host's free memory what our control groups and `ulimit -v` allow."""
-    import psutil
-
-    free = [int(psutil.virtual_memory().available)]
-    if group := memory_limit():
-        free.append(group.free_bytes)
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    if hard != resource.RLIM_INFINITY:
-        free.append(max(0, hard - address_space_bytes()))
-    return min(free)
+    return int(torch.cuda.mem_get_info(device)[0])
 
 
-def address_space_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    return pages * resource.getpagesize()
+def shares_host_memory(device: "torch.device") -> bool:
+    import torch
+
+    with suppress(AssertionError, RuntimeError):  # a torch that cannot use the GPU
+        properties = torch.cuda.get_device_properties(device)
+        return bool(getattr(properties, "is_integrated", False))
+    gpus = [one.value for one in each_gpu().value or [] if one.value]
+    return len(gpus) == 1 and isinstance(memory_info(gpus[0]).value, SharedMemory)

@@ -7,8 +7,10 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .host_memory import host_available_bytes, host_total_bytes
 from .settings import CHOICE
 
 if TYPE_CHECKING:
@@ -105,6 +107,16 @@ def call(function: str, *arguments: Any, **options: Any) -> Reading:
     except nvml.NVMLError as error:
         return Reading(None, f"{function}: {_error_text(nvml, error)}")
     return Reading(value, f"{function}: the driver gave no value" if value is None else "")
+
+
+def plausible(column: str, reading: Reading) -> Reading:
+    """The reading of a column, or why it is no value: drivers give shares of more than all
+    (Syllo/nvtop#110), and numbers below 0.
+    """
+    value, percent = reading.value, column.endswith("_ratio")
+    if not isinstance(value, int | float) or (0 <= value <= (1 if percent else inf)):
+        return reading
+    return Reading(None, f"the driver gave {f'{100 * value:.4g} %' if percent else value}")
 
 
 def without_function(reason: str) -> str:
@@ -235,14 +247,30 @@ BOARD_READINGS: dict[str, Callable[[Gpu], Reading]] = {
 """Of the whole board, also for an instance of it (MIG), by their columns."""
 
 
+class SharedMemory(NamedTuple):
+    """The host's, of a GPU that has none of its own (GB10, Jetson)."""
+
+    total: int
+    free: int
+
+
 def memory_info(gpu: Gpu) -> Reading:
-    """Version 2 of NVML's struct: `used` leaves out what the driver reserves."""
-    return gpu.query("nvmlDeviceGetMemoryInfo", version=getattr(gpu.nvml, "nvmlMemory_v2", None))
+    """Version 2 of NVML's struct: `used` leaves out what the driver reserves. A SharedMemory of a
+    GPU whose driver has no figures.
+    """
+    found = gpu.query("nvmlDeviceGetMemoryInfo", version=getattr(gpu.nvml, "nvmlMemory_v2", None))
+    not_offered = ERROR_TEXTS["NVML_ERROR_NOT_SUPPORTED"] in found.reason
+    if not_offered and gpu.instance is None:
+        return Reading(SharedMemory(host_total_bytes(), host_available_bytes()))
+    return found
 
 
 def used_bytes(gpu: Gpu) -> Reading:
     """Memory in use on the device now by all processes, contexts included."""
-    return memory_info(gpu).map(lambda memory: int(memory.used))
+    found = memory_info(gpu)
+    if isinstance(found.value, SharedMemory):
+        return Reading(None, "the GPU shares the host's memory")
+    return found.map(lambda memory: int(memory.used))
 
 
 def latest_busy_ratio(gpu: Gpu) -> Reading:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from ..files.errors import EnvironmentUnmet
 from .cpu import cpu_name
-from .free_memory import host_available_bytes
-from .nvml import Gpu, each_gpu, has_gpu, memory_info, nvml_device, open_gpu, text
+from .host_memory import host_available_bytes
+from .nvml import Gpu, SharedMemory, each_gpu, has_gpu, memory_info, nvml_device, open_gpu, text
 from .settings import CHOICE
 
 NO_TORCH = (
@@ -89,4 +89,6 @@ def _cuda(gpu: Gpu | None, uuid: str | None, name: str, torch_version: str) -> T
     facts = {"device_uuid": uuid, "torch": torch_version}
     memory = memory_info(gpu).value if gpu is not None else None
     total = None if memory is None else int(memory.total)
-    return ThisDevice("cuda", str(name), facts, total, "the GPU's memory")
+    shared = isinstance(memory, SharedMemory)
+    whose = "the host's memory, which the GPU shares" if shared else "the GPU's memory"
+    return ThisDevice("cuda", str(name), facts, total, whose)

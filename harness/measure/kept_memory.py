@@ -16,7 +16,7 @@ from humanize import naturalsize
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
 from ..rows.counted_pages import BELOW, seen_from_bytes
-from .peak_memory import Peak, allocated_bytes, allocations_followed, uncounted
+from .peak_memory import EVENTS, Peak, allocated_bytes, allocations_followed, uncounted
 from .resident_memory import status_bytes
 from .warm_heap import WarmHeap
 
@@ -25,6 +25,7 @@ T = TypeVar("T")
 WORTH_COLLECTING_BYTES = 1 << 20  # more than this may be garbage in cycles
 COMPILES = "what compiling and importing keep cannot be told from what the backend keeps"
 PAGES = "resident pages"
+AT_LEAST = f"{EVENTS}, at least: buffers of oneDNN are not among them"
 NOT_COUNTED = "this system does not say how much memory is in use"
 UNSEEN = f"{BELOW} ({naturalsize(seen_from_bytes('cpu'), binary=True, format='%.0f')})"
 NO_PAGES = (
@@ -147,8 +148,14 @@ KeptMemory = HostKept | CudaKept
 # ---- with the peak of a call ---------------------------------------------------------------------
 
 
-def memory_fields(found: Peak, kept: Kept, device: torch.device) -> dict[str, Any]:
-    """The fields of the case's row."""
+def memory_fields(
+    found: Peak, kept: Kept, device: torch.device, *, by_onednn: bool = False
+) -> dict[str, Any]:
+    """The fields of the case's row. `by_onednn`: it computes with a library whose buffers no
+    allocator event tells of.
+    """
+    if by_onednn and found.peak_source == EVENTS:
+        found = replace(found, peak_source=AT_LEAST)
     missing, outside = dict(kept.missing), kept.outside_bytes
     if device.type == "cuda":
         if found.peak_bytes is None:

@@ -8,7 +8,7 @@ from errno import ENOMEM
 
 import torch
 
-from ..machine.free_memory import address_space_bytes
+from ..machine.host_memory import address_space_bytes
 from .peak_memory import release
 
 OOM_SIGNS = (

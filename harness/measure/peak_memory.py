@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 MARK = "attnbench::measured"
 ALLOCATION = "[memory]"  # the profiler's name of an event of the allocator
+EVENTS = "allocator events"
 UNCACHED = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 SLOW_S = 1.0  # a call that takes longer is not repeated for the less exact numbers
 
@@ -108,7 +109,7 @@ def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool)
     return Peak(
         peak_bytes=highest,
         output_bytes=alive - before,
-        peak_source="allocator events",
+        peak_source=EVENTS,
         resident_peak_bytes=resident_peak_bytes(setup, call) if repeat else None,
         result_bytes=None if grown is None else size,
         outside_result_bytes=None if grown is None else max(0, grown - (alive - before)),

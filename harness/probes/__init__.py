@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
 from ..files.literals import literals
-from ..machine.nvml import Device, Gpu, Reading, open_gpu
+from ..machine.nvml import Device, Gpu, Reading, open_gpu, plausible
 
 Start = TypeVar("Start")
 End = TypeVar("End")
@@ -35,9 +35,11 @@ class Readings(NamedTuple):
 
     @classmethod
     def of(cls, columns: Mapping[str, Reading]) -> Self:
+        """What a driver cannot have counted is no value (nvml.plausible)."""
+        found = {name: plausible(name, one) for name, one in columns.items()}
         return cls(
-            {name: one.value for name, one in columns.items()},
-            {name: one.reason for name, one in columns.items() if one.reason},
+            {name: one.value for name, one in found.items()},
+            {name: one.reason for name, one in found.items() if one.reason},
         )
 
     @classmethod

@@ -8,7 +8,7 @@ also cover time outside it.
 import time
 from typing import Any
 
-from ..machine.nvml import Device, Gpu, Reading
+from ..machine.nvml import Device, Gpu, Reading, plausible
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("utilization",)
@@ -51,7 +51,6 @@ def mean_ratio(percentages: list[int]) -> float:
 
 
 def _percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
-    """Without impossible values, which drivers have given (Syllo/nvtop#110)."""
     ring = gpu.query("nvmlDeviceGetSamples", kind, start_us)
     if ring.value is None:
         return ring
@@ -65,6 +64,8 @@ def _percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
             " last do not count"
         )
     else:
-        values = [value for value in inside[1:-1] if value <= 100]
-        return Reading(values or None, "" if values else "the driver gave impossible values only")
+        values = inside[1:-1]
+        wrong = (plausible("busy_ratio", Reading(value / 100)) for value in values)
+        why = next((one.reason for one in wrong if one.reason), "")
+        return Reading(None, why) if why else Reading(values)
     return Reading(None, reason)

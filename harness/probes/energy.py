@@ -36,4 +36,5 @@ def read(gpu: Gpu, start: tuple[Reading, float], end: tuple[Reading, float]) -> 
     energy_j = (end_mj.value - start_mj.value) / 1e3
     if energy_j <= 0:
         return Readings.missing(COLUMNS, "the counter did not move during the window")
-    return Readings({"energy_j": energy_j, "power_w": energy_j / (end_s - start_s)}, {})
+    power_w = Reading(energy_j / (end_s - start_s))
+    return Readings.of({"energy_j": Reading(energy_j), "power_w": power_w})

@@ -6,7 +6,6 @@ the same counters.
 """
 
 import time
-from math import isfinite
 from typing import Any
 
 from ..machine.nvml import Device, Gpu, Reading, call, open_gpu
@@ -103,6 +102,4 @@ def ratio(gpu: Gpu, metric: Any) -> Reading:
     """NVML gives percent, and each metric has its own error."""
     if metric.nvmlReturn != gpu.nvml.NVML_SUCCESS:
         return Reading(None, f"GPM metric {metric.metricId}: {gpu.error_text(metric.nvmlReturn)}")
-    if not isfinite(metric.value):
-        return Reading(None, f"GPM metric {metric.metricId}: the driver gave {metric.value}")
     return Reading(metric.value / 100)

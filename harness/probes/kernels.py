@@ -13,7 +13,7 @@ from typing import Any
 
 from torch.profiler import ProfilerActivity, profile
 
-from ..machine.nvml import Device, Reading
+from ..machine.nvml import Device, Reading, plausible
 from . import Readings, Watch, Window
 
 MEASURES = ("kernels",)
@@ -92,7 +92,8 @@ def kernels(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         one["launch_count"] += 1
         one["time_ms"] += event.get("dur", 0) / 1e3
         if arguments.get(OCCUPANCY) is not None:
-            one["occupancy_ratio"] = arguments[OCCUPANCY] / 100
+            found_ratio = Reading(arguments[OCCUPANCY] / 100)
+            one["occupancy_ratio"] = plausible("occupancy_ratio", found_ratio).value
     return list(found.values())
 
 

@@ -15,9 +15,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..files.errors import EnvironmentUnmet
+from ..files.printable import visible
 from ..files.safe_files import PLAIN, FileLock, Held
 
 POLL_S = 0.5
+OURS = ("attnbench", "__main__.py")
+MOST_COMMAND = 200  # characters of another run's command in a message
 CHOSEN = "ATTNBENCH_LOCKS"
 """The user's own choice of a folder, such as one that containers share."""
 OWN = f"attnbench-{os.geteuid()}"
@@ -47,12 +50,26 @@ def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterat
             except Held as held:
                 check()
                 if not wait:
-                    who = "another run" if held.pid is None else f"another run (process {held.pid})"
                     raise EnvironmentUnmet(
-                        f"{who} is measuring on this {device}; wait for it to end, or add --wait"
+                        f"{_holder(held.pid)} is measuring on this {device}; wait for it to end, or"
+                        f" add --wait; {CHOSEN} names another folder for the lock"
                     ) from None
             time.sleep(POLL_S)
         yield
+
+
+def _holder(pid: int | None) -> str:
+    """The run, by its command; a number alone may be of another container."""
+    if pid is None:
+        return "another run"
+    command = ""
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        names = [Path(word).name for word in words]
+        begin = next((i for i, one in enumerate(names) if one in OURS), None)
+        if begin is not None:
+            command = ": attnbench " + visible(" ".join(words[begin + 1 :]).strip())
+    return f"another run (process {pid}{command[:MOST_COMMAND]})"
 
 
 @contextmanager

@@ -56,6 +56,7 @@ AGAINST = (
 IMPORT = "Let workers import and run the modules that scenarios name, as this project's tests can."
 OPTIONS = {
     "plan": ("NAME", "Measure scenarios by this plan: quick, standard or rigorous."),
+    "measure": ("A,B", "What to measure of scenarios: latency,memory leaves out a GPU's counters."),
     "device": ("KIND", "Measure scenarios on auto, cpu or cuda."),
     "out": ("DIR", "Folder for the runs of scenarios; results in the root folder if not given."),
     "expect": ("STATUS,...", EXPECT),

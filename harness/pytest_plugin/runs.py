@@ -67,6 +67,7 @@ def settings_of(config: pytest.Config) -> Settings:
         "device": option("device"),
         "limits.timeout_s": config.getoption("attnbench_timeout"),
         "plan": option("plan"),
+        "measure": f"[{names}]" if (names := option("measure")) else "",
     }
     out = config.getoption("attnbench_out")
     default = config.rootpath / (config.getini("attnbench_out") or "results")
@@ -114,7 +115,9 @@ def with_pytest_options(text: object) -> str:
     """A message of the command line, for pytest's terminal: its options have other names there."""
     safe = visible(str(text), lines=True)
     return re.sub(
-        r"(?<![\w-])--(set|device|out|timeout|wait|plan|allow-import)\b", r"--attnbench-\1", safe
+        r"(?<![\w-])--(set|device|out|timeout|wait|plan|measure|allow-import)\b",
+        r"--attnbench-\1",
+        safe,
     )
 
 

@@ -212,7 +212,8 @@ class Weighed(Part):
     included, beyond inputs and weights. Null without gradients"""
     peak_source: str | None = None
     """how `peak_bytes` was counted: `allocator events`, `cuda requested bytes`, or `resident pages`
-    for a call on a CPU whose result is not in torch's memory"""
+    for a call on a CPU whose result is not in torch's memory. In half precision and in backward
+    passes on a CPU it says `at least`: oneDNN's buffers are not counted"""
     workspace_bytes: Count | None = Field(None, title="kept between calls")
     """memory of torch's allocator that `prepare` and earlier calls keep between calls, beyond
     inputs, weights and a mask that counts as an input. In addition to `peak_bytes`"""
@@ -349,7 +350,8 @@ class Watched(Part):
     configuration: Object | None = None
     """what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
     sizes, warps and stages per kernel, how they were chosen, and which forward kernel ran
-    (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`); see Tuning"""
+    (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`); see Tuning. A `note` says that
+    rows of queries without keys were filled by attnbench"""
 
 
 class Ended(Part):

@@ -56,12 +56,16 @@ class GroupRun:
 
     A step yields the records of the cases that ended in it. It raises WorkerLost if it loses its
     worker; `fail_case` and `restart` follow then. `alone`: nothing else is measured in the same
-    process. `retry_alone` collects the cases that must be tried again that way.
+    process. `number`: of the group in its schedule. `retry_alone` collects the cases that must be
+    tried again alone.
     """
 
-    def __init__(self, context: RunContext, cases: Sequence[Case], *, alone: bool = False) -> None:
+    def __init__(
+        self, context: RunContext, cases: Sequence[Case], *, number: int = 0, alone: bool = False
+    ) -> None:
         self.context = context
         self.config = context.config
+        self.number = number
         self.alone = alone
         self.retry_alone: list[Case] = []
         # Nobody knows before; one of those that measure a case however long its calls are.
@@ -119,7 +123,7 @@ class GroupRun:
             names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
             if not names:
                 continue
-            process = repeat % config.plan.processes
+            process = self._watched_in(repeat)
             pythons = [self._python(name) for name in names]
             yield from self._ask_each(process, "warm_up", names)
             self.order.shuffle(names)
@@ -332,10 +336,14 @@ class GroupRun:
 
     def _watched(self, state: CaseState, event: dict[str, Any]) -> None:
         if event["window"] is not None:
-            process = state.watched % self.config.plan.processes
+            process = self._watched_in(state.watched)
             state.windows.append({"process": process, **event["window"]})
         state.tables |= event["tables"]
         state.missing = {**(state.missing or {}), **event["missing"]}
+
+    def _watched_in(self, repeat: int) -> int:
+        """The process of a window: with one window per case, groups take turns."""
+        return (self.number + repeat) % self.config.plan.processes
 
     def _too_large(self, state: CaseState) -> bool:
         """Whether the case is known not to fit even alone."""
@@ -386,12 +394,25 @@ class GroupRun:
                     return self._record(state, Status.ERROR, impossible, "latency")
                 values |= launch_flags(state.fields | values)
             values |= {"windows": state.windows or None, "tables": state.tables or None}
-            values |= {"missing": state.missing}
+            values |= {"missing": self._missing(state)}
             if "utilization" in self.config.measure and state.windows:
                 tier = tier_of(state.windows, self.config.device, self.config.peaks)
                 values |= {"utilization_tier": tier}
         values = state.fields | values | state.verdicts.fields()
         return self.context.record(state.case, status, reason, **values)
+
+    def _missing(self, state: CaseState) -> dict[str, str] | None:
+        """Why columns of the windows are null, and why a case on a GPU has no window at all."""
+        if self.config.device != "cuda" or state.windows or "latency" not in self.config.measure:
+            return state.missing
+        why = "no window: "
+        if not self.config.windows:
+            why += f"measure is {', '.join(self.config.measure)}"
+        elif not self.config.watches(state.case.problem):
+            why += "the scenario's watch leaves this problem out"
+        else:
+            why += "the worker took none"
+        return {"windows": why, **(state.missing or {})}
 
     def _impossible(self, state: CaseState, samples: Mapping[str, Any]) -> str:
         """Why the device cannot have done the work in this time; "" if it can."""

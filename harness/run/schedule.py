@@ -48,7 +48,9 @@ class Schedule:
 
     def records(self, groups: Iterable[Sequence[Case]]) -> Iterator[Record]:
         """Each record as soon as it is final."""
-        self.runs = [GroupRun(self.context, cases) for cases in groups]
+        self.runs = [
+            GroupRun(self.context, cases, number=number) for number, cases in enumerate(groups)
+        ]
         yield from self._measured(list(self.runs))
         retried = [(run, case) for run in self.runs for case in run.retry_alone]
         for run, case in retried:

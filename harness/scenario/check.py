@@ -174,6 +174,12 @@ def model_at(keys: Keys, top: type[BaseModel]) -> type[BaseModel]:
 # ---- between fields ------------------------------------------------------------------------------
 
 
+BESIDE_CASES = (
+    "several values beside complete cases, to which a grid gives single values; wanted one value,"
+    " or the values in `cases`, or all sizes in the grid"
+)
+
+
 class Finding(NamedTuple):
     """One problem, and the field to change."""
 
@@ -211,7 +217,7 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
             f"found {shown(scenario.baseline)}; {hint}wanted one of backends:"
             f" {', '.join(scenario.backends)}",
         )
-    for field in ("backends", "contrast", "measure", "studies"):
+    for field in ("backends", "contrast", "measure", "measure_on_cuda", "studies"):
         values = getattr(scenario, field)
         for index, value in enumerate(values):
             if value in values[:index]:
@@ -244,6 +250,12 @@ def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
             if not is_complete(axes)
             and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
         }
+    own = [values for device in scenario.devices for _, values in scenario.extra_cases(device)]
+    if not walls and any(not missing_axes(values) for values in own):
+        # a whole grid was not meant: what its lists would multiply has no sizes
+        several = {axis for axes in grids.values() for axis, some in axes.items() if len(some) > 1}
+        yield from (Finding(("grid", axis), BESIDE_CASES) for axis in sorted(several))
+        return
     for axis in required:
         lacking = [d for d, axes in grids.items() if axis in missing_axes(axes, walls=walls)]
         if lacking:
@@ -255,9 +267,11 @@ def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
 def _measure_and_watch(scenario: Scenario) -> Iterator[Finding]:
     """`graphs` without any windows, and watched values that no problem has."""
     shared = measures(own_calls=False)
-    if "graphs" in scenario.measure and not {*shared} & {*scenario.measure}:
-        windows = " or ".join(shared)
-        yield Finding(("measure",), f"graphs needs the windows of {windows}; add one of them")
+    for field in ("measure", "measure_on_cuda"):
+        asked = getattr(scenario, field)
+        if "graphs" in asked and not {*shared} & {*asked}:
+            windows = " or ".join(shared)
+            yield Finding((field,), f"graphs needs the windows of {windows}; add one of them")
     for axis, values in scenario.watched().items():
         offered = dict.fromkeys(
             value

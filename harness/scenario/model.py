@@ -188,6 +188,8 @@ class Scenario(Strict):
     """What to measure: latency, memory, utilization (the device's counters over windows of a steady
     loop), energy (over the same windows), graphs (such windows also for the call as a CUDA graph),
     kernels (which kernels a call launches); `attnbench list probes` shows the columns of each."""
+    measure_on_cuda: Annotated[tuple[Measure, ...], AtMost, one_or_list(Measure)] = ()
+    """What to measure on a GPU where `measure` is not given."""
     watch: Axes = Axes()
     """Problems on which utilization, energy and kernels are measured: those whose axes have one of
     these values. All problems if not given."""
@@ -217,6 +219,12 @@ class Scenario(Strict):
     def devices(self) -> tuple[DeviceKind, ...]:
         """The kinds of device that it may run on."""
         return ("cpu", "cuda") if self.device == "auto" else (self.device,)
+
+    def measured(self, device: str) -> tuple[str, ...]:
+        """What to measure on a kind of device."""
+        is_given = "measure" in self.model_fields_set
+        on_cuda = self.measure_on_cuda if device == "cuda" and not is_given else ()
+        return on_cuda or self.measure
 
     def axes(self, device: str) -> dict[str, tuple[Any, ...]]:
         """The values of each axis on a kind of device, without axes that nothing sets."""
@@ -270,9 +278,12 @@ class Scenario(Strict):
 
     def resolved(self, device: str) -> dict[str, Any]:
         """The scenario with all values set for a kind of device, for run.json."""
-        plain = self.model_dump(mode="json", exclude={"grid", "cases", "watch", *AXES})
+        plain = self.model_dump(
+            mode="json", exclude={"grid", "cases", "watch", "measure_on_cuda", *AXES}
+        )
         return {
             **plain,
+            "measure": list(self.measured(device)),
             "watch": self.watched(),
             "source": self.stored_source,
             "grid": {name: list(values) for name, values in self.axes(device).items()},

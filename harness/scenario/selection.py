@@ -16,6 +16,7 @@ from ...impls.discovery.names import (
     attribute_from_name,
     downloaded,
     real_name,
+    typed_names,
 )
 from ...impls.discovery.registry import unknown
 from ...impls.lengths import alone
@@ -74,7 +75,7 @@ def matching(pattern: str, one: Unit) -> bool:
     """Whether it is a backend, a part of an id or a shell pattern of one."""
     return (
         pattern == one.id
-        or real_name(pattern) == one.backend
+        or one.backend in typed_names(pattern)
         or pattern in one.id  # its brackets are none of a shell pattern
         or fnmatchcase(one.id, f"*{pattern}*")
     )

@@ -15,6 +15,7 @@ from ..machine.nvml import (
     Reading,
     latest_busy_ratio,
     open_gpu,
+    plausible,
     used_bytes,
 )
 
@@ -58,7 +59,7 @@ class GpuSource:
     def read(self) -> dict[str, Reading]:
         if self.gpu is None:
             return dict.fromkeys(GPU_READINGS, Reading(None, self.reason))
-        return {name: read(self.gpu) for name, read in GPU_READINGS.items()}
+        return {name: plausible(name, read(self.gpu)) for name, read in GPU_READINGS.items()}
 
 
 class HostSource:

@@ -181,7 +181,9 @@ class Checker:
         complaint = self._wide_complaint(checked, results.pop()) if wide else ""
         self.budget.enforce()
         if found:
-            fields = memory_fields(found, between, device) | {"saved_bytes": saved} | of_mask
+            by_onednn = case.problem.dtype != "fp32" or case.problem.backward
+            fields = memory_fields(found, between, device, by_onednn=by_onednn)
+            fields |= {"saved_bytes": saved} | of_mask
             self.say({"event": "facts", "case": case.id, "fields": fields})
         if complaint:
             self.phases.end(case, Status.INCORRECT, complaint, phase)

@@ -33,6 +33,7 @@ from ..cases.case import case_of, problem_of
 from ..files.errors import first_line
 from ..measure.correctness import WIDE_SCORE, CheckResult, CorrectnessCheck
 from ..measure.input_values import InputValues
+from ..measure.near_problems import explained
 from ..measure.output_check import FROM_MEMORY, POSITIONS, SAME_RATIO
 from ..measure.peak_memory import release
 from ..rows.status import ERRORS
@@ -55,6 +56,7 @@ class Judge:
         self._device = torch.device("cpu")
         self._exact: dict[str, CorrectnessCheck] = {}  # by check
         self._values_seed = 0
+        self._order = "heads"
         self._first: dict[str, Tensor] = {}  # elements of first results, by case
 
     def answer(self, request: Mapping[str, Any], data: bytearray) -> Answer:
@@ -79,6 +81,7 @@ class Judge:
             self._first.clear()
         seed = self._values_seed = request["seed"]
         problem = problem_of(request["problem"])
+        self._order = request["order"]
         values = InputValues(problem, self._device, seed, request["order"])
         if check == "process":
             values.flip_inputs()
@@ -119,6 +122,9 @@ class Judge:
         elements = _some_of(gradients if backward else results)
         if check == "first":
             self._first[case.id] = elements
+            if complaint and exactness == "exact":
+                values = InputValues(case.problem, self._device, self._values_seed, self._order)
+                complaint += explained(case.problem, values.tensors, results[0], exact.seed)
         elif check == "wide" and complaint:
             complaint = f"with scores up to {WIDE_SCORE:g}: {complaint}"
             if _near(elements, self._first.get(case.id), SAME_RATIO[case.problem.dtype]):

@@ -22,9 +22,10 @@ from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon, without
 from .nvidia_tools import Unreadable, serialized
 from .safe_code import why_unsafe
 from .timing import Timed, by_turns
-from .trials import Trial, trials
+from .trials import MAX_TOKENS, Trial, trials
 from .tuned import kind_of, read
 
+SIZES = ("batch", "heads", "seq_len", "kv_seq_len")
 SHORT = 128  # up to so many queries and keys the smallest blocks (nearly) hold them: no choice
 # Distance between results, relative to their norm: other tile sizes differ by 2**-8, a lost tile by
 # far more.
@@ -37,6 +38,14 @@ Configs = tuple[Config, Config, Config]
 """Those of the kernels forward, grad_q and grad_kv."""
 Source = Literal["table", "timed", "only"]
 """Chosen by an earlier run, by timing candidates here, or the only candidate."""
+
+
+def timed_sizes(problem: Problem) -> dict[str, int]:
+    """Of what is timed: of long sequences a part; of a ragged batch all."""
+    sizes = {name: getattr(problem, name) for name in SIZES}
+    if problem.lengths:
+        return sizes
+    return {name: min(n, MAX_TOKENS) if "seq_len" in name else n for name, n in sizes.items()}
 
 
 @dataclass(slots=True)
@@ -161,9 +170,7 @@ class Tuner:
             raise RuntimeError(
                 f"none of the configurations of {trial.kernel} works on this GPU: {reasons}"
             )
-        p = self.problem
-        sizes = {name: getattr(p, name) for name in ("batch", "heads", "seq_len", "kv_seq_len")}
-        return Found(config, source, notes, sizes)
+        return Found(config, source, notes, timed_sizes(self.problem))
 
     def _first_tried(self, trial: Trial) -> Sequence[Config]:
         kept = self._kept(trial)

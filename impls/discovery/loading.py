@@ -76,7 +76,8 @@ def refuse_other_arguments(name: str, function: Callable[..., Any]) -> None:
     except (TypeError, ValueError):  # of a compiled function, which has none
         return
     try:
-        parameters.bind(None, None, None, causal=False, scale=1.0)
+        more = {"causal_align": ""} if "causal_align" in parameters.parameters else {}
+        parameters.bind(None, None, None, causal=False, scale=1.0, **more)
     except TypeError as error:
         raise TypeError(f"{name}{parameters}: {error}; wanted {WANTED}") from None
 
@@ -229,26 +230,30 @@ class PlainCallable:
 
     q is [batch, heads, seq_len, d_k], k and v are [batch, kv_heads, kv_seq_len, d_k or d_v]; the
     function returns [batch, heads, seq_len, d_v]. In scope "layer" q, k and v are views of the
-    projections and not contiguous.
+    projections and not contiguous. With an argument `causal_align` it gets the triangle's corner;
+    without one `causal` is False where the triangle hides nothing, as from one query at the last
+    key, and otherwise the corner is the function's own, right or wrong.
     """
 
     function: "Callable[..., Tensor]"
 
-    def why_not(self, problem: Problem, device: "torch.device") -> str | None:
-        if problem.causal and problem.kv_seq_len != problem.seq_len:
-            return (
-                "a plain callable has no argument for causal_align; for kv_seq_len != seq_len give"
-                " a module with prepare"
-            )
-        return None
-
     def prepare(self, problem: Problem, inputs: "Inputs", weights: "Weights | None") -> "Call":
         from ..layer import as_call
 
-        function, causal, scale = self.function, problem.causal, problem.scale
-        return as_call(
-            problem, inputs, weights, lambda q, k, v: function(q, k, v, causal=causal, scale=scale)
-        )
+        p, function = problem, self.function
+        given: dict[str, Any] = {"causal": p.causal, "scale": p.scale}
+        if takes_the_corner(function):
+            given["causal_align"] = p.causal_align or "top_left"
+        elif p.causal_offset >= p.kv_seq_len - 1:
+            given["causal"] = False
+        return as_call(p, inputs, weights, lambda q, k, v: function(q, k, v, **given))
+
+
+def takes_the_corner(function: Callable[..., Any]) -> bool:
+    try:
+        return "causal_align" in signature(function).parameters
+    except (TypeError, ValueError):  # of a compiled function, which has none
+        return False
 
 
 def _object_of(module_name: str, attribute: str) -> object:

@@ -158,6 +158,12 @@ def attribute_from_flag(text: str) -> Attribute | None:
     return Attribute(match[1], match[2]) if match else None
 
 
+def typed_names(text: str) -> tuple[str, ...]:
+    """The names in rows that a user may mean by it: `sdpa:flash`, and `attribute@module`."""
+    own = attribute_from_flag(text)
+    return (real_name(text), *([own.name] if own else []))
+
+
 def attribute_from_name(name: str) -> Attribute | None:
     """Parse `attribute@module`; None for the name of any other backend."""
     match = _NAME.fullmatch(name)

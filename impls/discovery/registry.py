@@ -170,10 +170,12 @@ def find(name: str) -> Source:
         parameter_values(name, found.declared)
         return found
     all_names = names()
-    close = get_close_matches(name, all_names, n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    hint = next((f"; {one}" for one in ignored() if one.startswith(f"'{parts.file}.py' ")), hint)
-    raise ValueError(f"no backend {name!r}; there are: {', '.join(all_names)}{hint}")
+    if left := next((one for one in ignored() if one.startswith(f"'{parts.file}.py' ")), ""):
+        raise ValueError(f"no backend {name!r}; there are: {', '.join(all_names)}; {left}")
+    of_kernel = [one for one in all_names if one.endswith(f":{name}")]
+    close = of_kernel or get_close_matches(name, all_names, n=1)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(all_names)}"
+    raise ValueError(f"no backend {name!r}; {hint}")
 
 
 def parameter_values(name: str, of: Declared) -> dict[str, Value | None]:

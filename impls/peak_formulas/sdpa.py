@@ -1,9 +1,12 @@
-"""Peak bytes of `sdpa` on the CPU in fp32, for torch's flash and math kernels."""
+"""Peak bytes of `sdpa`: on the CPU in fp32, for torch's flash and math kernels; on CUDA of a pinned
+kernel (sdpa_on_cuda.py).
+"""
 
 from typing import TYPE_CHECKING
 
 from ..masks.rules import is_causal, needs_matrix
 from ..problem import Problem
+from . import sdpa_on_cuda
 from .sizes import MASKS, Sizes
 
 if TYPE_CHECKING:
@@ -17,6 +20,8 @@ def peak_bytes(
     gradients for flash in scope "core".
     """
     p, matrix = problem, needs_matrix(problem)
+    if device.type == "cuda" and variant in ("flash", "efficient", "cudnn"):
+        return sdpa_on_cuda.peak_bytes(p, variant)
     if device.type != "cpu" or p.dtype != "fp32":
         return None
     z = Sizes(p)

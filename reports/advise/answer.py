@@ -61,9 +61,11 @@ class Advice:
         return any(decision.choices for decision in self.decisions)
 
     def advised(self, decision: Decision) -> Implementation | None:
-        """The fastest; without any time, the one whose attention is known to need least."""
-        if decision.best is not None:
-            return decision.best.implementation
+        """The fastest, at a tie the one of less memory; without any time, the one whose attention
+        is known to need least.
+        """
+        if decision.chosen is not None:
+            return decision.chosen.implementation
         needs = {
             implementation.name: need.attention_bytes
             for implementation in self.inquiry.implementations

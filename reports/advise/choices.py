@@ -24,6 +24,7 @@ from .stored import StoredRows
 from .times import MISSING, Cell, Times, total
 
 FASTER, SLOWER = BETTER_WORSE["latency"]
+AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 DOUBTS = {"between_runs", "clocks_differ", "throttled", "contended", "many_claims"}
 """Reasons of a part that leave the whole open, however clear its interval is."""
 
@@ -98,8 +99,17 @@ class Decision:
         return first if first is not None and first.total_ms is not None else None
 
     @property
+    def chosen(self) -> Choice | None:
+        """Of those as good as the fastest the one that needs least memory, where that is known."""
+        if self.best is None or not self.best.peak_bytes:
+            return self.best
+        as_good = [one for one in self.ties if one.against and one.against.ratio <= AS_GOOD_RATIO]
+        known = [(peak, one) for one in (self.best, *as_good) if (peak := one.peak_bytes)]
+        return min(known, key=lambda of: of[0])[1]
+
+    @property
     def name_of_best(self) -> str:
-        return self.best.implementation.name if self.best else ""
+        return self.chosen.implementation.name if self.chosen else ""
 
     @property
     def ties(self) -> list[Choice]:

@@ -36,7 +36,7 @@ def document(
         "decisions": [
             {
                 **json_fields(one, "phase", "context"),
-                "attn_implementation": one.best.implementation.name if one.best else None,
+                "attn_implementation": one.name_of_best or None,
                 "choices": [*map(_choice, one.choices)],
             }
             for one in advice.decisions

@@ -18,7 +18,7 @@ from ..formatting import (
 from ..words import NOT_DECIDED
 from .answer import Advice
 from .asked import Phase
-from .choices import Decision
+from .choices import AS_GOOD_RATIO, Decision
 from .memory import Longest
 from .policy import turns
 from .share import LOADED, shares
@@ -50,7 +50,6 @@ COLD = {
     "cuda": "Decode on a GPU: before each call the L2 was flushed, as the other layers of a model"
     " leave it.",
 }
-AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 
 
 def headline(advice: Advice) -> str:
@@ -133,7 +132,8 @@ def _how_clear(name: str, decision: Decision) -> str:
         if one.against is not None:
             found.setdefault(one.against.verdict, []).append(one.implementation.name)
     slower, left = found.get("slower", []), found.get(NOT_DECIDED, [])
-    if (best := decision.name_of_best) != name:  # it is as good as the fastest
+    best = decision.best.implementation.name if decision.best else ""
+    if best != name:  # it is as good as the fastest
         slower, left = [], [best] if name in left else []
     if slower and left:
         return f"faster than {list_text(slower)}; not confirmed against {list_text(left)}"
@@ -146,7 +146,7 @@ def _common(decided: Sequence[Decision]) -> str | None:
     """An implementation that is the fastest everywhere, or as good as the fastest."""
     possible: list[str] | None = None
     for decision in decided:
-        names = [decision.name_of_best]
+        names = [decision.choices[0].implementation.name]
         names += [
             one.implementation.name
             for one in decision.ties

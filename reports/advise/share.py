@@ -32,7 +32,7 @@ def shares(advice: Advice) -> Iterator[Share]:
     """At the contexts that were asked, where a block of the model's width was timed."""
     for decision in advice.decisions:
         whole = advice.inquiry.shapes.whole(decision.phase, decision.context)
-        best = decision.best
+        best = decision.chosen
         if whole is None or best is None or best.total_ms is None:
             continue
         rest = _rest_ms(advice, whole)

@@ -86,7 +86,10 @@ def memory_of_heads(run: Measured) -> Iterator[Evidence]:
 def _of_coefficients(rows: Sequence[Row], backend: str) -> Iterator[Evidence]:
     """Per problem except N and h, the exact N² coefficient of the worst h against that of one."""
     together: dict[tuple[Any, ...], dict[int, Fraction]] = {}
-    for group in groups([row for row in rows if row["backend"] == backend], "seq_len"):
+    mine = [row for row in rows if row["backend"] == backend]
+    if len({row["kernel"] for row in mine if row.get("kernel")}) > 1:
+        return  # heads that ran another kernel: peaks say so
+    for group in groups(mine, "seq_len"):
         found, of = bytes_over_n(group.rows, backend), group.problem
         if found is not None and found.exact and share_width(group):
             rest = tuple(value for axis, value in of.items() if axis != "heads")
@@ -108,4 +111,8 @@ def _of_peaks(compared: Sequence[tuple[Group, list[Contrast]]], backend: str) ->
             worst = max(mine, key=lambda cost: cost.peak_bytes)
             times = f"{number_text(worst.peak_bytes)} times the bytes of one head"
             text = f"{times} with {worst.heads} at {group.at}"
-            yield Evidence(backend, exactly(worst.peak_bytes <= 1 + SAME_RATIO), text)
+            if worst.of_heads:
+                verdict = exactly(worst.peak_bytes <= 1 + SAME_RATIO)
+            else:
+                verdict, text = "not decided", f"{text}; {worst.kernels}"
+            yield Evidence(backend, verdict, text)

@@ -13,9 +13,9 @@ from ..data.processor_time import disturbed
 from ..data.row_groups import AXES, Group, Row, backends, by, family, groups
 from ..formatting import beyond_text, count_text, number_text, times_text
 from ..ratio import Ratio, time_ratio
+from ..subjects._windows import observed
 from ..subjects.correctness import ALLOWED_RATIO
 from ..subjects.recurrence import cell, flops
-from ..subjects.utilization import observed
 from ..words import DISTURBED, Word
 from .counts import HEADS
 from .statement import Measured, claim
@@ -66,7 +66,9 @@ def time_of_heads(run: Measured) -> Iterator[Evidence]:
             if (found := cost.time) is not None:
                 text = f"h = {cost.heads} at {group.at}: {found.explained}"
                 verdict = SAME_TIME.get(found.word, "refuted")
-                if disturbed(cost.row, cost.base):
+                if not cost.of_heads:
+                    verdict, text = "not decided", f"{text}; {cost.kernels}"
+                elif disturbed(cost.row, cost.base):
                     verdict = "not decided"
                     text += "" if found.why_not_decided else DISTURBED
                 yield Evidence(cost.backend, verdict, text)

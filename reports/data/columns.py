@@ -82,6 +82,7 @@ _COMPUTED = {
     "outside_bytes": (Column("needed_bytes", COUNT),),
     "minimal_bytes": (
         Column("achieved_flops_per_s", NUMBER, "achieved"),
+        Column("papers_flops_per_s", NUMBER, "achieved by papers' 5 products"),
         Column("decode_bytes_per_s", NUMBER, "moved"),
         Column("decode_low_bytes_per_s", NUMBER),
         Column("decode_high_bytes_per_s", NUMBER),

@@ -8,6 +8,7 @@ from ...harness.stats.intervals import Samples
 from ..formatting import time_text
 from ..quantity import Quantity
 
+SHORT_MS = 0.02  # of a call on a GPU, of which two events may take a tenth or more
 PROCESSOR_TIMES = ("processor_ms", "thread_ms")
 """Of all threads, and of the one that makes the call. Where work is spread over the threads, the
 latency of a quiet machine is proportional to both.
@@ -45,18 +46,27 @@ def disturbed(*rows: Mapping[str, Any]) -> bool:
 
 def time_of(row: Mapping[str, Any], *, bounds: bool = False) -> Quantity:
     """A case's latency: `41.0 ms`. Where other work disturbed most blocks, the processor time of a
-    call in all threads stands beside it, if it is known: `41.0 ms, processor 520 μs`.
+    call in all threads stands beside it, if it is known: `41.0 ms, processor 520 μs`. Beside a
+    short call of a GPU, what the events themselves take: `11.2 μs, event floor 2.04 μs`.
     """
     low, high = (row[f"latency_{name}_ms"] if bounds else None for name in ("low", "high"))
     used_ms = row.get("processor_ms") if disturbed(row) else None
-    note = "" if used_ms is None else f", processor {time_text(used_ms)}"
+    note = event_floor(row) if used_ms is None else f", processor {time_text(used_ms)}"
     return Quantity(row.get("latency_ms"), "ms", low, high, note)
+
+
+def event_floor(row: Mapping[str, Any]) -> str:
+    """`, event floor 2.04 μs`, of which a short time has up to a fifth; "" of others."""
+    latency_ms, floor_ms = row.get("latency_ms"), row.get("shortest_call_ms")
+    is_short = row.get("device") == "cuda" and (latency_ms or SHORT_MS) < SHORT_MS
+    return f", event floor {time_text(floor_ms)}" if is_short and floor_ms else ""
 
 
 def told_time(row: Mapping[str, Any]) -> str:
     """The same in a sentence: `41.0 ms (520 μs of processor time)`."""
-    note = time_of(row).note.removeprefix(", processor ")
-    return time_text(row["latency_ms"]) + (f" ({note} of processor time)" if note else "")
+    kind, _, beside = time_of(row).note.removeprefix(", ").partition(" ")
+    of = f" ({beside} of processor time)" if kind == "processor" else event_floor(row)
+    return time_text(row["latency_ms"]) + of
 
 
 def samples_of_pairs(rows: Sequence[Mapping[str, Any]]) -> list[Samples]:

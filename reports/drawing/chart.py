@@ -185,7 +185,9 @@ class _Drawn:
             return guided
         words = limit[1]
         if self.panel.unit != "bytes":
-            shown = line(self.left, y, self.right, y, "one")
+            shown = line(
+                self.left, y, self.right, y, "one thick" if self.panel.wide_line else "one"
+            )
             return shown + (text(self.left + 4, y - 5, words, "src halo") if words else "")
         zone = rect(self.left, self.top, self.right - self.left, y - self.top, "zone")
         zone += line(self.left, y, self.right, y, "bud") + guided

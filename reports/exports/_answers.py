@@ -26,6 +26,7 @@ from ..subjects._choice import NOT_JUDGED, choices
 from ..subjects._growth_along import SIZES, growth_along
 from ..subjects._memory_over_n import families, memory_curves, other_peaks, wall_groups
 from ..subjects._race import races
+from ..subjects._windows import observed, windows
 from ..subjects.contrasts import contrasted
 from ..subjects.correctness import error_ratio, errors_by_backend
 from ..subjects.crossover import challenged
@@ -33,7 +34,7 @@ from ..subjects.energy import energy_costs
 from ..subjects.own import own_backends
 from ..subjects.own import races as own_races
 from ..subjects.trust import trust
-from ..subjects.utilization import BOOKKEEPING, launch_modes, observed, windows
+from ..subjects.utilization import BOOKKEEPING, launch_modes
 from ..subjects.wall import longest
 
 Place = Mapping[str, Any]
@@ -271,11 +272,15 @@ def _wall(told: Told) -> Iterator[Fact]:
 def _compared(answer: str, told: Told, one: Contrast) -> Iterator[Fact]:
     sides = {"setting": one.row[one.axis], "base": one.base[one.axis]}
     place = told.place(one.row) | {"axis": one.axis} | sides
-    yield ratio_fact(answer, place, one.time, one.missing)
+    if not one.of_heads:
+        for of in ("time", "peak_bytes"):
+            yield ratio_fact(answer, place, None, one.kernels, of=of)
+    else:
+        yield ratio_fact(answer, place, one.time, one.missing)
     if one.throughput is not None:
         yield ratio_fact(answer, place, one.throughput, of="tokens_per_s")
     for name, value in (
-        ("peak_bytes", one.peak_bytes),
+        *([("peak_bytes", one.peak_bytes)] if one.of_heads else []),
         *((column, one.counted(column)) for column in COUNTED),
     ):
         if isfinite(value):

@@ -17,7 +17,7 @@ from ...harness.files.safe_files import write_whole
 from ..data.row_groups import case_key
 from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
-from ..elements import ASIDE, Card, DotPlot, Drawable, Table, Text
+from ..elements import ASIDE, Bars, Card, DotPlot, Drawable, Table, Text
 from ..formatting import capital
 from ..subjects import PAGES, SECTIONS
 from ..subjects.rows import MOST_ROWS
@@ -198,13 +198,16 @@ def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]
     title = f"{card.title}: " if card.title != section.title else ""
     found = {"is": card, "id": name, "dots": isinstance(picture, DotPlot)}
     found |= {"about": (title + card.subtitle).removesuffix(": ")}
-    found |= {"svg": "", "tables": [], "narrow_table": None, "numbers": None}
+    found |= {"svg": "", "bars": "", "tables": [], "narrow_table": None, "numbers": None}
     if isinstance(picture, Table):
         turned = 1 < len(picture.rows) + 1 < len(picture.columns)
         found |= {"tables": [picture], "narrow_table": picture.turned if turned else None}
     elif picture is not None:
         found |= {"svg": _drawn(picture, report, name, cases), "numbers": picture.table}
-        found |= {"tables": [card.decisions] if card.decisions is not None else []}
+        if isinstance(card.decisions, Bars):
+            found |= {"bars": _drawn(card.decisions, report, f"{name}-bars", cases)}
+        elif card.decisions is not None:
+            found |= {"tables": [card.decisions]}
     return found
 
 

@@ -87,7 +87,8 @@ def _card(card: Card) -> Iterator[str]:
         yield f"How sure: {markdown_cell(card.sure)}"
     picture = card.picture
     if card.decisions is not None:
-        yield _table(card.decisions)
+        beside = card.decisions
+        yield _table(beside if isinstance(beside, Table) else beside.table)
     if isinstance(picture, Table):
         yield _table(picture, _title(card.subtitle))
     elif picture is not None:

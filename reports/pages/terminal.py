@@ -10,10 +10,11 @@ from ..data.run_meta import unanswered_texts
 from ..elements import Card, Table, Text
 from ..formatting import list_text
 from ..subjects import name_of, tellers
+from ..subjects._gpu_use import NOT_MEASURED
 from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
 from .exactness_marks import marked
-from .report import Part, Report, told
+from .report import COSTS, Part, Report, told
 from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
@@ -21,6 +22,7 @@ SHORT_SENTENCE = 30  # characters
 MOST_OTHERS, MOST_BESIDE = 4, 2  # sentences, with nothing to choose from, and beside a choice
 
 
+BUSY = "utilization"
 OLDER = {"summary": "trust"}  # names of earlier versions
 
 
@@ -60,13 +62,19 @@ def _others(report: Report) -> list[str]:
     """What else was asked, in short; all there is, with nothing to choose from."""
     alone = report.regret is None
     some = [one for one in report.sections if alone or one.name == "asked"]
-    cards = [card for one in some for card in one.cards if card.sentence]
-    found = [f"{card.title}: {_clause(card.sentence)}" for card in cards]
+    cards = [card for one in some for card in one.cards if card.sentence and card.name != BUSY]
+    found = [
+        f"{card.title}: {card.sentence if card.name in COSTS else _clause(card.sentence)}"
+        for card in cards
+    ]
     found += [_clause(line) for one in some for line in one.lines]
+    found = [line for line in found if not line.startswith(NOT_MEASURED)]
     most = MOST_OTHERS if alone else MOST_BESIDE
     if len(found) > most:
         found[most - 1] += f" {len(found) - most} more of these with --all."
-    return found[:most]
+    busy = [card for one in report.sections for card in one.cards if card.name == BUSY]
+    said = [f"{card.title}: {card.sentence}" for card in busy if card.sentence]
+    return [*found[:most], *said, *(one for one in report.lines if one.startswith(NOT_MEASURED))]
 
 
 def _trust_line(report: Report) -> Iterator[str]:

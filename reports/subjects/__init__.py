@@ -15,7 +15,7 @@ from typing import Protocol, cast
 from ..data.load import columns_of
 from ..data.row_groups import Row
 from ..data.run_meta import Meta, about, by_question, scenario_name
-from ..elements import Block, Card, DotPlot, Figure, Maps, Table, Text, note
+from ..elements import Bars, Block, Card, DotPlot, Figure, Maps, Table, Text, note
 
 REPORTS = Path(__file__).parent.parent
 PACKAGE = __name__.rpartition(".")[0]
@@ -63,7 +63,7 @@ class Subject:
         if alone and self.card is not None:
             said.insert(0, Text(text=self.card.sentence))
             picture = self.card.picture
-            said += [picture] if isinstance(picture, Table | Figure | Maps) else []
+            said += [picture] if isinstance(picture, Table | Figure | Maps | Bars) else []
             said += [picture.table] if isinstance(picture, DotPlot) else []
             said += [note(self.card.note)] if self.card.note else []
         if not (said or self.blocks) and self.lacking:

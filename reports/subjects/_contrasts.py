@@ -31,6 +31,8 @@ LENGTHS = ("seq_len", "kv_seq_len")
 SIZES = (*LENGTHS, "batch", "d_model")  # sentences are about the largest
 Problems = Sequence[tuple[Group, Sequence[Contrast]]]
 THROUGHPUT = "Tokens per second"
+BAND = f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”."
+TWO_KERNELS = "compares kernels"
 COUNTED = {"FLOPs": "work_flops", "exponentials": "work_exps"}
 SHARED = {"bytes of q, k and v": "input_bytes"}  # what shared keys and values save
 
@@ -143,13 +145,13 @@ def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
     """
     rows = [row for group, _ in problems for row in group.rows]
     run, left = rows[0]["run"], len(problems) - len(picked.places)
-    every, first = picked.every, picked.every[0]
+    first, every = picked.every[0], [one for one in picked.every if one.of_heads]
     paired = all(one.time.paired for one in every if one.time is not None)
     is_more = plural(left, "more problem is", "more problems are")
     to = f" to {setting(first.axis, first.base)}" if title else ""
     notes = (
         "Times are paired block by block." if paired else "Some times are unpaired.",
-        f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”.",
+        BAND,
         f"{is_more} below." if left else "",
     )
     return Card(
@@ -194,25 +196,27 @@ def sentence(some: Sequence[Contrast]) -> str:
             texts.append(f"same {nouns}" if ratio == 1 else f"{_times(ratio)} times the {nouns}")
     text = ", ".join(texts)
     parts = [f"{capital(text)}."] if text else []
-    sizes = {one.backend: one.peak_bytes for one in some if isfinite(one.peak_bytes)}
+    told = [one for one in some if one.of_heads]
+    sizes = {one.backend: one.peak_bytes for one in told if isfinite(one.peak_bytes)}
     ordered = sorted(sizes, key=lambda name: -sizes[name])
     if by_size := by(ordered, lambda name: _times(sizes[name])):
         texts = [f"×{size} in {list_text(names, MOST_NAMES)}" for size, names in by_size.items()]
         parts.append(f"Peak memory: {list_text(texts, MOST_NAMES + 1)}.")
-    parts += _said("Time", [(one.backend, one.time) for one in some])
-    parts += _said(THROUGHPUT, [(one.backend, one.throughput) for one in some])
+    parts += _said("Time", [(one.backend, one.time) for one in told], len(some))
+    parts += _said(THROUGHPUT, [(one.backend, one.throughput) for one in told], len(some))
+    parts += [f"{one.kernels}." for one in some if one.kernels]
     missing = dict.fromkeys(one.missing for one in some if one.missing)
     timed = any(one.time for one in some)
     parts += [] if timed else [f"No time to compare: {list_text(list(missing))}."]
     return " ".join(parts)
 
 
-def _said(what: str, found: Sequence[tuple[str, Ratio | None]]) -> list[str]:
+def _said(what: str, found: Sequence[tuple[str, Ratio | None]], every: int) -> list[str]:
     """`Time: more for all (×2.99 to ×3.03).`, by backend; [] without a ratio."""
     known = ((ratio.said, ratio.value, backend) for backend, ratio in found if ratio is not None)
     by_word = by(known, lambda one: one[0])
     order = ("more", "less", SAME.words, SEEN.words, NOISY.words)
-    clauses = [_clause(word, by_word[word], len(found)) for word in order if word in by_word]
+    clauses = [_clause(word, by_word[word], every) for word in order if word in by_word]
     return [f"{what}: {', '.join(clauses)}."] if clauses else []
 
 
@@ -250,6 +254,7 @@ def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Ite
         for name, ratio in ratios.items():
             yield DotRow(group=what, label=name, dot=_counted(ratio), remark=place or "counted")
     by_name = {one.backend: one for one in some}
+    some = [one for one in some if one.of_heads]
     dots = {
         ("Peak memory", "measured"): {one.backend: _counted(one.peak_bytes) for one in some},
         ("Time", "95 % interval"): {one.backend: _timed(one.time) for one in some},
@@ -258,6 +263,7 @@ def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Ite
     for (what, remark), dot in dots.items():
         for name in names if any(dot.values()) else ():
             why = by_name[name].missing if what == "Time" and name in by_name else ""
+            why = TWO_KERNELS if name in by_name and not by_name[name].of_heads else why
             yield DotRow(
                 group=what,
                 label=name,
@@ -334,6 +340,8 @@ def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Tabl
 
     def word(line: Line) -> str:
         found = line[2].time if line[2] else None
+        if line[2] and not line[2].of_heads:
+            return TWO_KERNELS
         return found.word if found else line[2].missing if line[2] else ""
 
     def tokens(line: Line) -> Cell:

@@ -43,6 +43,7 @@ def _settings(run: Mapping[str, Any]) -> list[Any]:
     """The settings of the run that are not the defaults; old runs lack newer settings."""
     plan = plan_of(run)
     limits, measure = (run["scenario"].get(name) for name in ("limits", "measure"))
+    has_windows = isinstance(measure, list) and bool({*measure} - {*USUAL_MEASURE})
     flags: list[Any] = []
     sets: dict[str, Any] = {}
     if (like := plan.get("like")) in PLANS:
@@ -51,7 +52,7 @@ def _settings(run: Mapping[str, Any]) -> list[Any]:
         sets |= {
             f"plan.{name}": value
             for name, value in plan.items()
-            if name in usual and value != usual[name]
+            if name in usual and value != usual[name] and (has_windows or name != "window_s")
         }
     if isinstance(limits, dict):
         sets |= {
@@ -60,7 +61,7 @@ def _settings(run: Mapping[str, Any]) -> list[Any]:
             if name in limits and limits[name] != usual
         }
     if isinstance(measure, list) and measure != USUAL_MEASURE:
-        sets["measure"] = f"[{', '.join(map(str, measure))}]"
+        flags += ["--measure", ",".join(map(str, measure))]
     return [*flags, *_sets(sets)]
 
 

@@ -13,7 +13,7 @@ from ..formatting import plural
 from ..quantity import Quantity
 from ..ratio import Ratio, ratio_of_intervals
 from . import Subject
-from .utilization import missing, observed, windows
+from ._windows import missing, observed, windows
 
 TITLE = "Energy"
 SECTION = "more"

@@ -11,7 +11,7 @@ from ..data.row_groups import Group, Row, backends, by
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, note
 from . import Subject
-from ._contrasts import Problems, card, how_compared, lines, pick, sentence, table
+from ._contrasts import BAND, Problems, card, how_compared, lines, pick, sentence, table
 from ._over import not_drawn, panel, with_ends
 
 TITLE = "Cost of heads"
@@ -19,6 +19,8 @@ SECTION = "asked"
 ORDER = 20
 NEEDS = ("heads", "work_flops", "peak_bytes", "latency_ms")
 MOST_FIGURES = 2
+USUAL = 8  # heads, which the headline compares with one
+FLOPS = "; thick line: FLOPs"
 TABLE = "Time, peak bytes and FLOPs against one head"
 
 
@@ -41,21 +43,24 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     ]
     left = [pair[0] for pair in every if pair not in drawn]
     by_length = sorted(every, key=lambda pair: pair[0].problem["seq_len"])
+    cards = (_card(problems, drawn, meta) for problems in by_run.values())
+    found = next(filter(None, cards), None)
+    on_card = found.picture if found else None
     return Subject(
-        card=next(filter(None, (_card(problems, meta) for problems in by_run.values())), None),
+        card=found,
         lines=tuple(
             f"For {group.at}: {_headline(some)}" for group, some in firsts if len(firsts) > 1
         ),
         blocks=(
             note(how_compared("h = 1")),
-            *(_figure(group, some, meta) for group, some in drawn),
+            *(one for pair in drawn if (one := _figure(*pair, meta)) != on_card),
             *(not_drawn(left, "; the table has them all") if drawn else ()),
             table(TABLE, "heads", lines(by_length), folded=True),
         ),
     )
 
 
-def _card(problems: Problems, meta: Meta) -> Card | None:
+def _card(problems: Problems, drawn: Problems, meta: Meta) -> Card | None:
     narrower = [
         (group, some)
         for group, some in problems
@@ -63,8 +68,13 @@ def _card(problems: Problems, meta: Meta) -> Card | None:
     ]
     if not narrower:
         return None
-    picked = pick(narrower)
+    usual = [(group, [one for one in some if one.heads == USUAL]) for group, some in narrower]
+    picked = pick([pair for pair in usual if pair[1]] or narrower)
     made = card("", picked, narrower, meta)
+    curve = next((pair for pair in drawn if picked.every[0] in pair[1]), None)
+    if curve:
+        note = made.note.replace(f"{BAND} ", "").replace(BAND, "").strip()
+        made = replace(made, picture=_figure(*curve, meta), note=note, wide=True)
     names = backends(one.row for _, some in narrower for one in some)
     several = len({group.problem["seq_len"] for group, _ in narrower}) > 1
     if several and sum(one.time is not None for one in picked.every) == len(names) > 1:
@@ -77,23 +87,28 @@ def _card(problems: Problems, meta: Meta) -> Card | None:
 
 
 def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
-    drawn = [one.backend for one in most_heads(some)]
-    rows = [row for name in drawn for row in _rows([one for one in some if one.backend == name])]
+    told = [one for one in some if one.of_heads]
+    drawn = [one.backend for one in most_heads(told)]
+    rows = [row for name in drawn for row in _rows([one for one in told if one.backend == name])]
     left = sorted({one.backend for one in some} - set(drawn))
+    same_flops = all(one.counted("work_flops") == 1 for one in some)
     return Figure(
         title=group.prefixed(_headline(some)),
         caption=caption(group.problem, meta)
         + (f". Without a point: {', '.join(left)}" if left else ""),
-        about="The line at 1: more heads for free",
+        about="The thick line at 1: the FLOPs, the same for every h",
         panels=tuple(
-            panel(
-                replace(group, rows=rows, label=""),
-                "heads",
-                column,
-                x_label="heads h",
-                y_label=f"{what}, ratio to h = 1",
-                unit="ratio",
-                line=(1, ""),
+            replace(
+                panel(
+                    replace(group, rows=rows, label=""),
+                    "heads",
+                    column,
+                    x_label="heads h",
+                    y_label=f"{what}, ratio to h = 1{FLOPS if same_flops else ''}",
+                    unit="ratio",
+                    line=(1, ""),
+                ),
+                wide_line=same_flops,
             )
             for what, column in (("time", "time_{}ratio"), ("peak bytes", "bytes_{}ratio"))
         ),

@@ -81,6 +81,11 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     same, columns, lines = readable(known)
     if same:
         yield note(f"Equal in all rows: {', '.join(same)}.")
+    if any(row.get("papers_flops_per_s") is not None for row in known):
+        yield note(
+            "Rates of backward passes: achieved counts their 4 products, papers count 5, the scores"
+            " that are made again too."
+        )
     yield Table(
         title="All cases",
         columns=columns,

@@ -9,6 +9,7 @@ from math import expm1, log
 from statistics import median
 from typing import Any, Literal
 
+from ...harness.rows.record import FAILURES
 from ..comparison.devices import Copies, copies_of, finding
 from ..data.exactness import is_exact
 from ..data.noise_floor import DISTURBED_RATIO, share_text
@@ -103,7 +104,7 @@ def _complete(rows: Sequence[Row], meta: Meta) -> Badge:
     more = f" {plural(copies, 'further copy', 'further copies')} of them." if copies else ""
     return Badge(
         label="Complete",
-        state="good" if not {*UNFINISHED} & {*counts} else "caution",
+        state="good" if not {*UNFINISHED, *FAILURES} & {*counts} else "caution",
         text=f"{plural(len(first), 'case')}: {'; '.join(texts)}.{more}",
     )
 

@@ -1,30 +1,23 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple
 
-from ...harness.stats.intervals import Interval, mean_interval
-from ..data.row_groups import Group, Row, by, groups
+from ...harness.stats.intervals import mean_interval
+from ..data.row_groups import Group, Row, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note, table_of
 from ..formatting import list_text
 from ..quantity import Number
-from . import Subject, _probe_tables, _timeline
+from . import Subject, _gpu_use, _probe_tables, _timeline
 from ._probe_tables import column_title, mean_text, reading_text
+from ._windows import finding, is_number, missing, observed, windows
 
 TITLE = "Utilization"
-SECTION = "more"
+SECTION = "time"
 ORDER = 45
-NEEDS = ("windows", "utilization_tier")
-Window = Mapping[str, Any]
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
-HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence; `derived` has none
-    "gpm": ("sm_active_ratio", "the SMs active for"),
-    "busy": ("kernel_busy_ratio", "some kernel running for"),
-    "host": ("host_cpu_ratio", "the host's threads busy for"),
-}
-STATED_RATIO = 1.2  # a larger ratio of the highest to the lowest value is worth a sentence
 MOST_NAMES = 5
 MOST_READINGS = 1000
 GRAPH = "as a CUDA graph, without launch gaps"
@@ -71,55 +64,11 @@ QUANTITIES = {
     "calls": "calls per second",
 }
 """The headline quantities of the windows, by column, with their titles."""
-PER = {"energy_j": "calls", "calls": "window_s"}
-"""What some of them are divided by."""
-
-
-def windows(row: Row, way: str = "eager") -> list[Window]:
-    return [window for window in row.get("windows") or [] if window["way"] == way]
 
 
 def launch_modes(rows: Iterable[Row]) -> list[str]:
     """`eager`, `graph`: the ways in which the windows of these rows launched their calls."""
     return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
-
-
-def observed(row: Row, column: str, way: str = "eager") -> Interval | None:
-    """A headline quantity of one case; None if no window has it."""
-    known = [window for window in windows(row, way) if _is_number(window.get(column))]
-    per = PER.get(column)
-    values = [window[column] / (window[per] if per else 1) for window in known]
-    return mean_interval(values, "window") if values else None
-
-
-def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
-    """Why columns are missing: reason -> their names, each once."""
-    every = (pair for row in rows for pair in (row.get("missing") or {}).items())
-    by_reason = by(dict.fromkeys(every), lambda pair: pair[1])
-    return {reason: [name for name, _ in pairs] for reason, pairs in by_reason.items()}
-
-
-def finding(rows: list[Row]) -> str:
-    """Which backend keeps the device busiest; "" without two to compare."""
-    tiers = {row.get("utilization_tier") for row in rows}
-    headline = HEADLINES.get(tiers.pop() or "") if len(tiers) == 1 else None
-    if headline is None:
-        return ""
-    column, title = headline
-    known = ((row["backend"], observed(row, column)) for row in rows)
-    found = {backend: interval.value for backend, interval in known if interval is not None}
-    if len(found) < 2:
-        return ""
-    high, low = (pick(found, key=lambda one: found[one]) for pick in (max, min))
-    most, least = (reading_text(column, found[one]) for one in (high, low))
-    if found[low] and found[high] / found[low] < STATED_RATIO:
-        both = " to ".join(dict.fromkeys((least, most)))
-        return f"all keep {title} {both} of the time"
-    return f"{high} keeps {title} {most} of the time, {low} {least}"
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return type(value) in (int, float)
 
 
 # ---- every other column, whichever probe wrote it ------------------------------------------------
@@ -134,7 +83,7 @@ def other_readings(row: Row, way: str = "eager") -> list[Reading]:
     values: dict[str, list[float]] = {}
     for window in (*windows(row, way), *own_calls):
         for name, value in window.items():
-            if _is_number(value):
+            if is_number(value):
                 values.setdefault(name, []).append(value)
     shown = {*BOOKKEEPING, *QUANTITIES}
     return [_reading(name, found) for name, found in values.items() if name not in shown]
@@ -149,7 +98,13 @@ def _reading(name: str, values: list[float]) -> Reading:
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    return Subject(blocks=tuple(_blocks(rows, meta)))
+    """The card says how busy a GPU was; a line, that nothing counted it."""
+    unknown = _gpu_use.not_measured(rows, meta)
+    return Subject(
+        card=_gpu_use.card(rows, meta),
+        lines=(unknown,) if unknown else (),
+        blocks=tuple(_blocks(rows, meta)),
+    )
 
 
 def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:

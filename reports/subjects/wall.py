@@ -1,17 +1,27 @@
 """The memory wall: the longest N that fits, and memory over N, measured and by formula."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, over_lengths
 from ..data.run_meta import Meta
 from ..elements import Card, Figure, Table, table_of
-from ..formatting import STATUS_WORDS, capital, length_text, list_text, more_below, size_text
+from ..formatting import (
+    STATUS_WORDS,
+    capital,
+    length_text,
+    list_text,
+    more_below,
+    paragraph,
+    size_text,
+)
 from ..quantity import Number
 from . import Subject
 from ._memory_card import drawn, memory_card, needs_table
 from ._memory_over_n import families, memory_curves, need_bytes, wall_groups
+from ._whole_card import whole_card
 
 TITLE = "Memory wall"
 SECTION = "memory"
@@ -49,11 +59,15 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         for group in over_lengths(rows)
         if group.problem not in on_cards and any(map(need_bytes, group.rows))
     ]
+    whole = whole_card(drawn(found[0])[0], meta) if found and cards else None
+    if whole:
+        cards[0] = replace(cards[0], note=paragraph(cards[0].note, whole[0]))
     return Subject(
         card=cards[0] if cards else None,
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
         blocks=(
             *(one.picture for one in cards[1:] if isinstance(one.picture, Figure)),
+            *(whole[1:] if whole else ()),
             *([walls(searched)] if searched and (found or len(searched) > 1) else []),
             *([needs_table(left, folded=bool(found))] if left else []),
         ),

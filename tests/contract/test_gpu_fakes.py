@@ -117,14 +117,17 @@ def test_cases_are_timed_by_the_gpus_clock_and_counted_by_its_allocator(hopper: 
     assert naive["workspace_bytes"] == 0
 
 
-def test_a_graph_is_a_whole_number_of_kernels_and_one_that_fails_says_why(hopper: OnGpu) -> None:
+def test_a_graph_is_a_whole_number_of_kernels(hopper: OnGpu) -> None:
     for backend in ("naive", "sdpa:math"):
         row = hopper.rows[backend]
         assert (row["graph_failed"], row["graph_reason"]) == (False, "")
-        kernels = {round(ms / KERNEL_MS, 3) for ms in numbers(row["graph_block_ms"])}
-        (count,) = kernels
+        # the shortest: a host that is busy elsewhere delays a part of the others
+        count = round(min(numbers(row["graph_block_ms"])) / KERNEL_MS, 3)
         assert count == round(count) > 1, "no gap and no flush is in it"
         assert min(numbers(row["block_ms"])) >= count * KERNEL_MS - 1e-6
+
+
+def test_a_call_that_no_graph_can_hold_says_why(hopper: OnGpu) -> None:
     row = hopper.rows["waits_for_the_gpu"]
     assert row["graph_failed"] is True
     assert row["graph_reason"]

@@ -31,6 +31,19 @@ def test_the_fast_path_runs_if_torch_has_it_and_is_reported(changes: dict, kerne
         assert observed(call)[1].name == kernel
 
 
+@pytest.mark.parametrize("changes", [{}, {"mask": "padding"}, {"mask": "padding", "causal": True}])
+@pytest.mark.parametrize("variant", ["", ":no_fast_path", ":need_weights"])
+def test_every_variant_is_right_with_and_without_padding(variant: str, changes: dict) -> None:
+    problem = replace(SHAPE, batch=4, **changes)
+    inputs, weights = make_inputs(problem, CPU, 0), make_weights(problem, CPU, 1)
+    backend = load(f"torch_mha{variant}")
+    assert backend.why_not(problem, CPU) is None
+    with torch.no_grad(), backend.context(problem):
+        output, kernel = observed(backend.prepare(problem, inputs, weights))
+    assert torch.allclose(output, load("naive").prepare(problem, inputs, weights)(), atol=1e-5)
+    assert (kernel.name == "native_mha") == (variant != ":no_fast_path")
+
+
 def test_queries_without_keys_give_the_bias_alone(make_case: Callable) -> None:
     shape = Problem(batch=1, seq_len=6, kv_seq_len=4, d_model=8, heads=2, **BOTTOM_RIGHT)
     case = make_case(shape, scope="layer")

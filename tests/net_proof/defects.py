@@ -225,7 +225,7 @@ DEFECTS = (
             ),
         ),
         noticed_by=(
-            "tests/contract/test_gpu_fakes.py::test_a_graph_is_a_whole_number_of_kernels_and_one_that_fails_says_why",
+            "tests/contract/test_gpu_fakes.py::test_a_call_that_no_graph_can_hold_says_why",
         ),
     ),
     Defect(
@@ -237,9 +237,7 @@ DEFECTS = (
                 "self.limit = used + 2 * budget_bytes",
             ),
         ),
-        noticed_by=(
-            "tests/contract/test_memory_limit.py::test_the_wall_is_where_the_formula_meets_the_budget",
-        ),
+        noticed_by=("tests/contract/test_budget.py::test_of_64_mib_a_backend_gets_32_and_not_96",),
     ),
     Defect(
         name="oom as error",
@@ -252,9 +250,7 @@ DEFECTS = (
                 "    return False\n    if isinstance(error, OSError)",
             ),
         ),
-        noticed_by=(
-            "tests/contract/test_statuses.py::test_a_fault_is_one_row_with_its_status_and_the_reason[runs_out_of_memory]",
-        ),
+        noticed_by=("tests/contract/test_budget.py::test_of_64_mib_a_backend_gets_32_and_not_96",),
     ),
     Defect(
         name="interval at 80 %",

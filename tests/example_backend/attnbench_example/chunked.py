@@ -36,4 +36,4 @@ def prepare(problem, inputs, weights, *, variant):
             acc = acc * alpha + p @ v[:, :, chunk].float()
         return (acc / l_i).to(q.dtype)
 
-    return as_call(problem, inputs, weights, attend)
+    return as_call(problem, inputs, weights, attend, fills=True)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.machine import environment, free_memory, nvml
+from attnbench.harness.machine import environment, host_memory, nvml
 from attnbench.harness.machine import this_device as module
 from attnbench.harness.machine.control_group import MemoryLimit
 from attnbench.harness.machine.cpu import cpu_name
@@ -36,7 +36,7 @@ def test_a_cpu_build_of_torch_measures_the_host(monkeypatch):
 
 def test_a_control_group_with_less_free_memory_counts(monkeypatch, tmp_path):
     limit = MemoryLimit(limit_bytes=2000, free_bytes=1000, file=tmp_path)
-    monkeypatch.setattr(free_memory, "memory_limit", lambda: limit)
+    monkeypatch.setattr(host_memory, "memory_limit", lambda: limit)
     assert this_device("cpu").memory_bytes == 1000
 
 

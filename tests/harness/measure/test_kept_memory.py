@@ -1,5 +1,7 @@
 """What is kept between calls counts, whoever allocated it; what is not known is null."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -30,6 +32,16 @@ def kept_by(prepare, problem=PROBLEM, *, compiles=False):
     found = memory.read()
     del held
     return found
+
+
+def test_a_peak_that_leaves_out_buffers_of_onednn_is_said_to_be_at_least():
+    found = Peak(peak_bytes=9, output_bytes=9, peak_source="allocator events")
+    kept = Kept(workspace_bytes=0, outside_bytes=0)
+    assert memory_fields(found, kept, CPU)["peak_source"] == "allocator events"
+    said = memory_fields(found, kept, CPU, by_onednn=True)["peak_source"]
+    assert said == "allocator events, at least: buffers of oneDNN are not among them"
+    pages = replace(found, peak_source="resident pages")
+    assert memory_fields(pages, kept, CPU, by_onednn=True)["peak_source"] == "resident pages"
 
 
 def test_torch_memory_that_prepare_keeps_is_workspace():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.harness.machine import free_memory
+from attnbench.harness.machine import free_memory, host_memory
 from attnbench.harness.machine.control_group import MemoryLimit
 from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.graph_capture import captured_graph
@@ -24,7 +24,7 @@ def succeeds_alone(code: str) -> None:
 BUDGET = """
 import mmap
 import torch
-from attnbench.harness.machine.free_memory import address_space_bytes
+from attnbench.harness.machine.host_memory import address_space_bytes
 from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
 from attnbench.harness.worker.serve import warm_pools
 
@@ -109,7 +109,7 @@ else:
 
 def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
     limit = MemoryLimit(1 << 30, 1 << 20, Path("memory.max"))
-    monkeypatch.setattr(free_memory, "memory_limit", lambda: limit)
+    monkeypatch.setattr(host_memory, "memory_limit", lambda: limit)
     assert free_memory.available_bytes(torch.device("cpu")) == 1 << 20
 
 

@@ -66,6 +66,18 @@ def test_counters_become_columns(fake_nvml, watch, probe, script, values):
         assert 0.19 <= window["power_throttled_s"] <= 0.6
 
 
+@pytest.mark.long
+def test_a_counter_outside_its_range_is_no_value(fake_nvml, watch):
+    fake_nvml.write(H100 + COUNTERS.replace("5 62.25", "5 129.4").replace("7 60", "7 -1"))
+    window = watch(fake_nvml, "gpm", 0.2)
+    assert (window["any_tensor_ratio"], window["hmma_ratio"]) == (None, None)
+    assert window.reasons == {
+        "any_tensor_ratio": "the driver gave 129.4 %",
+        "hmma_ratio": "the driver gave -1 %",
+    }
+    assert window["sm_active_ratio"] == 0.875
+
+
 def test_energy_is_power_times_time(fake_nvml, watch):
     fake_nvml.write(H100 + "power_w 350\nenergy_step_ms 0\n")
     window = watch(fake_nvml, "energy", 0.3)
@@ -82,7 +94,7 @@ OF_ENERGY, OF_GPM = "refuse nvmlDeviceGetTotalEnergyConsumption", "refuse nvmlGp
     ("probe", "line", "reason"),
     [
         ("busy", "samples stale", "nvmlDeviceGetSamples: there is none"),
-        ("busy", "samples garbage", "impossible values only"),
+        ("busy", "samples garbage", "the driver gave 4.295e+09 %"),
         ("busy", "refuse nvmlDeviceGetSamples NOT_SUPPORTED", "this GPU does not offer it"),
         ("busy", "refuse nvmlDeviceGetSamples NO_PERMISSION", "this user may not read it"),
         ("busy", "lost 1", "the GPU is lost"),

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from attnbench.reports.elements import Card
+from attnbench.reports.pages.report import open_report
 from tests.conftest import ROOT
-from tests.fakes.nvml.driver import UUID, FakeDriver
+from tests.fakes.nvml.driver import H100, UUID, FakeDriver
 from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long
@@ -31,9 +33,14 @@ def run(attnbench: Any, fake_nvml: FakeDriver) -> Any:
         assert done.returncode in (0, 1), done.stderr
         folder = Path(done.stdout.strip())
         lines = read_rows(folder)
-        return {row["backend"]: row for row in lines}, json.loads((folder / "run.json").read_text())
+        meta = json.loads((folder / "run.json").read_text()) | {"folder": str(folder)}
+        return {row["backend"]: row for row in lines}, meta
 
     return rows
+
+
+def cards_of(meta: dict[str, Any]) -> list[Card]:
+    return [*open_report([meta["folder"]]).cards]
 
 
 def test_backends_are_measured_by_the_clock_and_the_counts_of_the_gpu(run: Any) -> None:
@@ -90,3 +97,45 @@ def test_backward_passes_of_backends_that_share_inputs_have_graphs(run: Any) -> 
     for row in rows.values():
         assert row["graph_failed"] is False, row["graph_reason"]
         assert min(row["graph_block_ms"][0][0]) > 0
+
+
+SMALL = ("grid.seq_len=[64]", "grid.d_model=32", "grid.heads=[1, 2]", "grid.dtype=fp32")
+WINDOWS = ("plan.windows=1", "plan.window_s=1")
+SETS = [word for one in (*SMALL, *WINDOWS, "limits.memory_gib=1") for word in ("--set", one)]
+GPM_METRICS = "gpm 1\ngpm_metric 2 87.5\ngpm_metric 5 62.25\ngpm_metric 10 33\n"
+
+
+def test_quickstart_reads_the_counters_without_being_asked(run: Any, fake_nvml: FakeDriver) -> None:
+    fake_nvml.write(H100 + GPM_METRICS)
+    rows, meta = run("quickstart", *SETS)
+    assert meta["scenario"]["measure"] == ["latency", "memory", "utilization", "energy"]
+    for row in rows.values():
+        assert row["status"] == "ok", row["reason"]
+        assert row["utilization_tier"] == "gpm"
+        (window,) = row["windows"]
+        assert window["window_s"] == pytest.approx(1.0, abs=0.5)
+        assert (window["sm_active_ratio"], window["any_tensor_ratio"]) == (0.875, 0.6225)
+        assert window["energy_j"] > 0
+    (card,) = (one for one in cards_of(meta) if one.title == "How busy is the GPU")
+    assert "87.5 %" in card.sentence
+
+
+def test_a_gpu_without_counters_of_its_sms_has_windows_with_the_reason(
+    run: Any, fake_nvml: FakeDriver
+) -> None:
+    fake_nvml.write(H100 + "gpm 0\n")
+    rows, meta = run("quickstart", *SETS)
+    for row in rows.values():
+        assert row["utilization_tier"] == "busy"
+        (window,) = row["windows"]
+        assert window["sm_active_ratio"] is None
+        assert "came with Hopper" in row["missing"]["sm_active_ratio"]
+    (card,) = (one for one in cards_of(meta) if one.title == "How busy is the GPU")
+    assert "does not tell how many SMs were active" in card.note
+
+
+def test_measure_leaves_the_counters_out_and_the_rows_say_so(run: Any) -> None:
+    rows, _ = run("quickstart", *SETS, "--measure", "latency,memory")
+    for row in rows.values():
+        assert row["windows"] is None
+        assert row["missing"]["windows"] == "no window: measure is latency, memory"

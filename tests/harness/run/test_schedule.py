@@ -318,6 +318,32 @@ def test_windows_are_spread_over_the_processes_after_the_latencies(measured):
     assert last_block < asked.index((0, "watch"))
 
 
+def test_groups_with_one_window_per_case_take_turns_over_the_processes(measured):
+    once = Plan(processes=3, min_blocks=1, max_blocks=1, budget_s=10.0, windows=1)
+    groups = [[case(8)], [case(16)], [case(32)], [case(64)]]
+    notes, _ = measured(groups, plan=once, measure=("latency", "utilization"))
+    assert sorted(number for number, op, _ in notes if op == "watch") == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"measure": ("latency", "memory")}, "no window: measure is latency, memory"),
+        ({"measure": ("latency", "energy"), "watch": {"seq_len": [16]}}, "leaves this problem out"),
+        ({"measure": ("latency", "energy")}, "the worker took none"),
+    ],
+)
+def test_a_timed_row_of_a_gpu_without_a_window_says_why(measured, more, why):
+    _, (record,) = measured([[case(8)]], device="cuda", **more)
+    assert record.status is Status.OK
+    assert why in record["missing"]["windows"]
+
+
+def test_a_row_of_a_cpu_without_a_window_needs_no_reason(measured):
+    _, (record,) = measured([[case(8)]], measure=("latency", "memory"))
+    assert record["missing"] is None
+
+
 # ---- several environments ------------------------------------------------------------------------
 
 BOTH = [case(8, backend, python) for backend in ("fused", "naive") for python in ("old", "new")]

@@ -16,6 +16,9 @@ from attnbench.impls.problem import AXES
 SMALL = "grid: {seq_len: 512, d_model: 512, heads: 8}\nplan: quick\n"
 
 
+BESIDE = {"grid", "cases", "watch", "measure_on_cuda"}
+
+
 def made(text: str, *changes: str) -> Scenario:
     head = "name: mine\nquestion: What?\nbackends: [naive, fused]\n"
     return from_text(head + text, "f.yaml", changes)
@@ -42,6 +45,18 @@ def test_sizes_may_be_written_with_k_and_m() -> None:
     assert scenario.axes("cpu")["prefix"] == (0, 2048)
     scenario = made("grid: {seq_len: [512, 1k, 2K, 1m], d_model: 512, heads: 8}")
     assert scenario.grid.seq_len == (512, 1024, 2048, 1 << 20)
+
+
+def test_what_a_gpu_measures_by_default_gives_way_to_what_is_given() -> None:
+    text = "grid: {seq_len: 8, d_model: 8, heads: 1}\nmeasure_on_cuda: [latency, utilization]"
+    usual, given = made(text), made(text, "measure=[memory]")
+    assert (usual.measured("cpu"), usual.measured("cuda")) == (
+        ("latency", "memory"),
+        ("latency", "utilization"),
+    )
+    assert given.measured("cuda") == given.measured("cpu") == ("memory",)
+    assert usual.resolved("cuda")["measure"] == ["latency", "utilization"]
+    assert from_mapping(given.given(), "again").measured("cuda") == ("memory",)
 
 
 def test_short_axis_names_mean_the_long_ones() -> None:
@@ -119,7 +134,7 @@ def test_a_scenario_from_python_data_is_checked_too() -> None:
 def test_what_run_json_holds_is_plain_and_resolved() -> None:
     cases = "cases=[{N: 4k, device: cuda}, {N: 2k, device: cpu}]"
     resolved = made(SMALL, "grid.cuda.N=8k", cases).resolved("cuda")
-    defaults = made(SMALL).model_dump(mode="json", exclude={"grid", "cases", "watch", *AXES})
+    defaults = made(SMALL).model_dump(mode="json", exclude={*BESIDE, *AXES})
     usual = {"batch": 1, "dtype": "fp32", "causal": False, "mask": "none"}
     shape = {"seq_len": 8192, "d_model": 512, "heads": 8, "passes": "forward", "scope": "core"}
     assert resolved == {

@@ -368,7 +368,7 @@ def peaks() -> dict[str, list[int | None]]:
 def measured_peak(problem: Problem) -> int:
     inputs = make_inputs(problem, CPU, seed=1)
     weights = make_weights(problem, CPU, seed=2) if problem.scope == "layer" else None
-    call = as_call(problem, inputs, weights, backend.attend(problem, inputs, SMALL))
+    call = as_call(problem, inputs, weights, backend.attend(problem, inputs, SMALL), fills=True)
     with torch.no_grad():
         gradient = torch.ones_like(call())
         if not problem.backward:

@@ -32,7 +32,7 @@ def checked(problem: Problem, configs: Configs = SMALL) -> dict[str, Any]:
     weights = make_weights(p, CPU, seed=2) if p.scope == "layer" else None
     check = CorrectnessCheck(p, inputs, weights, seed=3)
     with poisoned():
-        output = as_call(p, inputs, weights, backend.attend(p, inputs, configs))()
+        output = as_call(p, inputs, weights, backend.attend(p, inputs, configs), fills=True)()
         gradients: tuple[torch.Tensor, ...] = ()
         if p.backward:
             gradients = torch.autograd.grad(output, leaves(inputs, weights), check.grad_output)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
+from attnbench.impls.problem import Problem
 from tests.impls._triton.conftest import child, needs_triton
 
 pytestmark = [needs_triton, pytest.mark.long]  # 80 s of compiling
@@ -218,3 +219,17 @@ def test_the_machine_code_of_a_kernel_is_read_once_by_all_processes(
 def test_all_that_a_call_launches_was_compiled_ahead(prepared: dict[str, Any]) -> None:
     every = sum(len(listed(kernel)) for kernel in KERNELS)
     assert prepared["cubins"] == [every, every]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "timed"),
+    [({"seq_len": 16384}, (4096, 4096)), ({"seq_len": 1, "kv_seq_len": 32768}, (1, 4096))],
+)
+def test_the_sizes_that_were_timed_are_named_not_those_of_the_problem(
+    sizes: dict[str, int], timed: tuple[int, int]
+) -> None:
+    tune = pytest.importorskip("attnbench.impls._triton.tune")
+    given = Problem(batch=2, d_model=64, heads=2, dtype="bf16", **sizes)
+    found = tune.timed_sizes(given)
+    assert (found["seq_len"], found["kv_seq_len"]) == timed
+    assert (found["batch"], found["heads"]) == (2, 2)

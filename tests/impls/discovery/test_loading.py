@@ -59,12 +59,27 @@ def test_a_plain_callable_gets_causal_and_scale(
     got = backend.prepare(problem, make_inputs(problem, CPU, 0), None)()
     assert got == ((2, 4, 6, 3), (2, 2, 6, 3), (2, 2, 6, 5), True, problem.scale)
     assert backend.why_not(problem, CPU) is None
-    corner = (
-        "a plain callable has no argument for causal_align; for kv_seq_len != seq_len give a module"
-        " with prepare"
-    )
-    assert backend.why_not(replace(problem, kv_seq_len=9, causal_align="top_left"), CPU) == corner
     full = replace(problem, kv_seq_len=9, causal=False, causal_align="")
     assert backend.why_not(full, CPU) is None
     assert (backend.compiles, backend.plain_operations) == (False, False)
     assert backend.pinned_kernel is None
+
+
+@pytest.mark.parametrize(
+    ("n_q", "align", "causal"),
+    [(4, "bottom_right", True), (1, "bottom_right", False), (1, "top_left", True)],
+)
+def test_a_plain_callable_gets_the_corner_if_it_takes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_q: int, align: str, causal: bool
+) -> None:
+    """Otherwise no triangle where one query sees every key."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "corners.py").write_text(
+        "def without(q, k, v, *, causal, scale): return causal\n"
+        "def with_one(q, k, v, *, causal, scale, causal_align): return causal, causal_align\n"
+    )
+    sizes = {"batch": 1, "seq_len": n_q, "kv_seq_len": 9, "d_model": 16, "heads": 4}
+    problem = Problem(**sizes, causal=True, causal_align=align)
+    inputs = make_inputs(problem, CPU, 0)
+    assert load("without@corners").prepare(problem, inputs, None)() is causal
+    assert load("with_one@corners").prepare(problem, inputs, None)() == (True, align)

@@ -50,6 +50,16 @@ def test_equal_times_are_not_told_apart(tmp_path: Path):
     assert tie.against.low < 1 < tie.against.high
 
 
+def test_at_a_tie_the_one_of_less_memory_is_chosen(tmp_path: Path):
+    less = {"hf:eager": {"peak_bytes": 2 << 20}, "hf:sdpa": {"peak_bytes": 1 << 20}}
+    more = {"hf:eager": {"peak_bytes": 1 << 20}, "hf:sdpa": {"peak_bytes": 2 << 20}}
+    for number, changes in enumerate((less, more)):
+        folder = measured(tmp_path / str(number), TWO, changes=changes)
+        assert decision_of(TWO, folder).name_of_best == ("sdpa", "eager")[number]
+    clear = {**more, "hf:eager": {"peak_bytes": 1 << 20, "speed": 3.0}}
+    assert decision_of(TWO, measured(tmp_path / "clear", TWO, changes=clear)).name_of_best == "sdpa"
+
+
 def test_without_a_time_an_implementation_stands_last_with_the_reason(tmp_path: Path):
     def last(*folders: Path) -> Choice:
         found = decision_of(TWO, *folders).choices[-1]

@@ -12,7 +12,9 @@ from attnbench.harness.stats.intervals import latency_interval
 from attnbench.impls.problem import AXES
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
-from tests.made_runs import case, problem, quickstart, row, write_run
+from attnbench.reports.data.processor_time import time_of, told_time
+from tests.made_runs import case, grid, problem, quickstart, row, write_run
+from tests.reports.rendering import rows_of
 from tests.reports.subjects.test_utilization import with_utilization
 
 
@@ -124,3 +126,30 @@ def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(
     assert frame.loc["naive", "energy_per_token_j"] == pytest.approx(0.9 / 2048)
     assert frame.loc["naive", "hmma_ratio"] != frame.loc["naive", "hmma_ratio"]  # NaN, and not 0
     assert "calls" not in frame.columns
+
+
+@pytest.mark.parametrize(
+    ("passes", "ratio"), [("forward", None), ("backward", 5 / 4), ("forward+backward", 7 / 6)]
+)
+def test_papers_count_a_fifth_product_in_the_backward_pass(
+    tmp_path: Path, passes: str, ratio: float | None
+) -> None:
+    cases = grid(("naive",), (512,), passes=passes)
+    (one,) = rows_of(write_run(tmp_path, cases, [row(one) for one in cases]))
+    found = one["papers_flops_per_s"]
+    if ratio is None:
+        assert found is None
+    else:
+        assert found / one["achieved_flops_per_s"] == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("device", "latency_ms", "noted"),
+    [("cuda", 0.0112, True), ("cuda", 0.05, False), ("cpu", 0.0112, False)],
+)
+def test_the_event_floor_stands_beside_a_short_time_of_a_gpu(
+    device: str, latency_ms: float, noted: bool
+) -> None:
+    one = {"device": device, "latency_ms": latency_ms, "shortest_call_ms": 0.00204}
+    for text in (str(time_of(one)), told_time(one)):
+        assert (", event floor 2.04 μs" in text) == noted

@@ -10,7 +10,7 @@ from attnbench.reports.data.run_meta import stopped
 from attnbench.reports.elements import Badge
 from attnbench.reports.subjects import trust
 from attnbench.reports.subjects.trust import checks
-from tests.made_runs import case, problem, row, write_run
+from tests.made_runs import case, grid, problem, row, write_run
 from tests.reports.rendering import rows_and_meta
 
 META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}
@@ -234,3 +234,15 @@ def test_each_sentence_says_what_is_amiss_and_else_what_is_fine(tmp_path: Path) 
     (text,) = stopped(*rows_and_meta(run))
     assert text.startswith("Stopped early: 2 of 3 parts were measured. Continue: attnbench run")
     assert stopped([], {}) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [("error", "caution"), ("incorrect", "caution"), ("oom", "good"), ("unsupported", "good")],
+)
+def test_no_tick_stands_over_what_failed(tmp_path: Path, status: str, state: str) -> None:
+    cases = grid(("naive", "fused"), (512,))
+    rows = [row(cases[0]), row(cases[1], status)]
+    badges = trust.trust(*rows_and_meta(write_run(tmp_path, cases, rows)))
+    (complete,) = (one for one in badges if one.label == "Complete")
+    assert complete.state == state

@@ -9,7 +9,7 @@ import pytest
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.elements import Block, Table
-from attnbench.reports.subjects import utilization
+from attnbench.reports.subjects import _windows, utilization
 from tests.made_runs import WINDOW, with_windows
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import blocks_of, markdown_of, page_of, tables_of, text_of
@@ -48,20 +48,20 @@ def readings(tmp_path: Path, way: str = "eager", **changes: Any) -> dict[str, An
 
 def test_intervals_are_over_windows_and_one_window_has_none(tmp_path: Path) -> None:
     first, *_ = rows_with(tmp_path)
-    three = utilization.observed(first, "sm_active_ratio")
+    three = _windows.observed(first, "sm_active_ratio")
     assert three.low < 0.2 < three.high
     t_of_two_degrees = 5.17  # at 96.5 %
     half = (three.high - three.low) / 2
     assert half == pytest.approx(t_of_two_degrees * 0.01 / 3**0.5, rel=0.01)
-    one = utilization.observed({**first, "windows": first["windows"][:1]}, "sm_active_ratio")
+    one = _windows.observed({**first, "windows": first["windows"][:1]}, "sm_active_ratio")
     assert one.reason == "1 window: no interval"
-    assert utilization.observed(first, "temperature_c") is None
+    assert _windows.observed(first, "temperature_c") is None
 
 
 def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
     rows = rows_with(tmp_path)
     rows[0]["utilization_tier"] = "busy"
-    assert "SMs" not in utilization.finding(rows)
+    assert "SMs" not in _windows.finding(rows)
 
 
 @pytest.mark.parametrize(

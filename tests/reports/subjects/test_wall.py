@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import Panel, Series
+from attnbench.reports.elements import Figure, Panel, Series
 from attnbench.reports.subjects import memory, wall
-from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, row, write_run
+from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, retold, row, write_run
 from tests.reports.rendering import card_of, subject_of
 
 
@@ -120,3 +120,21 @@ def test_without_a_polynomial_only_what_was_measured_is_said(tmp_path: Path) -> 
     assert "about quadratic: " in text
     assert "times the memory from N = 1 024 to 2 048." in text
     assert "twice" not in text
+
+
+def test_the_wall_of_the_whole_card_is_calculated_and_marked_as_such(tmp_path: Path) -> None:
+    """64 N^2 + 10240 N of 80 GiB, with a budget of 2 GiB."""
+    run = retold(over_n(tmp_path), device="cuda", device_memory_bytes=80 * GIB)
+    told = subject_of(wall, run)
+    (figure,) = (one for one in told.blocks if isinstance(one, Figure))
+    assert "Calculated" in figure.title
+    ends = {line[0]: int(re.sub(r"\D", "", line[1])) for line in figure.table.texts}
+    n = ends["fused"]
+    assert 64 * n * n + 10240 * n <= 80 * GIB < 64 * (n + 1) ** 2 + 10240 * (n + 1)
+    assert figure.panels[0].line[0] == 80 * GIB
+    assert {one.kind for one in figure.panels[0].series} == {"formula"}
+    assert "Calculated for the whole card (80 GiB, 8 heads)" in told.card.note
+
+
+def test_a_cpu_has_no_whole_card(tmp_path: Path) -> None:
+    assert "Calculated" not in card_of(wall, over_n(tmp_path)).note
