@@ -1,4 +1,4 @@
-"""Several scenarios go on where they were stopped, and nothing that has finished is measured twice."""
+"""Several scenarios go on where they were stopped; what has finished is not measured twice."""
 
 from collections import Counter
 from pathlib import Path
