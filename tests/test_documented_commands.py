@@ -49,7 +49,7 @@ STANDS_FOR = {
     "NAME": "other",
 }
 """What placeholders of the documentation are here."""
-MEASURE = {"claims", "selfcheck", "doctor", "kernels", "gate"}  # or look at this machine
+MEASURE = {"selfcheck", "doctor", "kernels", "gate"}  # or look at this machine
 UNKNOWN_HERE = (
     "published:flashattention",  # beside a run of its shape
     "attnbench merge",
@@ -160,7 +160,7 @@ HELP = list(dict.fromkeys(examples_of(typer.main.get_command(app))))
 
 def test_the_documentation_and_the_help_show_commands_of_every_kind() -> None:
     verbs = {command.split()[1] for command in COMMANDS}
-    assert verbs >= {"run", "wall", "show", "compare", "claims"}
+    assert verbs >= {"run", "wall", "show", "compare"}
     assert len(EXECUTED) >= 25
     assert {line.split()[1] for line in HELP} >= {"run", "gate", "compare", "list"}
 

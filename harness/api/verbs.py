@@ -1,4 +1,4 @@
-"""What measures and judges: `run`, `wall`, `claims`, `doctor`.
+"""What measures and judges: `run`, `wall`, `doctor`.
 
 Packs have such functions too, in a file of their own.
 """
@@ -229,38 +229,6 @@ def wall(
     )
     job = partial(start_run, planned, Path(out), 0, Selection())
     return Run(measured(job, "attnbench.wall()", how))
-
-
-@public
-def claims(
-    runs: str | Path | Sequence[str | Path] = (),
-    *,
-    device: Device | None = None,
-    plan: Plan | None = None,
-    timeout_s: float | None = None,
-    out: str | Path = DEFAULT_ROOT,
-    wait: bool = False,
-    quiet: bool = True,
-) -> dict[str, Any]:
-    """What textbooks say about attention, each statement with its verdict, as `attnbench claims
-    --json`. `runs`: folders or names of runs to test on; without any the scenarios claims_* are
-    measured into `out`. Raises Refusal.
-    """
-    from ...reports.pages.ledger import claims_of, document
-    from ...reports.pages.report import open_report
-    from ..scenario.names import claims as names_of_claims
-    from ..store.names import find
-
-    given = [runs] if isinstance(runs, str | Path) else runs
-    if given and (device or plan or timeout_s is not None):
-        raise BadInput("runs: nothing is measured; leave out device, plan and timeout_s")
-    folders = [find(str(one), Path(out)) for one in given] or [
-        run(
-            name, out=out, device=device, plan=plan, timeout_s=timeout_s, wait=wait, quiet=quiet
-        ).path
-        for name in names_of_claims()
-    ]
-    return document(claims_of(open_report(folders)))
 
 
 # ---- this machine --------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from ... import __version__
 from ..files.errors import BadInput, instead_of, shown
 from ..run.packs import packs
 from . import completion
-from .claims import claims
 from .compare import baseline_app, compare, listed
 from .gate import gate
 from .help import SHORT, of_program
@@ -107,7 +106,6 @@ VERBS = (
     ),
     (FIRST_SCREEN, list_app, "list"),
     (FIRST_SCREEN, doctor, "attnbench doctor", "attnbench doctor --deep"),
-    (MORE, claims, "attnbench claims", "attnbench claims --run latest"),
     (MORE, selfcheck, "attnbench selfcheck", "attnbench selfcheck --court --device cpu"),
     (
         CHANGES,

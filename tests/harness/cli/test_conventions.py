@@ -157,7 +157,6 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
         ("attnbench compare 20261102", "20261102T000000Z-quickstart-00000002"),
         ("attnbench export latest --format par", "parquet"),
         ("attnbench report latest --format m", "md"),
-        ("attnbench claims --run quick", "quickstart"),
         ("attnbench gate main . --scenario memory", "memory_wall"),
         ("attnbench validate memory", "memory_wall"),
         ("attnbench run --set grid.seq_", "grid.seq_len="),
