@@ -120,7 +120,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
     from ..api.margins import read_margins
-    from ..store.names import find_run, number_of_last
+    from ..store.names import find, number_of_last
 
     limits = None
     if gate.gate is not None:
@@ -135,7 +135,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     if new is not None and asked.turns:
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
     if new is not None and number_of_last(base):
-        return against(base, find_run(new, out), out, limits, **settings)
+        return against(base, find(new, out), out, limits, **settings)
     path, python = find_part(base, out)
     if new is not None:
         other = find_part(new, out)
@@ -160,14 +160,14 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     BadInput.
     """
     from ..rows.run_files import META
-    from ..store.names import find_run
+    from ..store.names import find
 
     run, at, python = name.rpartition("@")
     if not at or (Path(name) / META).is_file():
-        return find_run(name, out), None
+        return find(name, out), None
     if not run or not python:
         raise BadInput(f"{name}: wanted RUN@NAME, such as latest@new")
-    return find_run(run, out), python
+    return find(run, out), python
 
 
 def print_comparison(found: "Comparison", shape: Shape) -> None:
@@ -191,7 +191,7 @@ def _save(name: str, run: str, out: Path, *, force: bool) -> None:
     from ..terminal.progress import counts, say
     from .baseline import what_it_shows
 
-    found = names.find_run(run, out)
+    found = names.find(run, out)
     path, state = names.save(name, found, out, force=force)
     typer.echo(path)
     say(what_it_shows(found), stderr=True)

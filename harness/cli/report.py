@@ -32,7 +32,7 @@ STDOUT, LATEST = "-", "latest"
 ANSWERS = "json"
 ROWS = [ANSWERS, *(name for name in names() if name != ANSWERS)]
 RUN = (
-    "Folder of a run or a suite, or its name under --runs; 'latest' finished last, a scenario's"
+    "Folder of a run, or its name under --runs; 'latest' finished last, a scenario's"
     " name is its newest run."
 )
 
@@ -84,8 +84,6 @@ def _write_page(
 ) -> None:
     """A page, html or md; html is a file, by default report.html in the folder of the run."""
     from ..files.safe_files import write_output
-    from ..store.names import find
-    from ..store.suites import is_suite
     from ..terminal.live_bar import busy
 
     paths = _run_paths(runs, out)
@@ -109,9 +107,7 @@ def _write_page(
         return
     from ...reports.pages.report import page_path
 
-    suite = find(runs[0], out) if len(runs) == 1 else None
-    beside = suite / "report.html" if suite and is_suite(suite) else page_path(paths)
-    page = output or beside
+    page = output or page_path(paths)
     with written_to(page, "--output FILE"), busy("drawing the page"):
         from ...reports.pages import html
 
@@ -143,11 +139,11 @@ def _opened(paths: list[Path], *, salvage: bool, hide: bool) -> "Report":
 
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
-    """The folders of all runs that are named, each once; a suite stands for its runs."""
-    from ..store.names import find_runs
-    from ..store.suites import unfinished_after
+    """The folders of all runs that are named, each once."""
+    from ..store.names import find
+    from ..store.states import unfinished_after
 
-    paths = [path for name in names for path in find_runs(name, out)]
+    paths = [find(name, out) for name in names]
     if names == [LATEST] and (newer := unfinished_after(paths[0], out)) is not None:
         typer.echo(
             f"note: latest is what finished last; {newer.name} was started later and is not"

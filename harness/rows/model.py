@@ -10,7 +10,6 @@ from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -41,7 +40,7 @@ from .fields import (
     Watched,
     Weighed,
 )
-from .values import Count, Each, Int, Object, Part, printable
+from .values import Count, Each, Int, Object, Part
 from .wall_fields import Searched
 
 # For reports, which do not import impls; what is defined here is public, too.
@@ -261,23 +260,3 @@ def check_meta(meta: dict[str, Any]) -> None:
     for one in (*meta["cases"], *meta.get("walls", ())):
         for name, value in ADDED_LATER.items():
             one.setdefault(name, value)
-
-
-# ---- what suite.json must hold -------------------------------------------------------------------
-
-
-class NamedScenario(Part):
-    name: Annotated[str, AfterValidator(printable)]
-
-
-class SuiteEntry(Part):
-    scenario: NamedScenario
-    source: str
-    only: Each[str]
-    within: Each[str]
-    skip: Each[str]
-    checkpoints: Each[str] = Field([])
-
-
-class SuitePlan(Part):
-    entries: Each[SuiteEntry]

@@ -83,8 +83,7 @@ class RunOptions:
     `wait`: for another run on the same device to end. `held_device`: "cpu" or a GPU's UUID, if the
     caller holds its lock. `gpu_uuid`: the GPU whose counters are read, if it is not the one that
     torch uses. `embedded`: in a process that goes on after the run, see Signals. `allow_import`: of
-    user modules that backends are named by. `suite_entry`: the number of the run in its suite, into
-    whose folder it is measured; None for a run of its own. `engine`: whose devices measure; None:
+    user modules that backends are named by. `engine`: whose devices measure; None:
     this machine's.
     """
 
@@ -95,5 +94,4 @@ class RunOptions:
     gpu_uuid: str | None = None
     embedded: bool = False
     allow_import: AllowImport = False
-    suite_entry: int | None = None
     engine: Engine | None = None

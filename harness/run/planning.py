@@ -14,7 +14,7 @@ from ..process.interpreter import Interpreter
 from ..scenario import Scenario
 from ..scenario.selection import SelectedCases, Selection, select
 from ..scenario.shards import Shard, Units
-from ..store.run_store import Store, point_latest, results_root
+from ..store.run_store import Store, point_latest
 from .engine import Devices, RunOptions
 from .environments import measured_on, refuse_changes
 from .resumable import Unfinished
@@ -38,11 +38,9 @@ def new_run(
     budget_bytes = budget_bytes_of(scenario, devices.free_bytes)
     attached, remarks = devices.attach(budget_bytes)
     selected = select(scenario, device, selection)
-    entry = {} if options.suite_entry is None else {"suite_entry": options.suite_entry}
     listed = {"devices": list(devices.listed)} if devices.listed else {}
     meta = {
         "attnbench": environment["attnbench"],
-        **entry,
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(options.command),
         "scenario": scenario.resolved(device),
@@ -54,11 +52,11 @@ def new_run(
         "environments": [
             one.run_json(dict(devices.environments[one.name])) for one in selection.interpreters
         ],
-        "calibration": _calibration_of(results_root(root), environment),
+        "calibration": _calibration_of(root, environment),
         **listed,
         **planned_fields(selected, selection.shard),
     }
-    if why := why_unreadable(results_root(root)):
+    if why := why_unreadable(root):
         remarks = [f"{why}; this run knows no peaks of the device", *remarks]
     if selected.duplicates:
         remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]

@@ -32,13 +32,10 @@ Unit = Case | Wall | PlannedStudy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Number `number` of `of`, from 1. `turn`: the number of the run in its suite, so that not
-    every small run of a suite ends in the first shard.
-    """
+    """Number `number` of `of`, from 1."""
 
     number: int
     of: int
-    turn: int = 0
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"

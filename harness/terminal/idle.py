@@ -72,10 +72,10 @@ def on_idle_cores(*, quiet: bool) -> Iterator[str]:
 
 def keep_threads(run: Path) -> None:
     """What is resumed has as many threads as it had, unless the user has chosen."""
-    known = min(run.rglob("run.json"), default=None)  # of a suite: those of its first run
     with suppress(OSError, ValueError, KeyError, TypeError):
-        if THREADS not in os.environ and known is not None:
-            os.environ[THREADS] = str(int(json.loads(known.read_bytes())["environment"]["threads"]))
+        if THREADS not in os.environ:
+            known = json.loads((run / "run.json").read_bytes())
+            os.environ[THREADS] = str(int(known["environment"]["threads"]))
 
 
 def seconds_of(text: str) -> float:

@@ -18,7 +18,7 @@ from ..data.noise_floor import (
     spread_of_medians,
     spread_of_pairs,
 )
-from ..data.read import BadRun, Document, Run, read_run, results_folders
+from ..data.read import BadRun, Document, Run, read_run
 from ..data.row_groups import Row, problem
 from ..data.run_meta import (
     Difference,
@@ -200,7 +200,7 @@ def _pairs(base: Side, new: Side) -> list[Pair]:
 
 def _noise_floor(base: Side, new: Side) -> NoiseFloor | None:
     """The newest self-check of this device beside the runs. Raises BadRun."""
-    folders = (*results_folders(base.path), *results_folders(new.path))
+    folders = (base.path.parent, new.path.parent)
     return newest_noise_floor(folders, device_identity(new.meta))
 
 

@@ -8,7 +8,6 @@ from ...harness.rows.run_files import (
     LINE_CAP_BYTES,
     META,
     SCHEMA,
-    SUITE,
     BadRun,
     Document,
     open_file,
@@ -27,7 +26,6 @@ __all__ = [
     "open_file",
     "read_run",
     "read_runs",
-    "results_folders",
 ]
 
 
@@ -71,8 +69,6 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
         raise BadRun(
             f"{shown_path(folder)}: {found}; wanted the folder of a run, with {META} in it"
         )
-    if (folder / SUITE).is_file() and not (folder / META).exists():
-        raise BadRun(f"{shown_path(folder)}: a suite of runs; wanted one of the run folders in it")
     notes: list[str] = []
     meta = read_meta(folder)
     last: dict[str, dict[str, Document]] = {kind: {} for kind in _FIELDS}
@@ -94,11 +90,9 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
 
 
 def results_folders(run: Path) -> list[Path]:
-    """Where self-checks that count for a run may be: beside it, beside its suite, and beside the
-    two folders of a gate.
-    """
+    """Where self-checks that count for a run may be: beside it, and beside a gate's two folders."""
     beside = run.parent
-    is_part = (beside / SUITE).is_file() or beside.name in ("base", "head")
+    is_part = beside.name in ("base", "head")
     return [beside, beside.resolve().parent] if is_part else [beside]
 
 

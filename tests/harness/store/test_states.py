@@ -1,4 +1,4 @@
-"""How far runs and suites are, what `latest` is, and how the runs of a suite are named."""
+"""How far runs are, and what `latest` is."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.rows.run_files import SUITE
 from attnbench.harness.store import names
-from attnbench.harness.store.names import find, find_run, find_runs
-from attnbench.harness.store.run_store import point_latest
-from attnbench.harness.store.suites import newest_finished, newest_started, suite_state
+from attnbench.harness.store.names import find
+from attnbench.harness.store.run_store import point_latest, runs
+from attnbench.harness.store.states import newest_finished, newest_started
 from tests.fakes.stored_runs import case, plan, record
 
 DONE = {"a": "ok", "b": "oom"}
@@ -38,19 +37,6 @@ def run(
         for name, status in rows.items()
     ]
     (path / "rows.jsonl").write_text("".join(json.dumps(one.row()) + "\n" for one in records))
-    return path
-
-
-def entry(scenario: str, **known: object) -> dict[str, object]:
-    plan = {"scenario": {"name": scenario}, "source": "", "only": [], "within": [], "skip": []}
-    return {**plan, "run": None, "ended": None, "reason": "", "statuses": {}, **known}
-
-
-def suite(root: Path, number: int, *entries: dict[str, object]) -> Path:
-    path = root / f"20260101T0000{number:02}Z-suite-{number:08x}"
-    path.mkdir()
-    document = {"schema": 1, "suite": path.name, "seed": 0, "pythons": [], "entries": entries}
-    (path / SUITE).write_text(json.dumps(document))
     return path
 
 
@@ -89,7 +75,7 @@ def test_a_baseline_is_a_finished_measuring_run(
     assert not (tmp_path / names.FOLDER).exists()
     good = run(tmp_path, 2, DONE)
     names.save("main", good, tmp_path, force=False)
-    assert find_run("main", tmp_path) == good
+    assert find("main", tmp_path) == good
 
 
 def test_a_run_without_times_and_bytes_is_no_baseline(tmp_path: Path) -> None:
@@ -101,46 +87,15 @@ def test_a_run_without_times_and_bytes_is_no_baseline(tmp_path: Path) -> None:
     assert not (tmp_path / names.FOLDER).exists()
 
 
-# ---- suites --------------------------------------------------------------------------------------
-
-
-def test_the_state_of_a_suite_follows_from_its_runs(tmp_path: Path) -> None:
-    path = suite(
-        tmp_path,
-        1,
-        entry("one"),
-        entry("two", ended="finished"),  # its row was lost since, or never written
-        entry("three", ended="refused", reason="no GPU\nlog"),
-        entry("four"),
-    )
-    run(path, 2, DONE, "one", suite_entry=0)
-    run(path, 3, {"a": "ok"}, "two", suite_entry=1)
-    state = suite_state(path)
-    assert [one.ended for one in state.entries] == [
-        *("finished", "interrupted", "refused", "not started")
-    ]
-    assert state.entries[2].refused == "no GPU"
-    assert not state.has_ended
-    assert newest_finished(tmp_path) == find("latest", tmp_path) == state.runs[0]
-    assert find("latest", tmp_path, unfinished=True) == path
-
-
-def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:
-    path = suite(tmp_path, 1, entry("one"), entry("two"), entry("two"))
-    runs = [
-        run(path, number, DONE, name, suite_entry=number)
-        for number, name in enumerate(["one", "two", "two"])
-    ]
-    point_latest(tmp_path, path.name)
-    for name in (str(path), path.name, "latest"):
-        assert find_runs(name, tmp_path) == runs
-        assert find_run(f"{name}/one", tmp_path) == runs[0]
-        assert find_run(f"{name}/{runs[1].name}", tmp_path) == runs[1]
-        with pytest.raises(BadInput, match=f"a suite of 3 runs; wanted one of them: {name}/2026"):
-            find_run(name, tmp_path)
-        with pytest.raises(BadInput, match=r"several runs of this scenario; there are: .*-two-"):
-            find_run(f"{name}/two", tmp_path)
-        with pytest.raises(BadInput, match="no such run in this suite; there are: one, two, two"):
-            find_run(f"{name}/absent", tmp_path)
+def test_a_suite_of_an_earlier_version_is_no_run_and_its_runs_are_read_by_path(
+    tmp_path: Path,
+) -> None:
+    suite = tmp_path / "20260101T000001Z-suite-00000001"
+    inside = run(suite, 2, DONE)
+    (suite / "suite.json").write_text("{}")
+    own = run(tmp_path, 1, DONE)
+    assert runs(tmp_path) == [own]
+    assert find("latest", tmp_path) == own
+    assert find(f"{suite.name}/{inside.name}", tmp_path) == inside
     with pytest.raises(BadInput, match="no such run"):
-        find_run("a/" * 500, tmp_path)
+        find(suite.name, tmp_path)
