@@ -47,10 +47,8 @@ from .merge_sources import (
     refuse_unlike,
 )
 
-TELEMETRY = re.compile(r"telemetry((-\d+){0,2})\.jsonl", re.ASCII)
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<name>[a-z0-9_-]+)-[0-9a-f]{8}", re.ASCII)
 STAMP = "%Y%m%dT%H%M%SZ"
-TELEMETRY_CAP_BYTES = 256 << 20  # ten samples a second for a day
 
 
 def merge(
@@ -271,10 +269,6 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
         for log in sorted(logs):
             name = f"shard-{number}-{log.name}" if is_shard else log.name
             rows.notes += _copy(log, folder / LOGS / name, LOG_CAP_BYTES)
-        for file in sorted(source.path.glob("telemetry*.jsonl")):
-            if found := TELEMETRY.fullmatch(file.name):
-                name = f"telemetry-{number}{found[1]}.jsonl" if is_shard else file.name
-                rows.notes += _copy(file, folder / name, TELEMETRY_CAP_BYTES)
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
         for line in rows.in_order(sources[0].plan):
             write_all(fd, line)

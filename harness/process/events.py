@@ -2,7 +2,7 @@
 
 A backend shares its process with the code that answers, so an event may be anything. What passes
 here has the fields and types that the parent relies on; all else is a bad reply. worker/measure.py
-says what the events of a worker mean, telemetry/sampler.py and audit/child.py those of the others.
+says what the events of a worker mean, audit/child.py those of the compiler.
 """
 
 import json
@@ -246,7 +246,6 @@ JUDGE = _one_of(
     },
     STARTED,
 )
-SAMPLER = _one_of({"ready": {}, "paused": {}, "failed": {"reason": str}}, STARTED)
 COMPILER = _one_of(
     {
         "done": {},

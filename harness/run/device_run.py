@@ -14,8 +14,7 @@ from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
-from ..telemetry.timeline import Timeline
-from .environments import Workers, first_of
+from .environments import Workers
 from .forecast import dtypes_of
 from .schedule import Schedule
 from .studies import StudyRunner
@@ -64,18 +63,15 @@ class DeviceRun:
         running: Callable[[str, str], None],
         steps: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
-        """`workers`: the first one of each environment. `folder`: for logs and telemetry."""
+        """`workers`: the first one of each environment. `folder`: for logs."""
         self.pool = WorkerPool(config, folder / LOGS, wake_fd)
         self._workers = workers
-        gpu_uuid = config.gpu_uuid or first_of(workers).ready["environment"]["device_uuid"]
-        self._timeline = Timeline(folder, gpu_uuid)
         context = RunContext(
             config=config,
             pool=self.pool,
             attempts=attempts,
             running=running,
             steps=steps,
-            timeline=self._timeline,
         )
         self._schedule = Schedule(context)
         self._walls = WallRunner(context)
@@ -110,13 +106,9 @@ class DeviceRun:
 
     def close(self) -> None:
         self.pool.close(at_once=True)
-        self._timeline.close()
 
     @property
     def losses(self) -> list[str]:
         """What the run's files lack though nothing failed, for the user."""
-        telemetry, logs = self._timeline.failure, self.pool.log_failure
-        return [
-            *([f"the timeline ends early: {telemetry}"] if telemetry else ()),
-            *([f"logs lack some of what workers printed: {logs}"] if logs else ()),
-        ]
+        logs = self.pool.log_failure
+        return [f"logs lack some of what workers printed: {logs}"] if logs else []
