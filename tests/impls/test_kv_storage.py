@@ -16,7 +16,6 @@ import torch
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_flops
 from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.harness.measure.input_values import InputValues
-from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.harness.measure.physical_floor import least_flops
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls import Problem, load, make_inputs, names
@@ -222,20 +221,6 @@ def test_bare_mla_takes_the_form_with_fewer_flops() -> None:
         found[n] = call.facts["form"]  # type: ignore[attr-defined]
         assert call.facts["form_flops"] == work_flops(problem)  # type: ignore[attr-defined]
     assert found == {1: "absorbed", 4096: "unabsorbed"}
-
-
-@pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
-@pytest.mark.parametrize("name", ["mla:absorbed", "mla:unabsorbed"])
-@pytest.mark.parametrize("n_q", [1, 40])
-def test_the_predicted_peak_of_a_latent_cache_is_the_measured_one(name: str, n_q: int) -> None:
-    problem = replace(LATENT, seq_len=n_q, kv_seq_len=200)
-    predicted, _ = meta_peak_bytes(problem, load(name), CPU)
-    call = load(name).prepare(problem, make_inputs(problem, CPU, 0), None)
-    with torch.no_grad():
-        call()
-        measured = peak(call)
-    assert predicted is not None
-    assert abs(measured - predicted) <= FORWARD_BYTES
 
 
 @pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.fleet.documents import MergedRun
 from attnbench.harness.fleet.merge import merge, merge_suites
 from attnbench.harness.rows.run_files import read_meta, read_suite
 from attnbench.harness.store.run_store import write_suite
@@ -25,7 +24,7 @@ def shards(tmp_path: Path) -> list[Path]:
     return [write_shard(tmp_path / "apart", f"{n}/3", of=of) for n in (1, 2, 3)]
 
 
-def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> MergedRun:
+def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> dict[str, Any]:
     return merge(paths, tmp_path / target if target else None, tmp_path / "results", COMMAND)
 
 
