@@ -27,8 +27,8 @@ from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
-from ..rows.record import Planned, written
-from ..run.device_run import DeviceRun, foresee
+from ..rows.record import written
+from ..run.device_run import DeviceRun
 from ..run.environments import environments_of, first_of, first_workers, measured_on
 from ..run.studies import MODELS, Told, tried
 from ..run.worker_pool import RunConfig
@@ -149,9 +149,6 @@ class NodeDevice:
         )
         self._stack.callback(self._device.close)
         self._device.begin()
-
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
-        return foresee(first_of(self._workers), left, budget_bytes)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.

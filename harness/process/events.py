@@ -113,18 +113,6 @@ class Quantities(Part):
     conditions: Conditions
 
 
-class Pace(Part):
-    flops_per_s: dict[str, Positive]
-    bytes_per_s: Positive
-    step_s: Seconds
-
-
-class Foreseen(Part):
-    refused: bool = False
-    peak_bytes: int | None = None
-    compiles: bool = False
-
-
 class Outcome(Part):
     """A status other than ok has a reason."""
 
@@ -175,12 +163,6 @@ WORKER = _one_of(
         "configured": {},
         "free": {"available_bytes": Annotated[int, Field(ge=0)]},
         "opened": {"problems": list[str], "remarks": list[str]},
-        "foreseen": {
-            "pace": Pace,
-            "cases": dict[str, Foreseen],
-            "walls": dict[str, int],
-            "reason": str,
-        },
         "predicted": {
             "exactness": (Text, None),
             "input_order": (Text, None),

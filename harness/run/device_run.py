@@ -9,42 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cases.case import Case, Group, Wall
-from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
-from ..rows.record import Planned, Record, Status
+from ..cases.case import Group
+from ..rows.record import Record, Status
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
 from .environments import Workers
-from .forecast import dtypes_of
 from .schedule import Schedule
 from .studies import StudyRunner
 from .wall_runner import WallRunner
 from .worker_pool import RunConfig, RunContext, WorkerPool
 
 Predicted = Callable[[Sequence[tuple[str, Mapping[str, Any]]], float], None]
-MOST_FORESEEN = 1000  # cases that a worker is asked about before a run
-
-
-def foresee(
-    worker: WorkerProcess, left: Sequence[Planned], budget_bytes: int
-) -> dict[str, Any] | None:
-    """What a worker that is not configured yet says of cases before they run. None if it cannot: it
-    has ended then. Raises Interrupted.
-    """
-    cases = [one for one in left if isinstance(one, Case)]
-    walls = [one for one in left if isinstance(one, Wall)]
-    request = {
-        "op": "foresee",
-        "budget_bytes": budget_bytes,
-        "dtypes": dtypes_of(left),
-        "cases": [case.fields() for case in cases[:MOST_FORESEEN]],
-        "walls": [wall.fields() for wall in walls[:MOST_FORESEEN]],
-    }
-    try:
-        return worker.ask(request, "foreseen", ANSWER_S)
-    except WorkerFailure:
-        worker.kill()
-        return None
 
 
 class DeviceRun:

@@ -15,7 +15,6 @@ from ..cases.case import MAX_SEQ_LEN, Case, Wall
 from ..cases.costs import input_bytes, known_costs
 from ..files.errors import first_line
 from ..rows.record import Status
-from .estimate import Foreseen
 
 HOPELESS = 4
 """Times the budget: a case that needs more is not tried.
@@ -32,15 +31,6 @@ class Preflight:
     backend: Backend | None = None
     status: Status | None = None
     reason: str = ""
-
-    @property
-    def foreseen(self) -> Foreseen:
-        """What a forecast needs to know."""
-        return Foreseen(
-            refused=self.status is not None,
-            peak_bytes=self.fields["predicted_peak_bytes"],
-            compiles=self.backend is not None and self.backend.generates_code,
-        )
 
 
 def preflight(case: Case, device: torch.device, budget_bytes: int) -> Preflight:
