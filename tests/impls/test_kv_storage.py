@@ -224,6 +224,31 @@ def test_bare_mla_takes_the_form_with_fewer_flops() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
+@pytest.mark.parametrize("changes", [{"mask": "none"}, {"mask": "local", "window": 8}])
+@pytest.mark.parametrize("name", ["mla", "mla:absorbed", "mla:unabsorbed"])
+def test_the_formula_for_a_latent_cache_is_exact(name: str, changes: dict[str, Any]) -> None:
+    backend, known = load(name), 0
+    for batch, heads, (n_q, n_kv) in product((1, 2), (1, 4), ((1, 200), (3, 11), (40, 2000))):
+        problem = replace(
+            LATENT,
+            batch=batch,
+            heads=heads,
+            kv_heads=heads,
+            seq_len=n_q,
+            kv_seq_len=n_kv,
+            **changes,
+        )
+        found = backend.peak_bytes(problem, CPU, 1)
+        call = backend.prepare(problem, make_inputs(problem, CPU, 0), None)
+        with torch.no_grad():
+            call()
+            measured = peak(call)
+        assert found is None or abs(found - measured) <= FORWARD_BYTES, problem
+        known += found is not None
+    assert known == (12 if name == "mla:unabsorbed" else 8)
+
+
+@pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
 @pytest.mark.parametrize(
     ("name", "dtype"), [("kv_cache", "fp32"), ("kv_cache", "bf16"), ("kv_cache:blocks", "fp32")]
 )
