@@ -256,6 +256,8 @@ def test_the_formula_for_the_peak_is_exact_in_fp32_and_a_bound_in_bf16(
     name: str, dtype: str
 ) -> None:
     backend, shapes = load(name), [(1, 1, 4, 16, 16), (3, 1, 2, 8, 8), (2, 5, 1, 16, 16)]
+    if (name, dtype) == ("kv_cache", "fp32"):  # torch's math kernel
+        shapes += [(1, 1, 4, 16, 8), (2, 5, 1, 16, 4)]
     stored = product(shapes, (0, 16, 48), ("same", "int8", "fp8"), (40, 1100))
     known = 0
     for (batch, n_q, kv_heads, d_k, d_v), page, kv_dtype, n_kv in stored:
@@ -279,7 +281,7 @@ def test_the_formula_for_the_peak_is_exact_in_fp32_and_a_bound_in_bf16(
         assert measured <= found + FORWARD_BYTES, problem
         assert dtype != "fp32" or measured >= found - FORWARD_BYTES, problem
         known += 1
-    assert known == 54
+    assert known == 18 * len(shapes)
     assert not [*nearest("kv_cache:blocks", replace(INT8, dtype="bf16"), 1)]
 
 
