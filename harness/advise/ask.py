@@ -211,7 +211,7 @@ def measured(
         if problems := missing.wanted(inquiry, rows, pace):
             rows = run(problems, "quick")
         if problems := missing.close(_answer(inquiry, rows)):
-            takes_s = missing.standard_takes_s(inquiry, problems, limits)
+            takes_s = missing.standard_takes_s(inquiry, problems, limits, pace)
             if takes_s <= missing.LONGEST_STANDARD_S:
                 rows = run(problems, "standard")
             else:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..cases.expected_time import duration_text
+from ..files.printable import duration_text
 from ..rows.record import Status
 from ..rows.run_files import read_meta, read_rows
 

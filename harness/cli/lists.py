@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from ..files.errors import BadInput
-from ..files.printable import spaced
+from ..files.printable import duration_text, spaced
 from .options import DEFAULT_ROOT, Device, PickedDevice, Root, switch
 from .verbs import command, verbs
 
@@ -80,7 +80,6 @@ def folded(rows: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
 @command(list_app, name="scenarios")
 def list_scenarios() -> None:
     """Shipped scenarios: how long each takes, and the question that it answers."""
-    from ..cases.expected_time import duration_text
     from ..scenario import summaries
     from ..scenario.names import CLAIMS
 

@@ -194,10 +194,8 @@ def planned_entries(
     ]
 
 
-def print_dry_run(
-    planned: "Sequence[SuiteEntry]", root: Path, of_packs: Mapping[str, Any] = {}
-) -> None:
-    """What is known before anything runs, on stdout; `of_packs`: the values of packs' options."""
+def print_dry_run(planned: "Sequence[SuiteEntry]") -> None:
+    """What is known before anything runs, on stdout."""
     from ..process.interpreter import check_interpreters
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
@@ -207,7 +205,7 @@ def print_dry_run(
 
     check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
-        for table in preflight_tables(entry.scenario, entry.selection, of_packs):
+        for table in preflight_tables(entry.scenario, entry.selection):
             echo(table)
 
 

@@ -197,7 +197,7 @@ def run(
         return _resume(earlier, earlier.resume, selection, session, options)
     entries, are_several = _planned(scenarios or [], grid, changed.changes, selection)
     if session.dry_run:
-        return print_dry_run(entries, session.out, of_packs)
+        return print_dry_run(entries)
     may_import = grid.may_import(entry.scenario for entry in entries)
     options = replace(options, allow_import=may_import)
     if are_several:

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -44,9 +43,7 @@ from .merge_sources import (
     refuse_unlike,
 )
 
-TELEMETRY = re.compile(r"telemetry((-\d+){0,2})\.jsonl", re.ASCII)
 STAMP = "%Y%m%dT%H%M%SZ"
-TELEMETRY_CAP_BYTES = 256 << 20  # ten samples a second for a day
 
 
 def merge(
@@ -189,10 +186,6 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
         for log in sorted(logs):
             name = f"shard-{number}-{log.name}" if is_shard else log.name
             rows.notes += _copy(log, folder / LOGS / name, LOG_CAP_BYTES)
-        for file in sorted(source.path.glob("telemetry*.jsonl")):
-            if found := TELEMETRY.fullmatch(file.name):
-                name = f"telemetry-{number}{found[1]}.jsonl" if is_shard else file.name
-                rows.notes += _copy(file, folder / name, TELEMETRY_CAP_BYTES)
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
         for line in rows.in_order(sources[0].plan):
             write_all(fd, line)

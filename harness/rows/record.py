@@ -119,7 +119,7 @@ class Trial:
 
 OF_THE_PLAN = (
     *("input_bytes", "work_flops", "work_exps", "minimal_bytes"),
-    *("predicted_peak_bytes", "meta_peak_bytes"),
+    "predicted_peak_bytes",
 )
 """What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
 ENCODER = json.JSONEncoder(allow_nan=False)

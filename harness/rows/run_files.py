@@ -16,7 +16,6 @@ from ..files.safe_files import lines_of, opened
 
 Document = dict[str, Any]
 META, ROWS = "run.json", "rows.jsonl"
-TELEMETRY = "telemetry.jsonl"
 SCHEMA = 1  # the format's version
 PLANNED = ("cases", "walls", "studies")
 COMPARED_FACTS = (

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..cases.expected_time import Forecast
 from ..process.child import AllowImport
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
@@ -64,8 +63,8 @@ class Devices(Protocol):
         Raises Refusal with what is wrong.
         """
 
-    def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
-        """How long it will take; None if no worker can say how fast its machine is."""
+    def warnings(self, left: Sequence[Planned], config: RunConfig) -> list[str]:
+        """What disturbs these devices now, and what that means for the run."""
 
     def measure(self, plan: RunPlan) -> RunRows:
         """The whole run. If a signal ends it, what has no row yet gets one. Raises Refusal."""

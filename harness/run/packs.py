@@ -2,13 +2,13 @@
 
 A pack is a folder of harness/ with a file `pack.py`, which defines
 
-    PACK = Pack(verbs=..., run_options=..., selected=..., opted=..., foreseen=...)
+    PACK = Pack(verbs=..., run_options=..., selected=..., opted=...)
 
 What it leaves out, it does not have. `pack.py` is read at each start of the command line: whatever
 is heavy is imported within its functions. No module of the core imports a pack in any other way.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -43,8 +43,6 @@ class Pack:
     `selected(selection, **values)`: the selection with what the options say of what is measured;
     `attnbench.run` calls it too.
     `opted(options, *, dry_run, **values)`: likewise of how to run; with `dry_run` only refuses.
-    `foreseen(dry_run, forecast, **values)`: what `--dry-run` prints beside its own tables;
-    `dry_run` is harness.cli.dry_run.DryRun.
     They raise Refusal.
     """
 
@@ -52,7 +50,6 @@ class Pack:
     run_options: Mapping[str, Any] = field(default_factory=dict)
     selected: "Callable[..., Selection] | None" = None
     opted: "Callable[..., RunOptions] | None" = None
-    foreseen: Callable[..., Iterator[Any]] | None = None
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Of the options of all packs, this one's."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ...impls import is_ours
-from ..cases.expected_time import Forecast
 from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..process.interpreter import Interpreter
 from ..scenario import Scenario
@@ -61,9 +60,9 @@ def new_run(
     if selected.duplicates:
         remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]
     config = _config(meta, environment, selection.interpreters, options, attached)
-    forecast = devices.forecast(selected.units.planned, config)
+    remarks = [*remarks, *devices.warnings(selected.units.planned, config)]
     store = Store.create(root, scenario.name, meta)
-    return _plan(store, config, options, remarks, selected.units, forecast)
+    return _plan(store, config, options, remarks, selected.units)
 
 
 def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:
@@ -126,9 +125,9 @@ def resumed_run(
         if devices.listed:
             store.add_devices(devices.listed)
         found = found.read_again()  # nobody else adds rows from here on
-        forecast = devices.forecast(found.units.planned, config)
+        remarks = [*remarks, *devices.warnings(found.units.planned, config)]
         undone.pop_all()
-    return _plan(store, config, options, remarks, found.units, forecast, found.previous)
+    return _plan(store, config, options, remarks, found.units, found.previous)
 
 
 def point_finished(rows: RunRows) -> None:
@@ -163,7 +162,6 @@ def _plan(
     options: RunOptions,
     remarks: Sequence[str],
     left: Units,
-    forecast: Forecast | None,
     previous: Mapping[str, PreviousRow] = {},
 ) -> RunPlan:
     if config.save_to is not None:
@@ -175,7 +173,6 @@ def _plan(
         remarks=remarks,
         previous=previous,
         units=left,
-        forecast=forecast,
     )
 
 

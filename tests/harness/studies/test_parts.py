@@ -1,4 +1,4 @@
-"""Studies in parts: what a scenario may name, what is planned, and how long it is said to take."""
+"""Studies in parts: what a scenario may name and what is planned."""
 
 from math import prod
 

@@ -204,10 +204,9 @@ def court(device: str, root: Path, seed: int, options: RunOptions) -> CourtResul
             store=Store.create(root, "court", meta),
             config=config,
             listener=options.listener,
-            remarks=(),
+            remarks=here.warnings(units.planned, config),
             previous={},
             units=units,
-            forecast=here.forecast(units.planned, config),
         )
         with open_session(plan, here.workers, here.signals) as session:
             session.begin()

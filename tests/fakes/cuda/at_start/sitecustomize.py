@@ -36,7 +36,7 @@ def start() -> AbstractContextManager[object]:
     clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
     clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
     launch.BLOCKS, launch.CALLS = 2, 5
-    pace.SIZE["cuda"], pace.MEMORY_BYTES["cuda"] = 32, 1 << 20
+    pace.SIZE["cuda"] = 32
     if file := os.environ.get("FAKE_CUDA_LAUNCHED"):
         gpu.launched = Told(file)
     entered = fake_cuda(gpu)
