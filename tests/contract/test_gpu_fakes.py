@@ -5,6 +5,7 @@ torch.cuda and the driver's library are fakes (tests/fakes); commands, workers a
 
 import json
 import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,14 @@ class OnGpu:
         return [one for row in self.rows.values() for one in row["windows"]]
 
 
-def measured(place: Path, library: Path, script: str, backends: str) -> OnGpu:
+def started(
+    place: Path, library: Path, script: str, backends: str, **environment: str
+) -> "subprocess.CompletedProcess[str]":
     driver = FakeDriver(library=library, script=place / "nvml.txt")
     driver.write(script)
     at_start = ROOT / "tests" / "fakes" / "cuda" / "at_start"
     path = os.pathsep.join(map(str, (at_start, ROOT / ".package", ROOT)))
-    done = run_attnbench(
+    return run_attnbench(
         *("run", "--device", "cuda", "--backends", backends, *SHAPE, "--runs", "runs"),
         *("--set", f"plan={PLAN}", "--set", f"measure={MEASURE}"),
         cwd=place,
@@ -68,8 +71,13 @@ def measured(place: Path, library: Path, script: str, backends: str) -> OnGpu:
             "PYTHONPATH": path,
             "FAKE_CUDA_KERNEL_S": str(KERNEL_MS / 1e3),
             "FAKE_CUDA_LAUNCHED": str(place / "launched"),
+            **environment,
         },
     )
+
+
+def measured(place: Path, library: Path, script: str, backends: str) -> OnGpu:
+    done = started(place, library, script, backends)
     assert done.returncode in (0, 1), done.stderr
     return OnGpu(
         folder=only_run(place / "runs"),
@@ -90,12 +98,6 @@ def hopper(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGp
 def older(old_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
     """Without GPM."""
     return measured(tmp_path_factory.mktemp("older"), old_nvml_library, LOADED, "naive")
-
-
-@pytest.fixture(scope="module")
-def exclusive(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
-    place = tmp_path_factory.mktemp("exclusive")
-    return measured(place, nvml_library, LOADED + EXCLUSIVE_PROCESS, "naive")
 
 
 def numbers(nested: list[list[list[float]]]) -> list[float]:
@@ -174,10 +176,23 @@ def test_a_gpu_older_than_hopper_has_no_such_counters_and_says_why(older: OnGpu)
         assert window["kernel_busy_ratio"] == pytest.approx(0.97)
 
 
-def test_a_gpu_in_exclusive_mode_is_measured_or_the_row_says_why_not(exclusive: OnGpu) -> None:
-    row = exclusive.rows["naive"]
-    if row["status"] != "ok":
-        assert "exclusive" in row["reason"]
-    else:
-        assert row["block_ms"]
-        assert row["windows"]
+def test_a_gpu_in_exclusive_mode_is_refused_with_the_reason(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    """The second of two processes gets CUDA's error, whichever that is."""
+    holder = {"FAKE_CUDA_EXCLUSIVE": str(tmp_path / "context")}
+    done = started(tmp_path, nvml_library, LOADED + EXCLUSIVE_PROCESS, "naive", **holder)
+    assert done.returncode == 4, done.stderr
+    assert "busy or unavailable: a worker and its judge are two processes" in done.stderr
+    assert "exclusive mode" in done.stderr
+    assert not list(tmp_path.glob("runs/*/rows.jsonl"))
+
+
+@pytest.mark.parametrize("kind", ["hopper", "older"])
+def test_every_timed_row_has_a_window_or_the_reason(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    rows = request.getfixturevalue(kind).rows
+    assert rows
+    for row in rows.values():
+        assert row["windows"] or row["missing"]["windows"]
