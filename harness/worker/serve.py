@@ -7,7 +7,7 @@ the events that measure.py lists, or by one event with the answer, and then by `
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..process.child import ALLOW_IMPORT, Parent
 

@@ -154,6 +154,15 @@ def test_counters_of_hopper_are_in_their_columns(hopper: OnGpu) -> None:
 
 
 @pytest.mark.parametrize("kind", ["hopper", "older"])
+def test_every_block_has_the_clock_that_nvml_read_within_it(hopper: OnGpu) -> None:
+    """Triton's kernel cannot be launched here, so its counters are not read."""
+    for row in hopper.rows.values():
+        readings = [one for process in row["conditions"] for one in process]
+        assert readings
+        assert {(one["sm_clock_mhz"], one["sm_clock_ratio"]) for one in readings} == {(1755, 1)}
+        assert row["throttled_blocks"] == 0
+
+
 def test_power_is_in_watt_and_energy_is_power_times_time(
     kind: str, request: pytest.FixtureRequest
 ) -> None:

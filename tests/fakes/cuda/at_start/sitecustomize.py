@@ -2,8 +2,8 @@
 
 A clock turned by hand would be found out: the parent process compares it with its own.
 FAKE_CUDA_KERNEL_S: how long every kernel takes. FAKE_CUDA_LAUNCHED: a file that gets the names of
-kernels as they are launched, a line each. FAKE_CUDA_EXCLUSIVE: the GPU is in exclusive mode, and the
-process with its context holds this file.
+kernels as they are launched, a line each. FAKE_CUDA_EXCLUSIVE: the GPU is in exclusive mode, and
+the process with its context holds this file.
 """
 
 import os
