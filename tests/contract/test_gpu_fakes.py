@@ -145,6 +145,7 @@ def test_cold_calls_find_a_cache_that_was_written_over(hopper: OnGpu) -> None:
 
 
 def test_counters_of_hopper_are_in_their_columns(hopper: OnGpu) -> None:
+    assert all(row["windows"] for row in hopper.rows.values())
     assert {row["utilization_tier"] for row in hopper.rows.values()} == {"gpm"}
     for window in hopper.windows:
         for percent, column in COUNTERS.values():
@@ -153,7 +154,6 @@ def test_counters_of_hopper_are_in_their_columns(hopper: OnGpu) -> None:
         assert (window["sm_clock_mhz"], window["temperature_c"]) == (1755, 66)
 
 
-@pytest.mark.parametrize("kind", ["hopper", "older"])
 def test_every_block_has_the_clock_that_nvml_read_within_it(hopper: OnGpu) -> None:
     """Triton's kernel cannot be launched here, so its counters are not read."""
     for row in hopper.rows.values():
@@ -163,6 +163,7 @@ def test_every_block_has_the_clock_that_nvml_read_within_it(hopper: OnGpu) -> No
         assert row["throttled_blocks"] == 0
 
 
+@pytest.mark.parametrize("kind", ["hopper", "older"])
 def test_power_is_in_watt_and_energy_is_power_times_time(
     kind: str, request: pytest.FixtureRequest
 ) -> None:
@@ -197,11 +198,27 @@ def test_a_gpu_in_exclusive_mode_is_refused_with_the_reason(
     assert not list(tmp_path.glob("runs/*/rows.jsonl"))
 
 
-@pytest.mark.parametrize("kind", ["hopper", "older"])
-def test_every_timed_row_has_a_window_or_the_reason(
-    kind: str, request: pytest.FixtureRequest
+CALIBRATED = {
+    "schema": 1,
+    "utc": "2026-11-28T10:00:00+00:00",
+    "device_uuid": UUID,
+    "peaks": {"gemm_fp32_flops_per_s": 5e13, "copy_bytes_per_s": 2e12},
+    "checks": [],
+}
+
+
+@pytest.mark.parametrize(("tier", "lines"), [("derived", [CALIBRATED]), ("host", [])])
+def test_a_gpu_without_any_counter_has_windows_with_the_reasons(
+    tier: str, lines: list[dict[str, Any]], old_nvml_library: Path, tmp_path: Path
 ) -> None:
-    rows = request.getfixturevalue(kind).rows
-    assert rows
-    for row in rows.values():
-        assert row["windows"] or row["missing"]["windows"]
+    """What is left of its utilization are the FLOPs of a calibrated GPU."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "calibration.jsonl").write_text("".join(map(json.dumps, lines)))
+    run = measured(tmp_path, old_nvml_library, H100 + "samples stale\n", "naive")
+    row = run.rows["naive"]
+    assert (row["status"], row["utilization_tier"]) == ("ok", tier), row["reason"]
+    assert row["windows"]
+    for window in row["windows"]:
+        for column in ("sm_active_ratio", "kernel_busy_ratio"):
+            assert window[column] is None
+            assert row["missing"][column]
