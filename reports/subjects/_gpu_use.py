@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import methodcaller
 
 from ..data.row_groups import Group, Row, backends, case_key, groups
 from ..data.run_meta import Meta, caption, ours, scenario_name
@@ -164,17 +164,13 @@ def _bars(group: Group, uses: Sequence[Use], meta: Meta) -> Bars:
             uses,
             {
                 "backend": lambda use: Marked(cell=use.name, case=case_key(use.row)),
-                **{title: partial(_text, column) for column, title in COLUMNS.items()},
+                **{title: methodcaller("text", column) for column, title in COLUMNS.items()},
                 "energy per call": lambda use: use.energy,
                 "what is lacking": lambda use: use.lacking,
             },
             optional=(*COLUMNS.values(), "energy per call", "what is lacking"),
         ),
     )
-
-
-def _text(column: str, use: Use) -> Cell:
-    return use.text(column)
 
 
 def _heading(use: Use) -> str:

@@ -2,7 +2,8 @@
 
 A clock turned by hand would be found out: the parent process compares it with its own.
 FAKE_CUDA_KERNEL_S: how long every kernel takes. FAKE_CUDA_LAUNCHED: a file that gets the names of
-kernels as they are launched, a line each.
+kernels as they are launched, a line each. FAKE_CUDA_EXCLUSIVE: the GPU is in exclusive mode, and
+the process with its context holds this file.
 """
 
 import os
@@ -39,6 +40,8 @@ def start() -> AbstractContextManager[object]:
     pace.SIZE["cuda"] = 32
     if file := os.environ.get("FAKE_CUDA_LAUNCHED"):
         gpu.launched = Told(file)
+    if file := os.environ.get("FAKE_CUDA_EXCLUSIVE"):
+        gpu.exclusive = Path(file)
     entered = fake_cuda(gpu)
     entered.__enter__()
     return entered
