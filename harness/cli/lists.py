@@ -44,7 +44,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     typer.echo("")
     for what, line in lines.items():
         say(f"{what}: {line}")
-    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies, probes, schema")
+    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies, probes")
 
 
 @command(list_app, name="backends")
@@ -155,6 +155,16 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
     rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]
     columns = ("run", "started (UTC)", "device", "cases", "question")
     print_table(columns, rows, none=no_runs(out))
+
+
+@command(list_app, name="baselines")
+def list_baselines(out: Root = DEFAULT_ROOT) -> None:
+    """Baselines: name, run, when saved."""
+    from ..store import names
+
+    rows = names.saved(out)
+    none = f"no baselines in {out.absolute()}; name a run with `attnbench compare RUN --save main`"
+    print_table(("baseline", "run", "saved (UTC)"), rows, none=none)
 
 
 def _rows_of(path: Path) -> list[tuple[str, ...]]:

@@ -107,7 +107,9 @@ class Session:
     threads: Threads = None
     out: Root = DEFAULT_ROOT
     dry_run: bool = switch(
-        "--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT
+        "--dry-run -n",
+        "Check scenarios and show every case with its predicted bytes; measure nothing.",
+        OUTPUT,
     )
     wait: Wait = False
     wait_idle: WaitIdle = None
@@ -138,7 +140,7 @@ def read_scenarios(
 ) -> "tuple[list[Entry], bool]":
     """The entries of all files and names, and whether they are a suite.
 
-    A mistake in the last one is found before the first one is measured. Raises BadInput.
+    Raises BadInput with the mistakes of all of them.
     """
     from ..scenario import Entry, from_axes, load_entries
     from ..scenario.names import expanded
@@ -158,7 +160,14 @@ def read_scenarios(
         )
     if axes:
         return [Entry(scenario=from_axes(axes, changes, more_backends))], False
-    files = [load_entries(name, changes, more_backends) for name in expanded(scenarios)]
+    files, problems = [], dict[str, None]()
+    for name in expanded(scenarios):
+        try:
+            files.append(load_entries(name, changes, more_backends))
+        except BadInput as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise BadInput(*problems)
     is_suite = len(files) > 1 or any(file.is_list for file in files)
     return [entry for file in files for entry in file.entries], is_suite
 

@@ -2,7 +2,7 @@
 
 A backend shares its process with the code that answers, so an event may be anything. What passes
 here has the fields and types that the parent relies on; all else is a bad reply. worker/measure.py
-says what the events of a worker mean, audit/child.py those of the compiler.
+says what the events of a worker mean.
 """
 
 import json
@@ -126,18 +126,6 @@ class Outcome(Part):
         return self
 
 
-class Compiled(OpenPart):
-    event: Literal["compiled"]
-    status: Literal["ok", "error"]
-    reason: str
-    log_tail: str | None
-
-    @model_validator(mode="after")
-    def _has_fields_of_a_row(self) -> "Compiled":
-        some_of("kernel").model_validate(self.model_extra or {})
-        return self
-
-
 def _event(name: str, fields: Mapping[str, Any], base: type[BaseModel] = Part) -> type[BaseModel]:
     """`fields`: the type of each, or type and default."""
     named: dict[str, Any] = {"event": Literal[name], **fields}
@@ -227,16 +215,6 @@ JUDGE = _one_of(
         }
     },
     STARTED,
-)
-COMPILER = _one_of(
-    {
-        "done": {},
-        "ready": {"environment": Environment},
-        "unknown_capability": {"capability": list[int], "ptxas": str, "known": list[list[int]]},
-        "planned": {"kernels": list[Object]},
-    },
-    STARTED,
-    Compiled,
 )
 
 

@@ -44,7 +44,7 @@ def base_of(scenario: str, against: Sequence[str], root: Path) -> str:
     raise BadInput(
         f"--attnbench-fail-slower: --attnbench-against names {given}; wanted a stored run of the"
         f" scenario {scenario}: measure it once without these options, name that run with"
-        " `attnbench baseline save main latest`, and add --attnbench-against main; or last:5"
+        " `attnbench compare latest --save main`, and add --attnbench-against main; or last:5"
     )
 
 

@@ -378,7 +378,6 @@ class Studied(Part):
     null"""
     findings: Each[Object]
     """what was found: flat objects of numbers, text and lists, numbers with their unit in the name;
-    empty unless `status` is `ok`. Those of `generation`, `joined_projections`, `output_share` and
-    `threads`, whose times claims judge, have `blocks` and `contended_blocks` as a row of a case has
-    them (of `generation`: timed sequences), and but for `threads` `process`: each of their parts
-    has a process of its own; absent in earlier versions"""
+    empty unless `status` is `ok`. Those of studies that time something, such as `generation`, have
+    `blocks` and `contended_blocks` as a row of a case has them (of `generation`: timed sequences),
+    and `process`: each of their parts has a process of its own; absent in earlier versions"""

@@ -179,7 +179,7 @@ def _plan(
 
 
 def _calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The newest result of `attnbench doctor --calibrate` for this device."""
+    """The newest result of `attnbench doctor --deep` for this device."""
     on_gpu = environment["device"] == "cuda"
     name = environment["device_name" if on_gpu else "cpu"]
     return newest_calibration(root, environment["device_uuid"], name)

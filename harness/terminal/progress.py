@@ -36,7 +36,7 @@ STYLE = {
     Status.UNAVAILABLE: "dim",
     Status.INTERRUPTED: "yellow",
 }
-SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
+SINGULAR = {"cases": "case", "walls": "wall", "studies": "study"}
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
     "refuse": "checking",
@@ -46,7 +46,6 @@ PHASES = {
     "memory": "measuring memory of",
     "latency": "timing",
     "utilization": "reading counters of",
-    "kernels": "listing kernels of",
     "prediction": "predicting",
 }
 """What a worker's phases are called for people; `--json` has the phases themselves."""

@@ -1,6 +1,6 @@
 """How much equal cases differ on a device: within a process, between processes, between runs.
 
-The rows of several processes say how much processes differ; without those `attnbench selfcheck`
+The rows of several processes say how much processes differ; without those `attnbench doctor --deep`
 has, which keeps every check in selfcheck.jsonl; without a check it is assumed, by kind of device.
 """
 

@@ -36,7 +36,7 @@ class Run:
     """A run's folder.
 
     `rows`: the last row of every case in the order of the plan; `missing`: the planned cases
-    without a row; the same for walls, studies and kernels.
+    without a row; the same for walls and studies.
     """
 
     path: Path
@@ -47,8 +47,6 @@ class Run:
     missing_walls: list[Document]
     studies: list[Document]
     missing_studies: list[Document]
-    kernels: list[Document]
-    missing_kernels: list[Document]
     notes: list[str]
 
 
@@ -56,7 +54,6 @@ _FIELDS = {
     "latency": ("cases", "rows", "missing"),
     "wall": ("walls", "walls", "missing_walls"),
     "study": ("studies", "studies", "missing_studies"),
-    "kernel": ("kernels", "kernels", "missing_kernels"),
 }
 """By kind of row: where run.json plans it, and the fields of a Run."""
 
@@ -97,10 +94,12 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
 
 
 def results_folders(run: Path) -> list[Path]:
-    """Where self-checks that count for a run may be: beside it, and beside its suite."""
+    """Where self-checks that count for a run may be: beside it, beside its suite, and beside the
+    two folders of a gate.
+    """
     beside = run.parent
-    in_suite = (beside / SUITE).is_file()
-    return [beside, beside.resolve().parent] if in_suite else [beside]
+    is_part = (beside / SUITE).is_file() or beside.name in ("base", "head")
+    return [beside, beside.resolve().parent] if is_part else [beside]
 
 
 def _by_plan(

@@ -56,20 +56,20 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
 
     shown = attnbench("show").stdout
     assert shown.index("What is one?") < shown.index("What is two?")
-    page = attnbench("report", "latest")
+    page = attnbench("show", "--format", "html")
     assert page.stdout.strip() == str(path / "report.html")
     text = (path / "report.html").read_text()
     assert text.count("<html") == 1
     assert "What is one?" in text
     assert "What is two?" in text
-    exported = attnbench("export", line, "--format", "csv").stdout
+    exported = attnbench("show", line, "--format", "csv").stdout
     assert len(exported.splitlines()) == 1 + 4
 
-    for refused in (["compare", "latest", "latest"], ["baseline", "save", "main"]):
+    for refused in (["compare", "latest", "latest"], ["compare", "--save", "main"]):
         answer = attnbench(*refused)
         assert answer.returncode == 2
         assert "a suite of 3 runs; wanted one of them: latest/" in answer.stderr
-    assert attnbench("baseline", "save", "main", "latest/two").returncode == 0
+    assert attnbench("compare", "latest/two", "--save", "main").returncode == 0
     assert attnbench("compare", "main", "latest/two").returncode == 0
 
 
@@ -78,9 +78,13 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
     attnbench: Run, tmp_path: Path, suite: str
 ) -> None:
     (tmp_path / suite).write_text("- one.yaml\n- {scenario: two.yaml, pln: quick}\n")
-    for verb in ("run", "validate"):
-        done = attnbench(verb, suite)
-        assert done.returncode == 2
-        said = "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?"
-        assert done.stderr == f"error: {said}\n"
+    (tmp_path / "one.yaml").write_text("name: one\nquestion: q\nbackends: sdpa\ngrid: {head: 2}\n")
+    mistakes = (
+        "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?",
+        "one.yaml:4:8: grid.head: not a field of a scenario; did you mean grid.heads?",
+    )
+    for dry in ((), ("--dry-run",)):
+        done = attnbench("run", suite, "one.yaml", *dry)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "".join(f"error: {one}\n" for one in mistakes)
     assert not (tmp_path / "results").exists()

@@ -132,10 +132,10 @@ def commanded(words: list[str], runs: list[Path], path: Path, number: int) -> st
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        (["report"], "page.html"),
-        (["report"], "page.md"),
-        (["export"], "cases.csv"),
-        (["export"], "cases.json"),
+        (["show"], "page.html"),
+        (["show"], "page.md"),
+        (["show"], "cases.csv"),
+        (["show"], "cases.json"),
     ],
 )
 def test_of_several_commands_to_one_place_one_result_is_there_whole(
