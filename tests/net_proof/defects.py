@@ -356,7 +356,7 @@ DEFECTS = (
         patches=(
             Patch("harness/cli/report.py", "\nimport typer\n", "\nimport torch\nimport typer\n"),
         ),
-        noticed_by=("tests/contract/test_without_torch.py::test_a_run_is_shown_without_torch",),
+        noticed_by=("tests/contract/test_pages.py::test_results_are_read_without_torch",),
     ),
 )
 assert len(DEFECTS) == 24
