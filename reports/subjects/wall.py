@@ -33,7 +33,7 @@ ENDS = ("seq_len_low", "seq_len_high", "predicted_seq_len")
 BUDGETS_S = (60, 300, 1200, 3600)  # that are advised where one was used up
 
 SMALL_BUDGET_BYTES = 64 << 20
-"""On a CPU the heap and the interpreter take up to 2 MiB of a trial's budget, or have them free."""
+"""On a CPU the heap and the interpreter take 0.5 to 2.3 MiB of a trial's budget."""
 EARLY_RATIO = 0.99  # of the prediction: what is not the boundary's own blur
 
 How = Literal["tried", "formula", "at least"]
@@ -201,7 +201,7 @@ def _remarks(row: Row) -> Iterator[str]:
     limit = row.get("limited_by")
     if _by_the_process(row):
         size = size_text(row["memory_bytes"])
-        yield f"of a budget of {size} the process's heap and interpreter take part: up to 2 MiB"
+        yield f"of a budget of {size} the process's heap and interpreter take part: 0.5 to 2.3 MiB"
     if limit == "length":
         yield "no longer N is supported"
     for trial in row["probes"]:
