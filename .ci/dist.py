@@ -26,8 +26,7 @@ from runpy import run_path
 ROOT = Path(__file__).resolve().parents[1]
 # as .package/attnbench links them
 LINKED = {name: name for name in ("harness", "impls", "reports", "scenarios")}
-LINKED["tests/fakes/cheats"] = "cheats"
-LINKED["results/published"] = "harness/published/printed"
+LINKED["results/published"] = "harness/store/published"
 IN_SDIST = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt"}
 DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 ABOUT = "release"  # beside the folder of wheel and sdist, whose files a package index takes all
@@ -215,7 +214,7 @@ def use(file: Path, version: str, folder: Path, constraints: Path) -> None:
         raise Failed(f"{file.name}: says {found!r}; wanted attnbench {version}")
     say(f"{file.name}: attnbench run quickstart")
     run_folder = home / output([attnbench, "run", "quickstart", "--quiet", "--wait"], home, clean)
-    output([attnbench, "report", "latest"], home, clean)
+    output([attnbench, "show", "--format", "html"], home, clean)
     check_run(run_folder, file.name)
 
 
@@ -226,7 +225,7 @@ def check_run(folder: Path, name: str) -> None:
     if "ok" not in statuses or statuses - RESULTS:
         raise Failed(f"{name}: quickstart ended with {', '.join(sorted(statuses)) or 'no rows'}")
     if not (folder / "report.html").read_text().startswith("<!DOCTYPE html>"):
-        raise Failed(f"{name}: attnbench report wrote no page")
+        raise Failed(f"{name}: attnbench show wrote no page")
     say(f"{name}: {len(rows)} rows, {(folder / 'report.html').stat().st_size} bytes of page")
 
 

@@ -19,9 +19,6 @@ signature of the method of that name in `Backend` plus, if the file has VARIANTS
     EXACTNESS = "approximate"     the result is only close to attention by design, or "other": not
                                   attention at all. Neither is held to the error limit of an exact
                                   backend. The default is "exact"
-    PLAIN_OPERATIONS = True       every operation allocates its result and nothing else: matmul,
-                                  softmax, views, but no fused kernels. The code can then run on
-                                  device "meta" to predict its peak bytes
     INPUT_ORDER = "model"         in scope "core" the tensors lie in memory as a model of Hugging
                                   Face has them (make_inputs). The default is "heads"
     MASKS = ("padding", "local")  the masks it computes besides "none" (problem.ALL_MASKS lists
@@ -153,10 +150,6 @@ class Backend(Protocol):
     @property
     def exactness(self) -> str:
         """The file's EXACTNESS, one of source.EXACTNESS."""
-
-    @property
-    def plain_operations(self) -> bool:
-        """The file's PLAIN_OPERATIONS."""
 
     def unavailable(self, device: torch.device) -> str | None:
         """What is missing here for any problem, as text; None if nothing is. Never raises."""

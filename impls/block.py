@@ -117,7 +117,12 @@ class Decoder(nn.Module):
         And, if requested, each block's weights [batch, heads, n, n]; else none. Raises ValueError
         for sequences that are too long, and as MultiHeadAttention does.
         """
-        return self.from_embedded(self.embed(tokens), need_weights=need_weights)
+        x, maps = self.embed(tokens), []
+        for block in self.own_blocks:
+            x, p = block(x, need_weights=need_weights)
+            if p is not None:
+                maps.append(p)
+        return self.logits(self.norm(x)), maps
 
     def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
         """E[tokens] + P, [batch, n, d_model]; the first token is at position `first`."""
@@ -128,15 +133,6 @@ class Decoder(nn.Module):
             )
         x: Tensor = self.embedding(tokens) + self.position.weight[first:n]
         return x
-
-    def from_embedded(self, x: Tensor, need_weights: bool = False) -> tuple[Tensor, list[Tensor]]:
-        """`forward` from `embed` on, for inputs that are perturbed or need gradients."""
-        maps: list[Tensor] = []
-        for block in self.own_blocks:
-            x, p = block(x, need_weights=need_weights)
-            if p is not None:
-                maps.append(p)
-        return self.logits(self.norm(x)), maps
 
     @property
     def own_blocks(self) -> list[Block]:

@@ -21,7 +21,6 @@ from .layer import as_call
 from .problem import Problem
 
 EXACTNESS = "approximate"
-PLAIN_OPERATIONS = True
 VARIANTS = ("64", "128", "512", "pool", "pool64", "pool128", "pool256", "pool512")
 PARAMETERS = {"rank": int}
 DEFAULT_RANK = 256
@@ -87,8 +86,6 @@ def projections(rank: int, problem: Problem, device: torch.device) -> tuple[Tens
     generator, dtype = torch.Generator().manual_seed(SEED), TORCH_DTYPE[problem.dtype]
 
     def projection() -> Tensor:
-        if device.type == "meta":
-            return torch.empty(rank, problem.kv_seq_len, dtype=dtype, device=device)
         drawn = torch.randn(rank, problem.kv_seq_len, generator=generator)
         return drawn.mul_(rank**-0.5).to(device, dtype)
 

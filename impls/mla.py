@@ -23,7 +23,6 @@ from .problem import ALL_MASKS, Problem
 MASKS = ALL_MASKS
 COMPUTES = ("latent", "rope")
 VARIANTS = ("absorbed", "unabsorbed")
-PLAIN_OPERATIONS = True
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:

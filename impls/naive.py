@@ -21,7 +21,6 @@ from .problem import ALL_MASKS, Problem
 
 MASKS = ALL_MASKS
 COMPUTES = ("lengths", "softcap", "sinks")
-PLAIN_OPERATIONS = True
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:

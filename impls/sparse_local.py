@@ -14,7 +14,6 @@ from .layer import as_call
 from .problem import Problem
 
 MASKS = ("local",)
-PLAIN_OPERATIONS = True
 MIN_ROWS = 64  # of a block: narrower products do not fill a processor
 ALIGNED = 8  # keys of a block: rows of 16 bytes in half precision, which tensor cores need
 

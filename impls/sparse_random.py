@@ -15,7 +15,6 @@ from .masks.rules import BLOCK, block_table
 from .problem import Problem
 
 MASKS = ("blocks",)
-PLAIN_OPERATIONS = True
 
 
 def why_not(problem: Problem, device: torch.device) -> str | None:

@@ -13,7 +13,6 @@ from .layer import as_call
 from .problem import Problem
 
 MASKS = ("strided",)
-PLAIN_OPERATIONS = True
 
 
 def why_not(problem: Problem, device: torch.device) -> str | None:

@@ -156,15 +156,15 @@ class Series:
     """The points of one backend in order of x.
 
     A y of None breaks a line; a `failed` point without y is drawn at the upper edge, and `untried`
-    ones are failed by prediction. A `trace` is a thin line of many points without markers. Names
-    that are not backends of the page are grey. `cases`: the case of each point
-    (row_groups.case_key), if points are cases. `busy`: which points other work disturbed. `notes`:
-    what stands after each value, such as `, processor 3 ms`. `ending`: what stands below the name
-    at its end. `why`: of failed points. `stop`: the x at which it meets the panel's line.
+    ones are failed by prediction. Names that are not backends of the page are grey. `cases`: the
+    case of each point (row_groups.case_key), if points are cases. `busy`: which points other work
+    disturbed. `notes`: what stands after each value, such as `, processor 3 ms`. `ending`: what
+    stands below the name at its end. `why`: of failed points. `stop`: the x at which it meets the
+    panel's line.
     """
 
     backend: str
-    kind: Literal["measured", "formula", "failed", "untried", "trace"]
+    kind: Literal["measured", "formula", "failed", "untried"]
     x: tuple[float, ...]
     y: tuple[float | None, ...]
     low: tuple[float | None, ...] = ()
@@ -219,10 +219,10 @@ class Figure:
 
     def description(self, panel: Panel) -> str:
         """Of a panel, for screen readers."""
-        kinds = {"measured trace": "Lines", "formula": "Lines by formula"}
+        kinds = {"measured": "Lines", "formula": "Lines by formula"}
         kinds |= {kind: f"Crosses, {panel.crosses(kind)}" for kind in ("failed", "untried")}
         names = [
-            (words, list_text([one.backend for one in panel.series if one.kind in of.split()]))
+            (words, list_text([one.backend for one in panel.series if one.kind == of]))
             for of, words in kinds.items()
         ]
         y, x = SCALES[panel.y_scale], SCALES[panel.x_scale]

@@ -134,7 +134,6 @@ def row(planned: Mapping[str, Any], status: str = "ok", **changes: Any) -> Row:
     }
     names = ("log_tail", "wall_block_ms", "hot_block_ms", "graph_block_ms", "graph_reason")
     nothing = dict.fromkeys((*names, "kernel_requested", "configuration"))
-    plain = not backend.startswith("sdpa")
     return {
         "schema": 1,
         "kind": "latency",
@@ -150,8 +149,6 @@ def row(planned: Mapping[str, Any], status: str = "ok", **changes: Any) -> Row:
         "predicted_peak_bytes": predicted,
         "predicted_source": "formula",
         "predicted_reason": "",
-        "meta_peak_bytes": predicted if plain else None,
-        "meta_reason": "" if plain else f"{backend} is not made of plain operations only",
         "work_flops": 4 * planned["batch"] * n * n * planned["d_model"],
         "work_exps": planned["batch"] * heads * n * n,
         "minimal_bytes": 4 * output_bytes,

@@ -1,5 +1,7 @@
 """The fake GPU refuses what a GPU refuses."""
 
+import fcntl
+
 import pytest
 import torch
 
@@ -79,3 +81,16 @@ def test_a_fake_gpu_leaves_nothing_behind():
         assert torch.cuda.is_available()
     assert (torch.cuda.Event, torch.Generator, torch.cuda.is_initialized()) == before
     assert torch.ones(2).device.type == "cpu"
+
+
+def test_in_exclusive_mode_one_process_at_a_time_has_a_context(gpu, tmp_path):
+    gpu.exclusive = other = tmp_path / "context"
+    with other.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as another process would
+        for use in (torch.cuda.synchronize, lambda: torch.empty(4, device=CUDA)):
+            with pytest.raises(RuntimeError, match="busy or unavailable"):
+                use()
+    assert torch.ones(4, device=CUDA).sum().item() == 4
+    with other.open("w") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    gpu.close_context()

@@ -45,8 +45,8 @@ class Day:
     ) -> Ended:
         name = log.stem if "--resume" not in command else f"{log.stem} again"
         self.started.append((name, limit_s))
-        if "report" in command:
-            (Path(command[command.index("report") + 1]) / "report.html").write_text("a page")
+        if "show" in command:
+            (Path(command[command.index("show") + 1]) / "report.html").write_text("a page")
         elif "run" in command and "--resume" not in command:
             self.make_run(f"run-{self.count}")
             self.count += 1

@@ -16,8 +16,6 @@ from tests.conftest import ROOT, ran
 from tests.harness.run.small_runs import QUICK, axes
 from tests.search_path import searched
 
-CHEATS = {path.name for path in (ROOT / "tests" / "fakes" / "cheats").glob("*.py")}
-
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -56,19 +54,11 @@ def test_the_wheel_holds_every_file_once_under_one_name(wheel):
         "suite_schema.json",
     }
     assert {f"attnbench/scenarios/{name}" for name in shipped} <= set(names)
-    assert {f"attnbench/cheats/{name}" for name in CHEATS} <= set(names)
     assert {name.split("/")[0] for name in names} == {
         "attnbench",
         f"attnbench-{attnbench.__version__}.dist-info",
     }
     assert len(names) == len(set(names))
-
-
-def test_the_sdist_holds_the_files_of_the_court(built):
-    (sdist,) = built.glob("*.tar.gz")
-    with tarfile.open(sdist) as files:
-        names = {Path(name).name for name in files.getnames() if "/cheats/" in name}
-    assert names >= CHEATS
 
 
 @pytest.mark.long
@@ -91,7 +81,7 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
 def tree(tmp_path: Path) -> Path:
     """A copy of what is packed."""
     shutil.copytree(ROOT / ".package", tmp_path / "tree" / ".package", symlinks=True)
-    for name in ("harness", "impls", "reports", "scenarios", "tests/fakes/cheats"):
+    for name in ("harness", "impls", "reports", "scenarios"):
         leave = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / "tree" / name, ignore=leave)
     for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt"):
@@ -109,7 +99,7 @@ def test_only_listed_files_are_packed(tree, built):
     private = [
         *(".env", ".pypirc", "notes.py", "results/private/rows.jsonl", ".git/config"),
         *("harness/.env", "harness/notes.txt", "scenarios/.mine.yaml", "reports/pages/page.key"),
-        *(".package/token", ".package/attnbench/.pypirc", "tests/fakes/cheats/.env"),
+        *(".package/token", ".package/attnbench/.pypirc"),
     ]
     for name in private:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +121,7 @@ def test_only_listed_files_are_packed(tree, built):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("link", ["harness", "impls", "reports", "scenarios", "cheats"])
+@pytest.mark.parametrize("link", ["harness", "impls", "reports", "scenarios"])
 def test_links_that_were_checked_out_as_text_end_the_build_and_the_first_import_in_one_line(
     link, tree
 ):

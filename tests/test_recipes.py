@@ -149,7 +149,7 @@ def test_a_new_backend_probe_study_and_scenario_reach_the_rows(run: Path) -> Non
 
 @pytest.mark.long
 def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> None:
-    written = Path(attnbench(house, "report", str(run)).strip())
+    written = Path(attnbench(house, "show", str(run), "--format", "html").strip())
     page = "".join(one.read_text() for one in written.parent.glob("report*.html"))
     assert "Does one new file of each kind suffice?" in page
     assert "halves" in page
@@ -162,7 +162,7 @@ def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> Non
 
 @pytest.mark.long
 def test_a_new_format_exports(house: Path, run: Path) -> None:
-    title, *cases = attnbench(house, "export", str(run), "--format", "names-only").splitlines()
+    title, *cases = attnbench(house, "show", str(run), "--format", "names-only").splitlines()
     assert title == "case"
     assert "halves-b1-n64-d32-h2-fp32-forward-core" in cases
     assert len(cases) == 4

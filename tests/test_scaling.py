@@ -76,13 +76,6 @@ def test_the_jobs_of_the_matrix_are_the_shards_that_are_merged() -> None:
     ]
 
 
-@pytest.mark.long
-def test_the_table_of_devices_is_what_a_dry_run_prints(here) -> None:
-    done = here("run", "quickstart", "--device", "cpu", "--dry-run", "--devices", "16", check=True)
-    assert "6 groups" in done.stdout
-    assert "6 cases, among them naive-b1-n" in " ".join(done.stdout.split())
-
-
 def test_ray_accepts_the_cluster_file() -> None:
     autoscaler = pytest.importorskip("ray.autoscaler", reason="needs Ray")
     schema = json.loads((Path(autoscaler.__file__).parent / "ray-schema.json").read_text())

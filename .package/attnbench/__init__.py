@@ -7,7 +7,7 @@ pandas. docs/api.md has examples.
 - `run(scenario)`: measure a scenario, or backends on shapes, and get its `Run`; `wall(...)`: the
   longest sequence that fits; `open_run(path)`: a run that was measured before.
 - `load(run)`: a run's rows as one tidy `pandas.DataFrame`.
-- `advise(model)`, `claims()`, `doctor()`, `gate(base, head)`, `merge(runs)`: what the commands of
+- `advise(model)`, `doctor()`, `gate(base, head)`, `merge(runs)`: what the commands of
   these names print with --json.
 - `Refusal`, and its kinds `BadInput` (a ValueError) and `EnvironmentUnmet`: why nothing was
   measured; `BadRun` (a ValueError): a folder that cannot be read as a run.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .harness.advise.ask import advise
     from .harness.api.gate import gate
     from .harness.api.runs import Run, load, open_run
-    from .harness.api.verbs import claims, doctor, run, wall
+    from .harness.api.verbs import doctor, run, wall
     from .harness.files.errors import BadInput, EnvironmentUnmet, Refusal
     from .harness.fleet.merging import merge
     from .reports.data.read import BadRun
@@ -35,7 +35,6 @@ __all__ = [
     "Run",
     "__version__",
     "advise",
-    "claims",
     "doctor",
     "gate",
     "load",
@@ -47,7 +46,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Run", "load", "open_run"), "harness.api.runs"),
-    **dict.fromkeys(("claims", "doctor", "run", "wall"), "harness.api.verbs"),
+    **dict.fromkeys(("doctor", "run", "wall"), "harness.api.verbs"),
     **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.files.errors"),
     "advise": "harness.advise.ask",
     "gate": "harness.api.gate",
@@ -55,7 +54,7 @@ _HOMES = {
     "BadRun": "reports.data.read",
 }
 
-_LINKS = ("harness", "impls", "reports", "scenarios", "cheats")
+_LINKS = ("harness", "impls", "reports", "scenarios")
 """To the folders of a checkout; installed, they are folders. .package/build_hook.py runs this."""
 
 for _link in _LINKS:

@@ -168,11 +168,11 @@ def _problems(inquiry: "Inquiry") -> "list[Fields]":
 
 
 def stored(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
-    """Of all runs in the results folder, newest first; those of suites too."""
+    """Of all runs in the results folder, newest first."""
     from ...reports.advise.stored import Device, stored_rows
-    from ..store.run_store import runs, runs_and_suites
+    from ..store.run_store import runs
 
-    folders = [run for folder in runs_and_suites(out) for run in (runs(folder) or [folder])]
+    folders = runs(out)
     problems = _problems(inquiry)
     wholes = (
         inquiry.shapes.whole(phase, context)
@@ -211,7 +211,7 @@ def measured(
         if problems := missing.wanted(inquiry, rows, pace):
             rows = run(problems, "quick")
         if problems := missing.close(_answer(inquiry, rows)):
-            takes_s = missing.standard_takes_s(inquiry, problems, limits)
+            takes_s = missing.standard_takes_s(inquiry, problems, limits, pace)
             if takes_s <= missing.LONGEST_STANDARD_S:
                 rows = run(problems, "standard")
             else:

@@ -160,8 +160,17 @@ def run_wanted(
     return start_run(scenario, root, 0, selection, options)
 
 
-def standard_takes_s(inquiry: Inquiry, problems: Wanted, limits: Mapping[str, float]) -> float:
-    """How long a standard run of these would take."""
-    from ..cli.dry_run import DryRun
+def standard_takes_s(
+    inquiry: Inquiry,
+    problems: Wanted,
+    limits: Mapping[str, float],
+    pace: Callable[[Problem], float],
+) -> float:
+    """How long a standard run of these would take; `pace`: of a call."""
+    from ..scenario.estimate import case_s
 
-    return DryRun(*scenario_of(inquiry, problems, "standard", limits)).forecast().about_s
+    scenario, _ = scenario_of(inquiry, problems, "standard", limits)
+    return sum(
+        len(backends) * case_s(pace(problem), scenario.plan, inquiry.device)
+        for problem, backends in problems.items()
+    )

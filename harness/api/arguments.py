@@ -25,7 +25,7 @@ Names = str | Sequence[str]
 DEFAULT_ROOT = "results"
 
 SWITCHES = re.compile(
-    r"--(allow-import|allow-different-devices|beside-weights|calibrate|fail-on-undecided|force"
+    r"--(allow-import|allow-different-devices|beside-weights|fail-on-undecided|force"
     r"|measure|retry-failed|salvage|wait)(?![\w-])"
 )
 RENAMED = {

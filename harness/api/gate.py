@@ -57,7 +57,6 @@ class Settings:
     turns: int = 5
     plan: str | None = None
     device: str | None = None
-    calibrate: bool = False
     margins: str = USUAL_MARGINS
     fail_on_undecided: bool = False
     baseline: str | None = None
@@ -113,7 +112,6 @@ def gate(
     python: str = sys.executable,
     base_python: str | None = None,
     threads: int | None = None,
-    calibrate: bool = False,
     output: str | Path | None = None,
     wait: bool = False,
     wait_idle: str | None = None,
@@ -135,7 +133,6 @@ def gate(
         turns=turns,
         plan=plan,
         device=device,
-        calibrate=calibrate,
         margins=gate,
         fail_on_undecided=fail_on_undecided,
         baseline=baseline,
@@ -203,10 +200,6 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
         sides = {"head": (head, checkouts.python)}
         if base is not None:
             sides = {"base": (base, checkouts.base_python or checkouts.python), **sides}
-        if settings.calibrate:
-            waiting = ["--wait"] if settings.wait else []
-            words = ["selfcheck", *device, *waiting]
-            _measured("head", *sides["head"], words, checkouts, out)
         for turn in range(settings.turns if base is not None else 1):
             for side in reversed(sides) if turn % 2 else sides:
                 if base is not None and not settings.quiet:
@@ -260,9 +253,7 @@ def _only_writer(out: Path) -> Iterator[None]:
 def _measured(
     side: str, checkout: Path, python: str, words: list[str], checkouts: Checkouts, out: Path
 ) -> int:
-    """By the checkout's code and backends. 1 is no failure of a side: a failed case has a row, and
-    equals that selfcheck told apart are noise, which the comparison reads.
-    """
+    """By the checkout's code and backends. 1 is no failure of a side: a failed case has a row."""
     environment = dict(os.environ)
     if checkouts.code:
         paths = [str(checkout.resolve() / checkouts.code), environment.get("PYTHONPATH", "")]

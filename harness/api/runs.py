@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..rows.record import FAILURES, Status
-from ..store.names import find_run
+from ..store.names import find
 from .arguments import DEFAULT_ROOT, Models, public
 from .measuring import How, Row, measured, of_packs, with_models
 
@@ -176,7 +176,7 @@ def open_run(name: str | Path = "latest", *, out: str | Path = DEFAULT_ROOT) -> 
     """A run that was made before: its folder, its name under `out`, "latest", or a baseline's name.
     Raises BadInput.
     """
-    return Run(find_run(str(name), Path(out)))
+    return Run(find(str(name), Path(out)))
 
 
 @public

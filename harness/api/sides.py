@@ -14,11 +14,11 @@ def against(base: str, run: Path, out: Path, gate: "Gate | None", **settings: An
     """A run against an earlier one of `out`, or against last:N. Raises Refusal."""
     from ...reports.comparison.compare import compare_runs
     from ...reports.comparison.history import compare_history
-    from ..store.names import earlier_runs, find_run, number_of_last
+    from ..store.names import earlier_runs, find, number_of_last
 
     if most := number_of_last(base):
         return compare_history(earlier_runs(run, out), most, run, gate, **settings)
-    return compare_runs(find_run(base, out), run, gate, **settings)
+    return compare_runs(find(base, out), run, gate, **settings)
 
 
 def named_backend(text: str) -> str:

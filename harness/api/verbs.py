@@ -1,4 +1,4 @@
-"""What measures and judges: `run`, `wall`, `claims`, `doctor`.
+"""What measures and judges: `run`, `wall`, `doctor`.
 
 Packs have such functions too, in a file of their own.
 """
@@ -37,9 +37,9 @@ from .runs import Run
 
 if TYPE_CHECKING:
     from ...reports.data.noise_floor import NoiseFloor as KnownNoise
+    from ..doctor.noise import NoiseFloor
     from ..scenario import Scenario
     from ..scenario.selection import Selection
-    from ..selfcheck.noise import NoiseFloor
 
 USUAL_BACKENDS = "naive,fused,sdpa"
 WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
@@ -231,38 +231,6 @@ def wall(
     return Run(measured(job, "attnbench.wall()", how))
 
 
-@public
-def claims(
-    runs: str | Path | Sequence[str | Path] = (),
-    *,
-    device: Device | None = None,
-    plan: Plan | None = None,
-    timeout_s: float | None = None,
-    out: str | Path = DEFAULT_ROOT,
-    wait: bool = False,
-    quiet: bool = True,
-) -> dict[str, Any]:
-    """What textbooks say about attention, each statement with its verdict, as `attnbench claims
-    --json`. `runs`: folders or names of runs to test on; without any the scenarios claims_* are
-    measured into `out`. Raises Refusal.
-    """
-    from ...reports.pages.ledger import claims_of, document
-    from ...reports.pages.report import open_report
-    from ..scenario.names import claims as names_of_claims
-    from ..store.names import find_run
-
-    given = [runs] if isinstance(runs, str | Path) else runs
-    if given and (device or plan or timeout_s is not None):
-        raise BadInput("runs: nothing is measured; leave out device, plan and timeout_s")
-    folders = [find_run(str(one), Path(out)) for one in given] or [
-        run(
-            name, out=out, device=device, plan=plan, timeout_s=timeout_s, wait=wait, quiet=quiet
-        ).path
-        for name in names_of_claims()
-    ]
-    return document(claims_of(open_report(folders)))
-
-
 # ---- this machine --------------------------------------------------------------------------------
 
 
@@ -270,7 +238,6 @@ def claims(
 def doctor(
     *,
     deep: bool = False,
-    calibrate: bool = False,
     device: Device = "auto",
     out: str | Path = DEFAULT_ROOT,
     wait: bool = False,
@@ -278,17 +245,17 @@ def doctor(
 ) -> dict[str, Any]:
     """What this machine can measure, and what stands in the way, as `attnbench doctor --json`.
 
-    `deep`: also measure what runs are judged by, about 2 minutes, once; `calibrate`: of these only
-    counters and peaks. Both keep what they find in `out`. Raises Refusal.
+    `deep`: also measure what runs are judged by, about 2 minutes, once, kept in
+    `out`. Raises Refusal.
     """
     with torch_threads_kept():
         how = How(wait=wait, quiet=quiet)
-        return _examined(deep=deep, calibrate=calibrate, device=device, out=Path(out), how=how)
+        return _examined(deep=deep, device=device, out=Path(out), how=how)
 
 
-def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) -> dict[str, Any]:
+def _examined(*, deep: bool, device: str, out: Path, how: How) -> dict[str, Any]:
     from ..doctor import examine
-    from ..selfcheck.noise import selfcheck
+    from ..doctor.noise import selfcheck
 
     def check(start: int) -> "NoiseFloor":
         with how.options("attnbench.doctor()") as options:
@@ -296,10 +263,8 @@ def _examined(*, deep: bool, calibrate: bool, device: str, out: Path, how: How) 
 
     seen = examine(out)
     found = seen.as_dict()
-    goes_on = deep and not seen.exit_code
-    if calibrate or goes_on:
+    if deep and not seen.exit_code:
         found["calibration"] = _calibrated(device, out, how)
-    if goes_on:
         found["selfcheck"] = noise_known(check, out).as_dict()
     return found
 

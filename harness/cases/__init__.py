@@ -1,1 +1,1 @@
-"""What is planned: a case, its axes, its FLOPs and bytes, and how long it is expected to take."""
+"""What is planned: a case, its axes, and its FLOPs and bytes."""

@@ -13,21 +13,18 @@ import typer
 from ... import __version__
 from ..files.errors import BadInput, instead_of, shown
 from ..run.packs import packs
-from . import completion
-from .claims import claims
-from .compare import baseline_app, compare, listed
+from .compare import compare
 from .gate import gate
 from .help import SHORT, of_program
 from .lists import list_app
-from .machine import doctor, selfcheck
+from .machine import doctor
 from .options import argument, option
 from .output import lasting_output, make_streams_safe
-from .report import export, report, show
+from .report import report, show
 from .run import run
-from .verbs import CHANGES, FILES, FIRST_SCREEN, MORE, PAGES, Verb, Verbs, command, exit_code
+from .verbs import CHANGES, FIRST_SCREEN, PAGES, Verb, Verbs, command, exit_code
 from .wall import wall
 
-FILES_OR_NAMES = "YAML files of scenarios or suites, or shipped names."
 FIRST = (("run", "advise", "wall"), ("show", "compare"), ("list", "doctor"))
 """The commands of the first screen."""
 
@@ -107,27 +104,17 @@ VERBS = (
     ),
     (FIRST_SCREEN, list_app, "list"),
     (FIRST_SCREEN, doctor, "attnbench doctor", "attnbench doctor --deep"),
-    (MORE, claims, "attnbench claims", "attnbench claims --run latest"),
-    (MORE, selfcheck, "attnbench selfcheck", "attnbench selfcheck --court --device cpu"),
     (
         CHANGES,
         gate,
         "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
         "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
     ),
-    (CHANGES, baseline_app, "baseline"),
     (
         PAGES,
         report,
-        "attnbench report latest --open",
+        "attnbench report",
         "attnbench report quickstart memory_wall -o page.html",
-        "attnbench report latest --format md --figures plots",
-    ),
-    (
-        PAGES,
-        export,
-        "attnbench export latest -o cases.csv",
-        "attnbench export latest --format parquet -o cases.parquet",
     ),
 )
 """Group, verb and examples, the verb's name first; or group, verbs and their common name."""
@@ -152,34 +139,6 @@ for panel, verb, *words in (*VERBS, *OF_PACKS):
     else:
         usual = USUAL.get(verb.__name__, "").split()
         command(app, *words, panel=panel, usual=usual)(verb)
-
-
-@command(app, "attnbench validate my.yaml", panel=FILES)
-def validate(
-    scenarios: Annotated[list[str], argument("SCENARIO", FILES_OR_NAMES, completion.scenarios)],
-) -> None:
-    """Check scenario files, as `attnbench run FILE --dry-run` does too. Every mistake is named with
-    its place.
-    """
-    from ..scenario import load_entries
-
-    problems: list[str] = []
-    for name in scenarios:
-        try:
-            file = load_entries(name)
-        except BadInput as error:
-            problems += error.problems
-        else:
-            planned = [entry.scenario for entry in file.entries]
-            cpu, gpu = (sum(one.count(device) for one in planned) for device in ("cpu", "cuda"))
-            suite = f"a suite of {len(planned)}, " if file.is_list else ""
-            cases = "case" if cpu == 1 else "cases"
-            typer.echo(f"{name}: ok, {suite}{cpu} {cases} on a CPU, {gpu} on a GPU")
-    if problems:
-        raise BadInput(*problems)
-
-
-command(list_app, name="baselines")(listed)
 
 
 @app.command("help", cls=Verb, hidden=True)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ..cases.expected_time import duration_text
+from ..files.printable import duration_text
 from ..rows.record import Status
 from ..rows.run_files import read_meta, read_rows
 
@@ -10,14 +10,13 @@ from ..rows.run_files import read_meta, read_rows
 def what_it_shows(run: Path) -> str:
     """By the rows of the run, and by how much runs are known to differ on its machine."""
     from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor
-    from ...reports.data.read import results_folders
     from ...reports.data.run_meta import device_identity
     from ...reports.formatting import rough_percent_text
 
     rows = [row for row in read_rows(run) if row["status"] == Status.OK]
     if not any(row.get("block_ms") for row in rows):
         return "It shows changes of bytes; no case was timed."
-    floor = newest_noise_floor(results_folders(run), device_identity(read_meta(run)))
+    floor = newest_noise_floor([run.parent], device_identity(read_meta(run)))
     starts = floor.starts if floor else 0
     if floor is None or floor.between_runs is None:
         return (

@@ -1,4 +1,4 @@
-"""`attnbench compare` and `attnbench baseline`: did a case become slower, and than what."""
+"""`attnbench compare`: did a case become slower, and than what; and runs that are named for it."""
 
 import gc
 from collections import Counter
@@ -12,22 +12,11 @@ import typer
 from ..api.gate import EXIT_CODES
 from ..api.sides import against, named_backend, runs_in
 from ..files.errors import BadInput
-from ..run.packs import of_names
 from . import completion
-from .lists import print_table
 from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, Texts, argument, own, own_option, switch
-from .verbs import command, verbs
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
-
-baseline_app = typer.Typer(
-    cls=verbs("attnbench baseline save main latest", "attnbench baseline list"),
-    help="Name runs, to compare others with.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
 
 COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
 BASE = (
@@ -116,13 +105,7 @@ def compare(
     if name is not None:
         if asked.new or asked.baseline or gate.gate:
             raise BadInput("--save: names one run; leave out NEW, --against and --gate")
-        save(name, asked.base, force, out)
-        return
-    if (pack := of_names(asked.base, asked.new)) is not None and pack.compared is not None:
-        if gate.gate is not None:
-            raise BadInput("--gate: for runs; of what others published there are ratios only")
-        pack.compared(asked.base, asked.new, out)
-        return
+        return _save(name, asked.base, out, force=force)
 
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
@@ -137,7 +120,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
     from ..api.margins import read_margins
-    from ..store.names import find_run, number_of_last
+    from ..store.names import find, number_of_last
 
     limits = None
     if gate.gate is not None:
@@ -152,7 +135,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     if new is not None and asked.turns:
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
     if new is not None and number_of_last(base):
-        return against(base, find_run(new, out), out, limits, **settings)
+        return against(base, find(new, out), out, limits, **settings)
     path, python = find_part(base, out)
     if new is not None:
         other = find_part(new, out)
@@ -177,14 +160,14 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     BadInput.
     """
     from ..rows.run_files import META
-    from ..store.names import find_run
+    from ..store.names import find
 
     run, at, python = name.rpartition("@")
     if not at or (Path(name) / META).is_file():
-        return find_run(name, out), None
+        return find(name, out), None
     if not run or not python:
         raise BadInput(f"{name}: wanted RUN@NAME, such as latest@new")
-    return find_run(run, out), python
+    return find(run, out), python
 
 
 def print_comparison(found: "Comparison", shape: Shape) -> None:
@@ -201,24 +184,14 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
     show([table, *sentences] if table.rows else sentences)
 
 
-@command(baseline_app)
-def save(
-    name: Annotated[str, argument("NAME", "Letters, digits, ., _ and -.")],
-    run: Annotated[
-        str, argument("RUN", "Run folder, or its name under --runs; 'latest' finished last.")
-    ] = "latest",
-    force: bool = switch("--force", "Replace a baseline of this name."),
-    out: Root = DEFAULT_ROOT,
-) -> None:
-    """Name a run. `attnbench compare NAME latest` then compares with it. Prints the file that keeps
-    the name.
-    """
+def _save(name: str, run: str, out: Path, *, force: bool) -> None:
+    """Name a run, print the file that keeps the name, and say what comparisons can show."""
     from ..rows.record import Status
     from ..store import names
     from ..terminal.progress import counts, say
     from .baseline import what_it_shows
 
-    found = names.find_run(run, out)
+    found = names.find(run, out)
     path, state = names.save(name, found, out, force=force)
     typer.echo(path)
     say(what_it_shows(found), stderr=True)
@@ -227,15 +200,3 @@ def save(
         count = others.total()
         cases = f"{count} of {state.planned} cases {'has' if count == 1 else 'have'}"
         say(f"note: {cases} no time to compare with: {counts(others)}", stderr=True)
-
-
-@command(baseline_app, name="list")
-def listed(out: Root = DEFAULT_ROOT) -> None:
-    """Baselines: name, run, when saved."""
-    from ..store import names
-
-    rows = names.saved(out)
-    none = (
-        f"no baselines in {out.absolute()}; name a run with `attnbench baseline save main latest`"
-    )
-    print_table(("baseline", "run", "saved (UTC)"), rows, none=none)

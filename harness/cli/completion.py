@@ -95,14 +95,10 @@ def devices(incomplete: str) -> list[str]:
     return matching([*DEVICES, *VALUE_ALIASES["device"]], incomplete)
 
 
-def export_formats(incomplete: str) -> list[str]:
+def show_formats(incomplete: str) -> list[str]:
     from ...reports.exports import names
 
-    return matching(names(), incomplete)
-
-
-def show_formats(incomplete: str) -> list[str]:
-    return matching(["html", *export_formats("")], incomplete)
+    return matching(["html", "md", *names()], incomplete)
 
 
 def values_of(axis: str) -> Callable[[str], list[str]] | None:

@@ -1,4 +1,4 @@
-"""`run --dry-run`: every case and wall with its prediction, and how long they will take."""
+"""`run --dry-run`: every case and wall with its prediction."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,20 +7,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ..cases.case import Case, Wall
-from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet
 from ..files.printable import spaced
-from ..machine.environment import fix_threads, pick_device
+from ..machine.environment import pick_device
 from ..machine.free_memory import available_bytes
-from ..machine.pace import pace
 from ..machine.this_device import no_device
 from ..rows.record import Planned
-from ..run.forecast import dtypes_of, forecast
-from ..run.packs import packs
 from ..run.planning import budget_bytes_of
-from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
-from ..scenario.estimate import Pace
 from ..scenario.preflight import Preflight, not_imported, predict, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
 from ..terminal.live_bar import busy
@@ -31,32 +25,16 @@ WALL_COLUMNS = ("wall", "predicted N", "why there is none, or whose formula it i
 LEAVE_OUT = ("work_flops", "input_bytes")
 
 
-def preflight_tables(
-    scenario: Scenario, selection: Selection, of_packs: Mapping[str, Any]
-) -> Iterator[RenderableType]:
-    """Cases and walls as tables, then how long they take, which exceed the time limit, and what
-    packs foresee by their options.
-
-    Raises EnvironmentUnmet if there is no such device.
-    """
+def preflight_tables(scenario: Scenario, selection: Selection) -> Iterator[RenderableType]:
+    """Cases and walls as tables. Raises EnvironmentUnmet if there is no such device."""
     with busy("predicting"):
         dry = DryRun(scenario, selection)
-        tables, forecast = [*dry.tables()], dry.forecast()
-        more = [
-            part
-            for pack in packs()
-            if pack.foreseen is not None
-            for part in pack.foreseen(dry, forecast, **pack.own(of_packs))
-        ]
+        tables = [*dry.tables()]
     yield from tables
     if (shard := selection.shard) is not None:
         yield Text(
             f"Shard {shard}: {len(dry.planned())} of {dry.whole_count} cases, walls and studies."
         )
-    yield Text(f"A run takes {forecast.sentence}.")
-    for remark in forecast.remarks:
-        yield Text(f"note: {remark}", style="yellow")
-    yield from more
 
 
 def bytes_said(count: int) -> str:
@@ -96,33 +74,6 @@ class DryRun:
                 for wall, known in self.walls.items()
             ]
             yield table(title, WALL_COLUMNS, found, right=WALL_COLUMNS[1:2], ids=True)
-
-    def forecast(self) -> Forecast:
-        """How long the run will take; measures how fast this machine is now."""
-        fix_threads()
-        scenario, planned = self.scenario, self.planned()
-        budget_s, walls = scenario.limits.wall_budget_s, self.selected.units.walls
-        if budget_s is not None and walls:
-            budget_s *= len(walls) / len(self.selected.whole.walls)
-        config = RunConfig(
-            device=self.device.type,
-            plan=scenario.plan,
-            measure=scenario.measured(self.device.type),
-            timeout_s=scenario.limits.timeout_s,
-            budget_bytes=self.budget,
-            seed=0,
-            watch=scenario.watched(),
-            wall_budget_s=budget_s,
-        )
-        found = pace(self.device, dtypes_of(planned))
-        lengths = {name: known["predicted_seq_len"] for name, known in self.walls.items()}
-        return forecast(
-            planned,
-            config,
-            Pace(**found),
-            {name: view.foreseen for name, view in self.views.items()},
-            {name: length for name, length in lengths.items() if length},
-        )
 
     @property
     def whole_count(self) -> int:

@@ -55,9 +55,6 @@ class SettingOptions(Settings):
     device: Device | None = own(
         device_option("Where to measure, instead of where the scenario says.")
     )
-    calibrate: bool = switch(
-        "--calibrate", "Run attnbench selfcheck first, so that a margin can be noise.", HOW
-    )
     margins: str = own_option(
         "--gate FILE|EXPR",
         "The margins, as for attnbench compare --gate.",

@@ -1,23 +1,17 @@
 """`attnbench list`: backends, scenarios, models, studies, probes and runs, as tables."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from ..files.errors import BadInput
-from ..files.printable import spaced
+from ..files.printable import duration_text, spaced
 from .options import DEFAULT_ROOT, Device, PickedDevice, Root, switch
 from .verbs import command, verbs
 
-if TYPE_CHECKING:
-    from ..store.suites import RunState
-
 MOST_RUNS = 5  # of the overview
 BEGIN = ("quickstart", "head_cost", "memory_wall", "backends")  # what a newcomer runs first
-ENDS = ("finished", "interrupted", "broken", "refused", "not started")
 list_app = typer.Typer(
     cls=verbs("attnbench list", "attnbench list backends", "attnbench list runs"),
     help="List scenarios, backends, models, runs and more. Without a word: scenarios.",
@@ -32,11 +26,11 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
         return
     from ... import impls
     from ..store.names import no_runs
-    from ..store.run_store import runs_and_suites
+    from ..store.run_store import runs
     from ..terminal.progress import say
 
     list_scenarios()
-    newest = [path.name for path in reversed(runs_and_suites(out))][:MOST_RUNS]
+    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
     lines = {
         "backends": ", ".join(dict.fromkeys(one.partition(":")[0] for one in impls.names())),
         "newest runs": ", ".join(newest) or no_runs(out),
@@ -44,7 +38,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     typer.echo("")
     for what, line in lines.items():
         say(f"{what}: {line}")
-    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies, probes, schema")
+    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies, probes")
 
 
 @command(list_app, name="backends")
@@ -86,7 +80,6 @@ def folded(rows: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
 @command(list_app, name="scenarios")
 def list_scenarios() -> None:
     """Shipped scenarios: how long each takes, and the question that it answers."""
-    from ..cases.expected_time import duration_text
     from ..scenario import summaries
     from ..scenario.names import CLAIMS
 
@@ -149,50 +142,41 @@ def list_probes() -> None:
 
 @command(list_app, name="runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
-    """Runs and suites in a folder, and how they ended. Of a broken one, why it cannot be read."""
+    """Runs in a folder, and how they ended. Of a broken one, why it cannot be read."""
     from ..store.names import no_runs
-    from ..store.run_store import runs_and_suites
+    from ..store.run_store import runs
 
-    rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]
+    rows = [_row_of(path) for path in runs(out)]
     columns = ("run", "started (UTC)", "device", "cases", "question")
     print_table(columns, rows, none=no_runs(out))
 
 
-def _rows_of(path: Path) -> list[tuple[str, ...]]:
-    """The line of a run, or those of a suite and its runs."""
-    from ..store.suites import is_suite, run_state, suite_state
+@command(list_app, name="baselines")
+def list_baselines(out: Root = DEFAULT_ROOT) -> None:
+    """Baselines: name, run, when saved."""
+    from ..store import names
 
-    try:
-        if not is_suite(path):
-            return [_run_row(run_state(path))]
-        state = suite_state(path)
-    except BadInput as error:
-        return [(path.name, "", "", f"broken: {error}", "")]
-    ended = Counter(entry.ended for entry in state.entries)
-    known = (f"{ended[word]} {word}" for word in ENDS if ended[word])
-    rows: list[tuple[str, ...]] = [
-        (path.name, "", "", f"suite of {len(state.entries)}: {', '.join(known)}", "")
-    ]
-    for entry in state.entries:
-        if entry.state is not None:
-            rows.append(_run_row(entry.state, indent="  "))
-        else:
-            why = ": ".join(filter(None, (entry.ended, entry.broken or entry.refused)))
-            rows.append((f"  {entry.scenario}", "", "", why, ""))
-    return rows + [("  ", "", "", f"broken: {why}", "") for why in state.broken]
+    rows = names.saved(out)
+    none = f"no baselines in {out.absolute()}; name a run with `attnbench compare RUN --save main`"
+    print_table(("baseline", "run", "saved (UTC)"), rows, none=none)
 
 
-def _run_row(state: "RunState", indent: str = "") -> tuple[str, ...]:
+def _row_of(path: Path) -> tuple[str, ...]:
     from ..store.run_store import is_being_written
+    from ..store.states import run_state
     from ..terminal.progress import counts
 
+    try:
+        state = run_state(path)
+    except BadInput as error:
+        return (path.name, "", "", f"broken: {error}", "")
     ended = counts(state.statuses)
     if is_being_written(state.path):
         ended = f"in progress: {state.statuses.total()} of {state.planned}"
     elif state.missing:
         ended = ", ".join(filter(None, [ended, f"{state.missing} not reached"]))
     started = state.started_utc[:16].replace("T", " ")
-    return f"{indent}{state.path.name}", started, state.device, ended, state.question
+    return state.path.name, started, state.device, ended, state.question
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, none: str = "") -> None:

@@ -1,6 +1,4 @@
-"""`attnbench doctor` with --deep or --calibrate, `attnbench selfcheck` with --court: what this
-machine can measure, and how far to believe it.
-"""
+"""`attnbench doctor`: what this machine can measure, and with --deep how far to believe it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,11 +10,11 @@ import typer
 
 from ..terminal.idle import await_idle
 from .measuring import run_options
-from .options import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait, WaitIdle, switch
+from .options import DEFAULT_ROOT, Device, PickedDevice, Root, Wait, WaitIdle, switch
 
 if TYPE_CHECKING:
     from ...reports.elements import Block
-    from ..selfcheck.noise import NoiseFloor
+    from ..doctor.noise import NoiseFloor
 
 
 LEARNT_BUSY = (
@@ -39,10 +37,6 @@ def doctor(
         "Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal"
         " runs differ. Once, about 2 minutes.",
     ),
-    calibrate: bool = switch(
-        "--calibrate",
-        "Check counters against known work, measure this device's peaks, and keep both in --runs.",
-    ),
     device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
@@ -52,14 +46,12 @@ def doctor(
     """Say what this machine can measure; --deep: how far to believe it. Exit code 4 where a GPU is
     there but no run on it could be trusted.
 
-    With --deep or --calibrate exit code 1 where a check is off.
+    With --deep exit code 1 where a check is off.
     """
     from ..terminal.live_bar import busy
 
-    if calibrate or deep:
+    if deep:
         await_idle(wait_idle, quiet=as_json, means=LEARNT_BUSY)
-    if calibrate and not deep:
-        _end(_calibrated(device, out, wait=wait, quiet=as_json), as_json=as_json, indent=2)
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
         from .machine_text import of_machine
@@ -71,7 +63,7 @@ def doctor(
     if deep and not found.exit_code:
         found = _and(found, "calibration", _calibrated(device, out, wait=wait, quiet=as_json))
         found = _and(found, "selfcheck", _noise_known(device, out, wait=wait, quiet=as_json))
-    _end(found, as_json=as_json, indent=2)
+    _end(found, as_json=as_json)
 
 
 def _and(found: Found, name: str, more: Found) -> Found:
@@ -110,7 +102,7 @@ def _noise_known(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found
 
 def _noise(device: Device, out: Path, seed: int, *, wait: bool, quiet: bool) -> "NoiseFloor":
     """Raises Refusal."""
-    from ..selfcheck.noise import selfcheck as check
+    from ..doctor.noise import selfcheck as check
     from ..terminal.progress import progress, started
 
     listener = progress(quiet=quiet)
@@ -126,46 +118,12 @@ def _of_noise(floor: "NoiseFloor", out: Path) -> Found:
     )
 
 
-def selfcheck(
-    device: PickedDevice = Device.AUTO,
-    out: Root = DEFAULT_ROOT,
-    wait: Wait = False,
-    wait_idle: WaitIdle = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-    as_json: bool = switch("--json", "The result as JSON on stdout."),
-    court: bool = switch(
-        "--court", "Measure backends that cheat, beside honest ones: who is caught?"
-    ),
-) -> None:
-    """Measure backends against themselves: this machine's noise. Exit code 1 where equals are told
-    apart. `attnbench doctor --deep` does it as often as compare needs.
-
-    With --court exit code 1 where a cheat escapes or an honest backend is convicted.
-    """
-    from ..terminal.progress import progress, started
-
-    quiet = quiet or as_json
-    await_idle(wait_idle, quiet=quiet, means="" if court else LEARNT_BUSY)
-    if not court:
-        floor = _noise(device, out, seed, wait=wait, quiet=quiet)
-        _end(_of_noise(floor, out), as_json=as_json)
-    from ..selfcheck.court import court as tried
-    from .machine_text import CourtProgress, of_court
-
-    listener = progress(quiet=True) if quiet else CourtProgress()
-    with started(listener):
-        result = tried(device.value, out, seed, run_options(listener, wait=wait))
-    found = Found(exit_code=result.exit_code, blocks=[*of_court(result)], document=result.as_dict())
-    _end(found, as_json=as_json)
-
-
-def _end(found: Found, *, as_json: bool, **how: Any) -> NoReturn:
+def _end(found: Found, *, as_json: bool) -> NoReturn:
     """Print it, and end."""
     from .tables import show
 
     if as_json:
-        typer.echo(json.dumps(found.document, **how))
+        typer.echo(json.dumps(found.document, indent=2))
     else:
         show(found.blocks)
     raise typer.Exit(found.exit_code)

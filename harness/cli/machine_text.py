@@ -1,4 +1,4 @@
-"""What `doctor`, `selfcheck` and `selfcheck --court` found, as tables and sentences."""
+"""What `doctor` found, also with --deep, as tables and sentences."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING
 
 from ...reports.data.noise_floor import FEWEST_STARTS
 from ...reports.elements import Block, Table, Text, table_of
-from ...reports.formatting import plural, ratio_bounds_text, rough_percent_text, share_text
+from ...reports.formatting import ratio_bounds_text, rough_percent_text, share_text
 from ...reports.quantity import Cell, Quantity, Unit
 from ..api.verbs import newest_noise
 from ..doctor import Findings
+from ..doctor.noise import FILE as SELFCHECKS
+from ..doctor.noise import MAX_FALSE_ALARMS, NoiseFloor
 from ..machine.calibration_file import FILE as CALIBRATIONS
-from ..rows.record import Record, Status
-from ..selfcheck.court import SHIPPED, CourtResult, Verdict
-from ..selfcheck.noise import FILE as SELFCHECKS
-from ..selfcheck.noise import MAX_FALSE_ALARMS, NoiseFloor
-from ..terminal.live_bar import console
-from ..terminal.progress import LiveProgress, line_of
 
 if TYPE_CHECKING:  # they import torch
     from ..doctor.calibrate import Calibration
@@ -37,7 +33,7 @@ def of_machine(found: Findings) -> Iterator[Block]:
         yield Table(title=title + which, columns=("about", "", "found"), rows=tuple(rows))
 
 
-# ---- doctor --calibrate --------------------------------------------------------------------------
+# ---- peaks and counters --------------------------------------------------------------------------
 
 
 def of_calibration(found: "Calibration", root: Path) -> Iterator[Block]:
@@ -113,7 +109,7 @@ def calibration_sentences(found: "Calibration", root: Path) -> Iterator[str]:
     yield f"Appended to {root / CALIBRATIONS}."
 
 
-# ---- selfcheck -----------------------------------------------------------------------------------
+# ---- noise ---------------------------------------------------------------------------------------
 
 REPEAT_IDLE = " Repeat it on an idle machine: comparisons would allow for as much."
 
@@ -177,75 +173,3 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
             f" {rough_percent_text(known.between_runs.ratio)} (95 % of pairs)."
         )
     yield f"Appended to {root / SELFCHECKS}."
-
-
-# ---- selfcheck --court ---------------------------------------------------------------------------
-
-
-class CourtProgress(LiveProgress):
-    """A bar, and a line for each case but the shipped backends' that are ok."""
-
-    def __init__(self) -> None:
-        super().__init__(console(), "trying")
-
-    def line(self, record: Record) -> str | None:
-        fields = record.planned.fields()
-        usual = fields["backend"] in SHIPPED and record.status is Status.OK
-        return None if usual else line_of(record)
-
-
-def of_court(result: CourtResult) -> Iterator[Block]:
-    """A line per file of the court, per shipped backend and per harm done to it; then sentences."""
-    own = [one for one in result.findings if one["role"] != "shipped"]
-    rows = [
-        (one["backend"], one["verdict"], one["what"], one["status"], one["reason"]) for one in own
-    ]
-    columns = ("backend", "verdict", "what it does", "status", "reason")
-    yield Table(title="", columns=columns, rows=(*rows, *_shipped(result)))
-    yield from (Text(text=sentence) for sentence in court_sentences(result))
-
-
-def _shipped(result: CourtResult) -> Iterator[tuple[str, str, str, str, str]]:
-    for backend in SHIPPED:
-        same = [
-            one for one in result.findings if (one["role"], one["backend"]) == ("shipped", backend)
-        ]
-        untouched = sum(one["verdict"] is Verdict.UNTOUCHED for one in same)
-        harmed = [one for one in same if one["verdict"] is Verdict.TOUCHED]
-        beside = f"measured beside {untouched} of {len(same)} others"
-        if untouched:
-            yield backend, Verdict.UNTOUCHED, beside, Status.OK, ""
-        elif not harmed:
-            yield backend, same[0]["verdict"], beside, same[0]["status"], same[0]["reason"]
-        for one in harmed:
-            yield (
-                backend,
-                one["verdict"],
-                f"measured beside {one['beside']}",
-                one["status"],
-                one["reason"],
-            )
-
-
-def court_sentences(result: CourtResult) -> Iterator[str]:
-    """Who was not judged as wanted, then the count of convictions."""
-    own = [one for one in result.findings if one["role"] != "shipped"]
-    for verdict, meaning in (
-        (Verdict.ESCAPED, "Reported as if they were honest"),
-        (Verdict.OTHERWISE, "Convicted, but not as their files say"),
-        (Verdict.NOT_APPLICABLE, "Not tried here"),
-    ):
-        if names := [one["backend"] for one in own if one["verdict"] is verdict]:
-            yield f"{meaning}: {', '.join(names)}."
-    touched = [
-        f"{one['backend']} beside {one['beside']}" if one["role"] == "shipped" else one["backend"]
-        for one in result.findings
-        if one["verdict"] is Verdict.TOUCHED
-    ]
-    if touched:
-        yield f"Honest, and convicted: {', '.join(touched)}."
-    if result.signal is not None:
-        yield "Stopped early by a signal; what was not tried says nothing."
-    yield f"All samples are in {result.path}."
-    honest = plural(len(touched), "honest backend") if touched else "no honest backend"
-    yield f"{result.convicted} of {result.tried} convicted, {honest} touched"

@@ -1,5 +1,5 @@
-"""What verbs that measure share: reading scenarios, measuring one of them or a suite, one run after
-the other, and printing what came of it.
+"""What verbs that measure share: reading scenarios, measuring one of them or several, one after the
+other, and printing what came of it.
 """
 
 import json
@@ -15,7 +15,7 @@ import typer
 
 from ..files.errors import BadInput, Refusal, shown
 from ..rows.record import FAILURES
-from ..terminal.idle import on_idle_cores, wait_until_idle
+from ..terminal.idle import keep_threads, on_idle_cores, wait_until_idle
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from ...reports.pages.report import Report
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
-    from ..run.suite import Suite, SuiteEntry
+    from ..run.suite import SuiteEntry
     from ..scenario import Entry, Scenario
     from ..scenario.selection import Selection
-    from ..store.suites import SuiteState
+    from ..store.states import RunState
 
 SIGNALLED = 128  # exit codes above tell the signal
 GIVEN = ("backends", "head_dim", "model", "phase", "queries", "tp", "baseline")
@@ -107,7 +107,9 @@ class Session:
     threads: Threads = None
     out: Root = DEFAULT_ROOT
     dry_run: bool = switch(
-        "--dry-run -n", "Show every case with its predicted bytes; measure nothing.", OUTPUT
+        "--dry-run -n",
+        "Check scenarios and show every case with its predicted bytes; measure nothing.",
+        OUTPUT,
     )
     wait: Wait = False
     wait_idle: WaitIdle = None
@@ -136,9 +138,9 @@ def read_scenarios(
     changes: list[str],
     more_backends: Mapping[str, str],
 ) -> "tuple[list[Entry], bool]":
-    """The entries of all files and names, and whether they are a suite.
+    """The entries of all files and names, and whether they are several, or a list of one.
 
-    A mistake in the last one is found before the first one is measured. Raises BadInput.
+    Raises BadInput with the mistakes of all of them.
     """
     from ..scenario import Entry, from_axes, load_entries
     from ..scenario.names import expanded
@@ -158,9 +160,16 @@ def read_scenarios(
         )
     if axes:
         return [Entry(scenario=from_axes(axes, changes, more_backends))], False
-    files = [load_entries(name, changes, more_backends) for name in expanded(scenarios)]
-    is_suite = len(files) > 1 or any(file.is_list for file in files)
-    return [entry for file in files for entry in file.entries], is_suite
+    files, problems = [], dict[str, None]()
+    for name in expanded(scenarios):
+        try:
+            files.append(load_entries(name, changes, more_backends))
+        except BadInput as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise BadInput(*problems)
+    are_several = len(files) > 1 or any(file.is_list for file in files)
+    return [entry for file in files for entry in file.entries], are_several
 
 
 def planned_entries(
@@ -168,29 +177,25 @@ def planned_entries(
 ) -> "list[SuiteEntry]":
     """With the command line's --only and --skip, which narrow each entry's own.
 
-    `of_models`: the entry of a suite that looks at the selection's attachments, in place of the
+    `of_models`: the entry that looks at the selection's attachments, in place of the
     others; it is the first, so that a bad file is found before anything is measured.
     """
     from ..run.suite import SuiteEntry
 
-    shard = selection.shard
     return [
         SuiteEntry(
             scenario=one.scenario,
             selection=replace(
                 selection.narrowed(one.only, one.skip),
                 attachments=selection.attachments if of_models in (None, one) else (),
-                shard=shard and replace(shard, turn=number),
             ),
         )
-        for number, one in enumerate([*([of_models] if of_models else ()), *entries])
+        for one in [*([of_models] if of_models else ()), *entries]
     ]
 
 
-def print_dry_run(
-    planned: "Sequence[SuiteEntry]", root: Path, of_packs: Mapping[str, Any] = {}
-) -> None:
-    """What is known before anything runs, on stdout; `of_packs`: the values of packs' options."""
+def print_dry_run(planned: "Sequence[SuiteEntry]") -> None:
+    """What is known before anything runs, on stdout."""
     from ..process.interpreter import check_interpreters
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
@@ -200,7 +205,7 @@ def print_dry_run(
 
     check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
-        for table in preflight_tables(entry.scenario, entry.selection, of_packs):
+        for table in preflight_tables(entry.scenario, entry.selection):
             echo(table)
 
 
@@ -255,101 +260,97 @@ def _print_answers(found: "Report") -> None:
         echo(part, stderr=True)
 
 
-def measure_suite(
-    suite: "Suite", options: "RunOptions", session: "Session", *, force: bool = False
+def measure_several(
+    entries: "Sequence[SuiteEntry]", options: "RunOptions", session: Session
 ) -> None:
-    """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
+    """Measure each scenario into a run of its own, and print their folders. Exits with the worst
+    exit code.
+    """
+    from ..run.suite import earlier_run
     from ..terminal.progress import say
 
     talks = not (session.as_json or session.quiet)
+    earlier = [  # of other engines the devices are not known yet: there all is measured
+        None if options.engine else earlier_run(one, session.out, session.seed) for one in entries
+    ]
+    for known in earlier:
+        if known is not None and not known.is_finished:
+            keep_threads(known.path)
     wait_until_idle(session.wait_idle, quiet=not talks)
     with on_idle_cores(quiet=not talks) as few_threads:
-        code = _measure_entries(suite, options, session, force=force)
+        ends = _ends_of([*zip(entries, earlier, strict=True)], options, session, talks=talks)
     if few_threads and talks:
         say(few_threads, stderr=True)
-    if suite.path.exists():
-        _print_end(suite.path, session, stopped=code > SIGNALLED)
+    code = max(end.exit_code for end in ends)
+    runs = [end.path for end in ends if not isinstance(end, Refusal)]
+    if session.as_json:
+        statuses = sum(
+            (end.statuses for end in ends if not isinstance(end, Refusal)), Counter[str]()
+        )
+        found = zip(entries, ends, strict=False)  # a signal ends them early
+        said = [_end_of(entry, end) for entry, end in found]
+        typer.echo(json.dumps({"reason": "end", "entries": said, "statuses": dict(statuses)}))
+    elif talks and code > SIGNALLED:
+        say("Stopped: rows are kept. Go on: the same command again.", stderr=True)
+    elif talks and runs:
+        _print_summary(runs)
     raise typer.Exit(code)
 
 
-def _measure_entries(
-    suite: "Suite", options: "RunOptions", session: "Session", *, force: bool
-) -> int:
-    """The worst exit code."""
+def _ends_of(
+    entries: "Sequence[tuple[SuiteEntry, RunState | None]]",
+    options: "RunOptions",
+    session: Session,
+    *,
+    talks: bool,
+) -> "list[RunResult | Refusal]":
     from rich.markup import escape
 
+    from ..run.suite import measure_entry
     from ..terminal.progress import counts, echo, say, started
 
-    talks = not (session.as_json or session.quiet)
-    codes = []
-    try:
-        for number in suite.pending():
-            scenario = suite.entries[number].scenario
-            if session.as_json:
-                of = {"number": number, "of": len(suite.entries), "scenario": scenario.name}
-                typer.echo(json.dumps({"reason": "entry", **of}))
-            elif talks:
-                place = f"{number + 1} of {len(suite.entries)}: {escape(scenario.name)}:"
-                echo(f"\n[bold]{place}[/] {escape(scenario.question)}", stderr=True)
-            with started(options.listener):
-                end = suite.measure(number, options, force=force)
-            codes.append(end.exit_code)
-            if isinstance(end, Refusal):
-                if not session.as_json:
-                    typer.echo(f"{scenario.name}: {end}", err=True)
-            else:
-                options = replace(options, wait=True)  # who takes the device skips no entry
-                if talks and end.exit_code <= SIGNALLED:
-                    say(counts(end.statuses), stderr=True)
-            if end.exit_code > SIGNALLED:
-                break
-        code = max([1 if suite.has_failures else 0, *codes])
-    finally:
-        if remark := suite.close():
-            options.listener.remark(remark)
-    return code
+    ends: list[RunResult | Refusal] = []
+    for number, (entry, earlier) in enumerate(entries, 1):
+        scenario = entry.scenario
+        if session.as_json:
+            of = {"number": number - 1, "of": len(entries), "scenario": scenario.name}
+            typer.echo(json.dumps({"reason": "entry", **of}))
+        elif talks:
+            place = f"{number} of {len(entries)}: {escape(scenario.name)}:"
+            echo(f"\n[bold]{place}[/] {escape(scenario.question)}", stderr=True)
+        with started(options.listener):
+            end = measure_entry(entry, earlier, session.out, session.seed, options)
+        ends.append(end)
+        if isinstance(end, Refusal):
+            typer.echo(f"{scenario.name}: {end}", err=True)
+        else:
+            options = replace(options, wait=True)  # who takes the device skips no entry
+            if not session.as_json:
+                typer.echo(end.path)
+            if talks:
+                skipped = earlier is not None and earlier.is_finished
+                said = "; skipped: it has finished, and another --runs measures it again"
+                say(f"{counts(end.statuses)}{said if skipped else ''}", stderr=True)
+        if end.exit_code > SIGNALLED:
+            break
+    return ends
 
 
-def _print_end(path: Path, session: "Session", *, stopped: bool) -> None:
-    """Print the suite's folder on stdout, and an answer per question on stderr."""
-    from ..store.suites import suite_state
+def _end_of(entry: "SuiteEntry", end: "RunResult | Refusal") -> dict[str, Any]:
+    """For --json."""
+    name = entry.scenario.name
+    if isinstance(end, Refusal):
+        return {"scenario": name, "ended": "refused", "run": None}
+    ended = "finished" if end.signal is None else "interrupted"
+    return {"scenario": name, "ended": ended, "run": str(end.path)}
+
+
+def _print_summary(runs: "Sequence[Path]") -> None:
+    """An answer per question."""
+    from ...reports.pages.report import open_report, per_question
     from ..terminal.progress import say
 
-    state = suite_state(path)
-    if not session.as_json:
-        typer.echo(path)
-        if stopped and not session.quiet:
-            done = sum(one.ended == "finished" for one in state.entries)
-            kept = f"Stopped: {done} of {len(state.entries)} scenarios are finished, rows are kept."
-            say(f"{kept} Go on: attnbench run --resume {shlex.quote(str(path))}", stderr=True)
-        elif not session.quiet:
-            _print_summary(state)
-        return
-    statuses: Counter[str] = Counter()
-    entries = []
-    for one in state.entries:
-        statuses.update(one.state.statuses if one.state else {})
-        run = str(one.state.path) if one.state else None
-        entries.append({"scenario": one.scenario, "ended": one.ended, "run": run})
-    end = {"reason": "end", "suite": str(path), "entries": entries, "statuses": dict(statuses)}
-    typer.echo(json.dumps(end))
-
-
-def _print_summary(state: "SuiteState") -> None:
-    from ...reports.pages.report import open_report, per_question
-    from ..terminal.progress import counts, say
-
-    for one in per_question(open_report(state.runs)) if state.runs else ():
+    for one in per_question(open_report(runs)):
         say("", stderr=True)
         _print_answers(one)
-    say("", stderr=True)
-    for entry in state.entries:
-        ended = (
-            counts(entry.state.statuses)
-            if entry.ended == "finished" and entry.state
-            else entry.ended
-        )
-        reason = f": {entry.refused}" if entry.ended == "refused" else ""
-        say(f"{entry.scenario}: {ended}{reason}", stderr=True)
-    verb = "report" if state.has_ended else "run --resume"
-    say(f"next: attnbench {verb} {shlex.quote(str(state.path))}", stderr=True)
+    say(f"\nthe page: attnbench show --open {shlex.join(map(str, runs))}", stderr=True)

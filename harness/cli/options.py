@@ -126,8 +126,6 @@ Root = Annotated[
         is_eager=True,
     ),
 ]
-RUNS = "Folders of runs or suites, or names under --runs; 'latest' finished last."
-RunNames = Annotated[list[str], argument("RUN", RUNS, completion.runs)]
 Salvage = Annotated[
     bool, option("--salvage", "Leave out rows that cannot be read, and say which on stderr.")
 ]

@@ -1,6 +1,4 @@
-"""`attnbench show`: what a run found, in the terminal, as a page, and for other programs; the last
-two are `report` and `export` as well.
-"""
+"""`attnbench show`: what a run found, in the terminal, as a page, and for other programs."""
 
 import gc
 import shlex
@@ -14,13 +12,11 @@ import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, instead_of, shown, unless_refused
-from ..run.packs import of_names
 from . import completion
 from .options import (
     DEFAULT_ROOT,
     Anonymous,
     Root,
-    RunNames,
     Salvage,
     Texts,
     argument,
@@ -34,13 +30,11 @@ if TYPE_CHECKING:
 
 STDOUT, LATEST = "-", "latest"
 ANSWERS = "json"
-ROWS = [ANSWERS, *(name for name in names() if name not in (ANSWERS, "md"))]
-"""Of `show`, where md is a page."""
+ROWS = [ANSWERS, *(name for name in names() if name != ANSWERS)]
 RUN = (
-    "Folder of a run or a suite, or its name under --runs; 'latest' finished last, a scenario's"
+    "Folder of a run, or its name under --runs; 'latest' finished last, a scenario's"
     " name is its newest run."
 )
-FORMATS = f"{', '.join(names())}. Without it: what FILE ends in, else csv."
 
 
 class Pages(StrEnum):
@@ -54,38 +48,44 @@ def written_to(path: Path, flag: str) -> AbstractContextManager[None]:
 
 
 def report(
-    runs: RunNames,
+    runs: Texts = own(argument("RUN", f"{RUN} The latest if not given.", completion.runs)),
+    output: str | None = own_option(
+        "--output -o FILE", "Default: report.html in the run's folder."
+    ),
     out: Root = DEFAULT_ROOT,
-    output: Path | None = own_option(
-        "--output -o FILE",
-        "Default: report.html in the run folder or beside several runs; md goes to stdout.",
-    ),
-    format_: Pages = own_option(
-        "--format html|md", "html, or md for pull requests and job summaries.", default=Pages.HTML
-    ),
-    figures: Path | None = own_option(
-        "--figures DIR", "Also write every figure into this folder, as SVG and PNG."
-    ),
-    open_it: bool = switch("--open", "Open it in a browser."),
-    salvage: Salvage = False,
-    anonymous: Anonymous = False,
 ) -> None:
-    """Write a page; now also `attnbench show --open` or `-o FILE`. One self-contained file of one
-    run or of several; its path is printed.
+    """Open a run's page: show -o report.html --open. One self-contained file of one run or several;
+    its path is printed.
     """
+    show(
+        runs,
+        everything=False,
+        sections="",
+        open_it=True,
+        format_=Pages.HTML,
+        output=output,
+        figures=None,
+        salvage=False,
+        anonymous=False,
+        out=out,
+    )
+
+
+def _write_page(
+    runs: list[str],
+    form: str,
+    output: Path | None,
+    out: Path,
+    *,
+    figures: Path | None,
+    open_it: bool,
+    salvage: bool,
+    anonymous: bool,
+) -> None:
+    """A page, html or md; html is a file, by default report.html in the folder of the run."""
     from ..files.safe_files import write_output
-    from ..store.names import find
-    from ..store.suites import is_suite
     from ..terminal.live_bar import busy
 
-    if (pack := of_names(*runs)) is not None and pack.reported is not None:
-        if format_ is Pages.MD:
-            raise BadInput("--format md: of what others published there is an html page")
-        _of_no_effect(figures=figures, salvage=salvage, anonymous=anonymous)
-        written = pack.reported(runs, output, out)
-        if open_it and written is not None:
-            typer.launch(written.resolve().as_uri())
-        return
     paths = _run_paths(runs, out)
     opened = _opened(paths, salvage=salvage, hide=anonymous)
     if figures is not None:
@@ -94,7 +94,7 @@ def report(
         with written_to(figures, "--figures DIR"):
             for path in write_figures(opened, figures):
                 typer.echo(path, err=True)
-    if format_ is Pages.MD:
+    if form == Pages.MD:
         from ...reports.pages.markdown import render
 
         text = render(opened)
@@ -107,9 +107,7 @@ def report(
         return
     from ...reports.pages.report import page_path
 
-    suite = find(runs[0], out) if len(runs) == 1 else None
-    beside = suite / "report.html" if suite and is_suite(suite) else page_path(paths)
-    page = output or beside
+    page = output or page_path(paths)
     with written_to(page, "--output FILE"), busy("drawing the page"):
         from ...reports.pages import html
 
@@ -122,12 +120,6 @@ def report(
     typer.echo(page)
     if open_it:
         typer.launch(page.resolve().as_uri())
-
-
-def _of_no_effect(**given: object) -> None:
-    """Says which of the options of runs were given."""
-    if names := [f"--{name}" for name, value in given.items() if value]:
-        typer.echo(f"note: {', '.join(names)}: no effect on what others published", err=True)
 
 
 def _opened(paths: list[Path], *, salvage: bool, hide: bool) -> "Report":
@@ -147,11 +139,11 @@ def _opened(paths: list[Path], *, salvage: bool, hide: bool) -> "Report":
 
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
-    """The folders of all runs that are named, each once; a suite stands for its runs."""
-    from ..store.names import find_runs
-    from ..store.suites import unfinished_after
+    """The folders of all runs that are named, each once."""
+    from ..store.names import find
+    from ..store.states import unfinished_after
 
-    paths = [path for name in names for path in find_runs(name, out)]
+    paths = [find(name, out) for name in names]
     if names == [LATEST] and (newer := unfinished_after(paths[0], out)) is not None:
         typer.echo(
             f"note: latest is what finished last; {newer.name} was started later and is not"
@@ -186,17 +178,6 @@ def show(
     """Print a run's answers; --open shows its page, --format csv its rows."""
     named = runs or [LATEST]
     form = _format_of(format_, output, is_page=open_it or figures is not None)
-    pack = of_names(*named)
-    if pack is not None and form not in (None, *Pages):
-        raise BadInput(f"--format {form}: of runs; what others published is CSV itself")
-    if form is None and pack is not None and pack.shown is not None:
-        _of_no_effect(
-            all=everything,
-            sections=sections,
-            salvage=salvage,
-            anonymous=anonymous,
-        )
-        return pack.shown(named)
     if form is None:
         return _print(
             named, sections, out, everything=everything, salvage=salvage, anonymous=anonymous
@@ -204,9 +185,18 @@ def show(
     if sections or everything:
         raise BadInput(f"{'--sections' if sections else '--all'}: for the terminal; a page has all")
     if form not in [*Pages]:
-        return export(named, form, output or STDOUT, salvage, anonymous, out)
+        return _write_rows(named, form, output or STDOUT, out, salvage=salvage, anonymous=anonymous)
     page = None if output in (None, STDOUT) else Path(output)
-    return report(named, out, page, Pages(form), figures, open_it, salvage, anonymous)
+    return _write_page(
+        named,
+        form,
+        page,
+        out,
+        figures=figures,
+        open_it=open_it,
+        salvage=salvage,
+        anonymous=anonymous,
+    )
 
 
 def _format_of(given: str | None, output: str | None, *, is_page: bool) -> str | None:
@@ -255,44 +245,18 @@ def _print(
         typer.echo("more: the same with --all; the page: with --open")
 
 
-def export(
-    runs: RunNames,
-    format_: str | None = own_option("--format FORMAT", FORMATS, None, completion.export_formats),
-    output: str = own_option(
-        "--output -o FILE|-",
-        "Written whole or not at all; - is stdout, the default.",
-        default=STDOUT,
-    ),
-    salvage: Salvage = False,
-    anonymous: Anonymous = False,
-    out: Root = DEFAULT_ROOT,
+def _write_rows(
+    runs: list[str], form: str, output: str, out: Path, *, salvage: bool, anonymous: bool
 ) -> None:
-    """Write rows for other programs; now also `attnbench show --format`. A tidy table with one row
-    per case, or a format of theirs: docs/exports.md has them.
-    """
-    from ...reports.exports import export as exported
-    from ...reports.exports import load
+    """For other programs. Raises Refusal."""
+    from ...reports.exports import export
     from ..files.safe_files import write_output
 
-    notes: list[str] = []
-    if format_ is None:
-        ending = Path(output).suffix.lower().removeprefix(".")
-        format_ = ending if ending in names() else "csv"
-        if ending not in (*names(), "", "txt"):
-            notes.append(
-                f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
-            )
-    load(format_)  # another one is refused before a run is read
-    done = exported(
-        _run_paths(runs, out),
-        format_,
-        salvage=salvage,
-        hide=anonymous,
-    )
+    done = export(_run_paths(runs, out), form, salvage=salvage, hide=anonymous)
     if output == STDOUT:
         if isinstance(done.content, bytes) and sys.stdout.isatty():
             raise BadInput(
-                f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE"
+                f"{form}: bytes, which a terminal cannot show; name a file with --output FILE"
             )
         typer.echo(done.content, nl=False)
     else:
@@ -300,5 +264,5 @@ def export(
             is_file = write_output(Path(output), done.content)
         if is_file:
             typer.echo(output)
-    for note in (*notes, *done.notes):
+    for note in done.notes:
         typer.echo(f"note: {note}", err=True)

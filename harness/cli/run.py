@@ -1,9 +1,8 @@
-"""`attnbench run`: a scenario, several as a suite, a grid given by options, or what a run lacks."""
+"""`attnbench run`: scenarios, a grid given by options, or what a run lacks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput
@@ -13,7 +12,7 @@ from .measuring import (
     Grid,
     Session,
     measure,
-    measure_suite,
+    measure_several,
     planned_entries,
     print_dry_run,
     read_scenarios,
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 MOST_COPIES = 64
 SCENARIOS = argument(
     "SCENARIO",
-    "Shipped scenarios or YAML files; a suite file lists several, claims are all of claims_*.",
+    "Shipped scenarios or YAML files, also lists of several; claims are all of claims_*.",
     completion.scenarios,
 )
 OfPacks = Annotated[Mapping[str, Any], Several(run_options())]
@@ -176,9 +175,10 @@ def run(
     earlier: Earlier,
     session: Session,
 ) -> None:
-    """Measure a scenario, or shapes and backends of your own. Several scenarios are a suite.
+    """Measure scenarios, or shapes and backends of your own.
 
-    Prints the folder of the run or the suite; progress goes to stderr.
+    Prints the folder of each run; progress goes to stderr. Of several scenarios, what has finished
+    is left as it is, and what was interrupted goes on.
     """
     several = part.only or part.skip or part.shard or part.replicate
     planned = scenarios or grid.values or grid.backend or changed.changes or several
@@ -195,71 +195,52 @@ def run(
     selection = selected(part.selection(), of_packs)
     if earlier.resume is not None:
         return _resume(earlier, earlier.resume, selection, session, options)
-    entries, is_suite = _planned(scenarios or [], grid, changed.changes, selection)
+    entries, are_several = _planned(scenarios or [], grid, changed.changes, selection)
     if session.dry_run:
-        return print_dry_run(entries, session.out, of_packs)
+        return print_dry_run(entries)
     may_import = grid.may_import(entry.scenario for entry in entries)
     options = replace(options, allow_import=may_import)
-    return _measure(entries, scenarios or [], session, options, is_suite=is_suite)
+    if are_several:
+        return measure_several(entries, options, session)
+    from ..run.start import start_run
+
+    (one,) = entries
+    out, seed = session.out, session.seed
+    return measure(
+        lambda how: start_run(one.scenario, out, seed, one.selection, how), options, session
+    )
 
 
 def _resume(
     earlier: Earlier, run: str, selection: "Selection", session: Session, options: "RunOptions"
 ) -> None:
     from ..run.start import resume_run
-    from ..run.suite import Suite
     from ..store.names import find
-    from ..store.suites import is_suite
     from ..terminal.idle import keep_threads
 
     path = find(run, session.out, unfinished=True)
     keep_threads(path)
     pythons, attachments = selection.interpreters, selection.attachments
-    retry_failed, force = earlier.retry_failed, earlier.force
-    if is_suite(path):
-        suite = Suite(path, pythons, attachments, retry_failed=retry_failed)
-        return measure_suite(suite, options, session, force=force)
-    job = partial(resume_run, path, interpreters=pythons, attachments=attachments, force=force)
-    return measure(partial(job, retry_failed=retry_failed), options, session)
+    job = partial(resume_run, path, interpreters=pythons, attachments=attachments)
+    how = partial(job, retry_failed=earlier.retry_failed, force=earlier.force)
+    return measure(how, options, session)
 
 
 def _planned(
     scenarios: list[str], grid: Grid, changes: list[str], selection: "Selection"
 ) -> "tuple[list[SuiteEntry], bool]":
-    """What is measured, and whether it is a suite. Raises BadInput."""
+    """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..scenario.of_attachments import alone, beside
     from ..scenario.selection import backends_of, refuse_too_many, refuse_unmatched
 
     attachments, own = selection.attachments, None
     if attachments and not (scenarios or grid.values):
-        entries, is_suite = [alone(attachments, changes)], False
+        entries, are_several = [alone(attachments, changes)], False
     else:
         more = backends_of(grid.backend or ())
-        entries, is_suite = read_scenarios(scenarios, grid.values, changes, more)
-        own = beside(attachments, changes) if attachments and is_suite else None
+        entries, are_several = read_scenarios(scenarios, grid.values, changes, more)
+        own = beside(attachments, changes) if attachments and are_several else None
     planned = planned_entries(entries, selection, own)
     refuse_unmatched((entry.scenario, entry.selection) for entry in planned)
     refuse_too_many((entry.scenario for entry in planned), selection)
-    return planned, is_suite
-
-
-def _measure(
-    planned: "list[SuiteEntry]",
-    scenarios: list[str],
-    session: Session,
-    options: "RunOptions",
-    *,
-    is_suite: bool,
-) -> None:
-    from ..run.start import start_run
-    from ..run.suite import Suite
-
-    out, seed = session.out, session.seed
-    if is_suite:
-        name = Path(scenarios[0]).stem if len(scenarios) == 1 else ""  # of the one suite file
-        suite = Suite.create(out, name or "suite", planned, seed, options.command)
-        return measure_suite(suite, options, session)
-    (one,) = planned
-    return measure(
-        lambda how: start_run(one.scenario, out, seed, one.selection, how), options, session
-    )
+    return planned, are_several

@@ -79,7 +79,7 @@ def wall(
         find_wall=True,
     )
     if session.dry_run:
-        return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())], session.out)
+        return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())])
     return measure(
         lambda how: start_run(scenario, session.out, session.seed, Selection(), how),
         session.options(allow_import=grid.may_import([scenario])),

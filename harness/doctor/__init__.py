@@ -47,7 +47,7 @@ class Findings:
 def calibration_finding(newest: dict[str, Any] | None, gpu: str = "") -> Finding:
     """`newest`: the device's last line of calibration.jsonl; None if it has none."""
     if newest is None:
-        advice = "attnbench doctor --calibrate measures the peaks that utilization is a share of"
+        advice = "attnbench doctor --deep measures the peaks that utilization is a share of"
         return Finding("calibration", "none yet", "ok", advice, gpu)
     outcomes = Counter(check["verdict"] for check in newest["checks"])
     counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
@@ -55,7 +55,7 @@ def calibration_finding(newest: dict[str, Any] | None, gpu: str = "") -> Finding
     if not outcomes["off"]:
         return Finding("calibration", found, gpu=gpu)
     advice = (
-        "counters or peaks cannot be trusted here: repeat attnbench doctor --calibrate with nothing"
+        "counters or peaks cannot be trusted here: repeat attnbench doctor --deep with nothing"
         " else on this device"
     )
     return Finding("calibration", found, "note", advice, gpu)

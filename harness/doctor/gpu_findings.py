@@ -105,7 +105,7 @@ def utilization(facts: GpuFacts) -> Said:
     if ERROR_TEXTS["NVML_ERROR_FUNCTION_NOT_FOUND"] in why:
         advice.append("a newer driver has them, for Hopper and newer GPUs")
     if facts.tier == "host":
-        advice.append("attnbench doctor --calibrate measures peaks to derive it from")
+        advice.append("attnbench doctor --deep measures peaks to derive it from")
     return Said(f"{found}; no hardware counters: {why}", "note", "; ".join(advice))
 
 

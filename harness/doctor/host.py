@@ -213,7 +213,7 @@ def unlisted_gpu(environment: dict[str, Any]) -> list[Finding]:
         f"{environment['device_name']}, compute capability {environment['compute_capability']},"
         f" {environment['device_memory_bytes'] / 2**30:.0f} GiB"
     )
-    found = "no counters; derived from FLOPs once attnbench doctor --calibrate has measured peaks"
+    found = "no counters; derived from FLOPs once attnbench doctor --deep has measured peaks"
     return [Finding("gpu", name), Finding("utilization", found, "note")]
 
 

@@ -54,6 +54,18 @@ class SafeStream:
         return getattr(self.rich_proxied_file, name)
 
 
+def duration_text(seconds: float) -> str:
+    """'8 s', '50 s', '4 min', '2 h 10 min', in two digits."""
+    if seconds < 90:
+        step = 1 if seconds < 10 else 5 if seconds < 30 else 10
+        return f"{max(1, step * round(seconds / step))} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(10 * round(minutes / 10), 60)
+    return f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
+
+
 def file_of(stream: TextIO) -> TextIO:
     """What a stream's wrappers write to: those of this module, and those of a live display."""
     while (inner := getattr(stream, "rich_proxied_file", None)) is not None:

@@ -80,11 +80,7 @@ class Dispatch:
         self, plan: RunPlan, fleet: "RayFleet", signals: Signals, shipping: Shipping
     ) -> None:
         self.queue = work_of(plan, len(fleet.opened))
-        if plan.forecast is not None:
-            units = [work.units.ids for work in self.queue]
-            shared = replace(plan.forecast, devices=len(fleet.opened), units=units)
-            plan = replace(plan, forecast=shared)
-        self.plan = plan
+        self.plan = plan = replace(plan, devices=len(fleet.opened))
         self.fleet = fleet
         self.shipping = shipping
         self.signals = signals

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cases.expected_time import Forecast
 from ..files.errors import EnvironmentUnmet, Stopped
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..rows.record import Planned
 from ..run.engine import RunOptions, Wanted
 from ..run.environments import Change, Environments, recorded_environments, unlike
-from ..run.forecast import forecast_of
 from ..run.run_rows import RunPlan, RunRows
 from ..run.studies import Told
 from ..run.worker_pool import RunConfig
@@ -103,8 +101,8 @@ class DevicesElsewhere:
         """Raises BadInput, EnvironmentUnmet."""
         return self.shipping.told, self.shipping.refuse_bad(budget_bytes)
 
-    def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
-        return forecast_of(left, config, self.fleet.foresee(left, config.budget_bytes))
+    def warnings(self, left: Sequence[Planned], config: RunConfig) -> list[str]:
+        return []
 
     def measure(self, plan: RunPlan) -> RunRows:
         """Rows of what no device measured name none."""

@@ -1,9 +1,8 @@
-"""Merge runs of shards into one run, and suites of shards into one suite."""
+"""Merge runs of shards into one run."""
 
 import errno
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -29,14 +28,11 @@ from ..rows.run_files import (
     META,
     ROWS,
     SCHEMA,
-    SUITE,
     read_lines,
     read_meta,
-    read_suite,
     shown_path,
 )
-from ..store.run_store import LOGS, point_latest, write_suite, writer_lock
-from ..store.suites import is_suite, run_state, runs_by_entry, suite_state
+from ..store.run_store import LOGS, point_latest, writer_lock
 from .merge_sources import (
     Rows,
     Source,
@@ -47,10 +43,7 @@ from .merge_sources import (
     refuse_unlike,
 )
 
-TELEMETRY = re.compile(r"telemetry((-\d+){0,2})\.jsonl", re.ASCII)
-RUN_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<name>[a-z0-9_-]+)-[0-9a-f]{8}", re.ASCII)
 STAMP = "%Y%m%dT%H%M%SZ"
-TELEMETRY_CAP_BYTES = 256 << 20  # ten samples a second for a day
 
 
 def merge(
@@ -58,13 +51,11 @@ def merge(
     target: Path | None,
     root: Path,
     command: Sequence[str],
-    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """One run of all rows of the runs at `paths`, which stay as they are.
 
     `target`: its folder; None for a new one in `root`, named after the plan, the same for the same
-    shards. A merged run that is there gets what it lacks. `more`: fields of its run.json. Raises
-    BadInput.
+    shards. A merged run that is there gets what it lacks. Raises BadInput.
     """
     paths = list({path.resolve(): None for path in paths})
     sources = read_sources(paths)
@@ -76,11 +67,7 @@ def merge(
         target = root / _name(sources[0], parts)
     if target.resolve() in paths:
         raise BadInput(f"-o {shown_path(target)}: one of the runs to merge; choose another folder")
-    document = {
-        **_document(sources, parts, rows),
-        **(more or {}),
-        "command": list(command),
-    }
+    document = {**_document(sources, parts, rows), "command": list(command)}
     with unless_refused(shown_path(target), "choose another folder with -o"):
         refuse_way_out(target)
         changed = _write(target, document, sources, rows)
@@ -93,7 +80,7 @@ def merge(
             f" {spaced(max(budgets))} bytes, a share of what was free; give all the same with"
             " --memory-gib"
         )
-    if not missing and target.parent == root and not more:
+    if not missing and target.parent == root:
         notes += filter(None, [point_latest(root, target.name)])
     of = sources[0].of
     return {
@@ -107,78 +94,6 @@ def merge(
         "changed": changed,
         "notes": notes,
     }
-
-
-def merge_suites(
-    paths: Sequence[Path], target: Path | None, root: Path, command: Sequence[str]
-) -> list[dict[str, Any]]:
-    """One suite of all runs of the suites at `paths`: a merged run per entry. Raises BadInput."""
-    paths = list({path.resolve(): None for path in paths})
-    documents = [read_suite(path) for path in paths]
-    for path, document in zip(paths, documents, strict=True):
-        if "shard" not in document:
-            raise BadInput(
-                f"{shown_path(path / SUITE)}: not a shard; wanted suites of `attnbench run SUITE"
-                " --shard 1/2`, 2/2 and so on"
-            )
-        if _suite_plan(document) != _suite_plan(documents[0]):
-            raise BadInput(
-                f"{paths[0].name} and {path.name}: shards of different suites; wanted one suite,"
-                " with the same options and --seed"
-            )
-    runs = [runs_by_entry(path) for path in paths]
-    of_entry = {
-        number: [of[number] for of in runs if number in of]
-        for number in range(len(documents[0]["entries"]))
-    }
-    for sources in of_entry.values():
-        if sources:
-            read_sources(sources)
-    document = {name: value for name, value in documents[0].items() if name != "shard"}
-    document |= {"command": list(command), "merged": [path.name for path in paths]}
-    target = target or root / _suite_name(documents)
-    document |= {"schema": SCHEMA, "suite": target.name}
-    next_step = "choose another folder with -o, or merge again once it can"
-    with unless_refused(shown_path(target), next_step):
-        refuse_way_out(target)
-        if not target.exists():
-            target.mkdir(parents=True)
-            write_suite(target, document)
-        if not is_suite(target) or "merged" not in read_suite(target):
-            raise BadInput(
-                f"{shown_path(target)}: exists, and is no merged suite; choose another -o"
-            )
-        merged = _merge_entries(target, document, documents, of_entry, command)
-        write_suite(target, document)
-    if merged and target.parent == root and suite_state(target).has_ended:
-        merged[-1]["notes"] += filter(None, [point_latest(root, target.name)])
-    return merged
-
-
-def _merge_entries(
-    target: Path,
-    document: Mapping[str, Any],
-    documents: Sequence[Mapping[str, Any]],
-    of_entry: Mapping[int, Sequence[Path]],
-    command: Sequence[str],
-) -> list[dict[str, Any]]:
-    """A merged run per entry, and how each ended in `document`. Raises BadInput."""
-    known = runs_by_entry(target)
-    merged = []
-    for number, sources in of_entry.items():
-        entry = document["entries"][number]
-        if not sources:
-            refused = [one["entries"][number] for one in documents]
-            entry |= next((one for one in refused if one.get("ended") == "refused"), {})
-            continue
-        one = merge(sources, known.get(number), target, command, {"suite_entry": number})
-        state = run_state(Path(one["run"]))
-        ended = "finished" if state.is_finished else "interrupted"
-        reason = "" if state.is_finished else "a shard is missing or was interrupted"
-        entry |= {"run": state.path.name, "ended": ended, "reason": reason}
-        entry["statuses"] = dict(state.statuses)
-        merged.append(one)
-    return merged
 
 
 def _document(
@@ -271,10 +186,6 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
         for log in sorted(logs):
             name = f"shard-{number}-{log.name}" if is_shard else log.name
             rows.notes += _copy(log, folder / LOGS / name, LOG_CAP_BYTES)
-        for file in sorted(source.path.glob("telemetry*.jsonl")):
-            if found := TELEMETRY.fullmatch(file.name):
-                name = f"telemetry-{number}{found[1]}.jsonl" if is_shard else file.name
-                rows.notes += _copy(file, folder / name, TELEMETRY_CAP_BYTES)
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
         for line in rows.in_order(sources[0].plan):
             write_all(fd, line)
@@ -304,37 +215,15 @@ def _copy(source: Path, target: Path, most_bytes: int) -> list[str]:
 
 
 def _name(first: Source, parts: Sequence[Mapping[str, Any]]) -> str:
+    """As a run is named: the earliest start, the scenario, and eight digits that are the same for
+    the same shards.
+    """
     meta = first.meta
     scenario = {**meta["scenario"], "source": None}
     same = {"scenario": scenario, "seed": meta["seed"], "of": first.of, **first.plan}
-    return _named(parts, meta["scenario"]["name"], same)
-
-
-def _suite_name(documents: Sequence[Mapping[str, Any]]) -> str:
-    found = RUN_NAME.fullmatch(str(documents[0].get("suite")))
-    name = found["name"] if found else "suite"
-    try:
-        return _named(documents, name, _suite_plan(documents[0]))
-    except (KeyError, ValueError):
-        raise BadInput(
-            f"{SUITE}: no time at which it was started; merge its runs instead"
-        ) from None
-
-
-def _named(parts: Sequence[Mapping[str, Any]], name: str, same: object) -> str:
-    """As a run or a suite is named: the earliest start, the name, and eight digits that are the
-    same for the same shards. Raises KeyError, ValueError.
-    """
     starts = (datetime.fromisoformat(str(one["started_utc"])) for one in parts)
     stamp = min(starts).astimezone(UTC).strftime(STAMP)
-    return f"{stamp}-{name}-{sha256(_json(same).encode()).hexdigest()[:8]}"
-
-
-def _suite_plan(document: Mapping[str, Any]) -> Any:
-    planned = ("scenario", "only", "within", "skip")
-    entries = [[entry[name] for name in planned] for entry in document["entries"]]
-    copies = [document["copies"]] if "copies" in document else []
-    return document.get("seed"), (document.get("shard") or {}).get("of"), entries, *copies
+    return f"{stamp}-{meta['scenario']['name']}-{sha256(_json(same).encode()).hexdigest()[:8]}"
 
 
 def _json(document: object) -> str:

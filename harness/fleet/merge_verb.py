@@ -19,7 +19,7 @@ def merge(
         list[str],
         argument(
             "RUN...",
-            "Folders of shards, or their names under --runs; also runs merged before.",
+            "Folders of shards, or their names under --runs.",
             completion.runs,
         ),
     ],
@@ -30,7 +30,7 @@ def merge(
     out: Root = DEFAULT_ROOT,
     as_json: Annotated[bool, option("--json", "As JSON on stdout.")] = False,
 ) -> None:
-    """Make one run of shards that were measured apart, or one suite of those of a suite.
+    """Make one run of shards that were measured apart.
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """

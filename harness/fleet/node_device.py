@@ -27,8 +27,8 @@ from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
-from ..rows.record import Planned, written
-from ..run.device_run import DeviceRun, foresee
+from ..rows.record import written
+from ..run.device_run import DeviceRun
 from ..run.environments import environments_of, first_of, first_workers, measured_on
 from ..run.studies import MODELS, Told, tried
 from ..run.worker_pool import RunConfig
@@ -42,7 +42,7 @@ SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
 """Only for tests of what is around measuring: several devices may be open on the cores of one host,
 each with a lock of its own. What they measure disturbs each other.
 """
-MOST_FILE_BYTES = 1 << 30  # of telemetry or a model; a log has LOG_CAP_BYTES
+MOST_FILE_BYTES = 1 << 30  # of a model; a log has LOG_CAP_BYTES
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
@@ -150,9 +150,6 @@ class NodeDevice:
         self._stack.callback(self._device.close)
         self._device.begin()
 
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
-        return foresee(first_of(self._workers), left, budget_bytes)
-
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.
 
@@ -194,12 +191,11 @@ class NodeDevice:
             self._say(Remark(f"{self._host}: {loss}"))
 
     def _files(self) -> Iterator[File]:
-        """What was added to each log and to the telemetry since it was sent last."""
+        """What was added to each log since it was sent last."""
         if not (self._folder / LOGS).is_dir():
-            self._say_once(f"{self._folder} was removed there; logs and telemetry are lost")
-        for path in sorted([*self._folder.glob("*.jsonl"), *(self._folder / LOGS).glob("*.log")]):
-            most = LOG_CAP_BYTES if path.suffix == ".log" else MOST_FILE_BYTES
-            data = self._read(path, self._sent.get(path, 0), most)
+            self._say_once(f"{self._folder} was removed there; logs are lost")
+        for path in sorted((self._folder / LOGS).glob("*.log")):
+            data = self._read(path, self._sent.get(path, 0), LOG_CAP_BYTES)
             self._sent[path] = self._sent.get(path, 0) + len(data)
             if data:
                 yield File(path.name, data)

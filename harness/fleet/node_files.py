@@ -1,5 +1,5 @@
-"""What devices elsewhere print and sample, kept in the run's folder under the device's number, and
-the models that they save.
+"""What devices elsewhere print, kept in the run's folder under the device's number, and the models
+that they save.
 """
 
 import os
@@ -8,30 +8,30 @@ from pathlib import Path
 
 from ..files.safe_files import make_folder, open_plain, write_all, write_whole
 from ..process.worker_log import LOG_CAP_BYTES
-from ..rows.run_files import TELEMETRY
 from ..run.studies import MODELS
 from ..store.run_store import LOGS
 
 LOG = re.compile(r"[A-Za-z0-9._-]{1,80}\.log", re.ASCII)
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.safetensors", re.ASCII)
-NUMBERED = re.compile(r"(?:device|telemetry)-(\d+)", re.ASCII)
+NUMBERED = re.compile(r"device-(\d+)", re.ASCII)
 
 
 class NodeFiles:
-    """Logs and telemetry are appended; a run that is resumed gives its devices new numbers."""
+    """Logs are appended; a run that is resumed gives its devices new numbers."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        found = [*run.glob("telemetry-*.jsonl"), *(run / LOGS).glob("device-*.log")]
-        numbers = (match[1] for one in found if (match := NUMBERED.match(one.name)))
+        numbers = (
+            match[1]
+            for one in (run / LOGS).glob("device-*.log")
+            if (match := NUMBERED.match(one.name))
+        )
         self._first = 1 + max(map(int, numbers), default=0)
 
     def add(self, number: int, name: str, data: bytes) -> str:
         """Keep a file of device `number`, from 0; why it could not be kept, or ""."""
         place = self._first + number
-        if name == TELEMETRY:
-            path = self._run / f"telemetry-{place}.jsonl"
-        elif LOG.fullmatch(name):
+        if LOG.fullmatch(name):
             path = self._run / LOGS / f"device-{place}-{name}"
         elif MODEL.fullmatch(name):  # as a run on this machine would have it
             path = self._run / MODELS / name
@@ -44,7 +44,7 @@ class NodeFiles:
                 return ""
             fd = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
-                left = len(data) if name == TELEMETRY else LOG_CAP_BYTES - os.fstat(fd).st_size
+                left = LOG_CAP_BYTES - os.fstat(fd).st_size
                 write_all(fd, data[: max(0, left)])
             finally:
                 os.close(fd)

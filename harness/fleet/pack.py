@@ -12,12 +12,6 @@ from ..run.packs import Pack, PackVerb
 from .merge_verb import merge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import RenderableType
-
-    from ..cases.expected_time import Forecast
-    from ..cli.dry_run import DryRun
     from ..run.engine import RunOptions
 
 
@@ -47,8 +41,7 @@ Devices = Annotated[
     int | None,
     option(
         "--devices COUNT",
-        "With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
-        " run on so many takes.",
+        "With --on ray: how many to measure on, all if not given.",
         DEVICES,
         min=1,
         max=100_000,
@@ -78,10 +71,8 @@ def opted(
     """
     if on is None and (address is not None or device_kind is not None):
         raise BadInput("--address and --device-kind belong to --on ray")
-    if on is None and devices is not None and not dry_run:
-        raise BadInput(
-            "--devices belongs to --on ray and to --dry-run; to measure a part, give --shard 1/8"
-        )
+    if on is None and devices is not None:
+        raise BadInput("--devices belongs to --on ray; to measure a part, give --shard 1/8")
     if on is None or dry_run:
         return options
     if find_spec("ray") is None:
@@ -95,20 +86,6 @@ def opted(
     wish = Wish(devices=devices, kind=device_kind, waits=options.wait)
     cluster = RayCluster(address=address or "auto", wish=wish)
     return replace(options, engine=Elsewhere(cluster.open))
-
-
-def foreseen(
-    dry_run: "DryRun",
-    forecast: "Forecast",
-    *,
-    devices: int | None,
-    **_: object,
-) -> "Iterator[RenderableType]":
-    """How long the run takes on several devices, if a number of them is given."""
-    from .fan_out import on_devices
-
-    if devices:
-        yield from on_devices(dry_run, devices, forecast)
 
 
 PACK = Pack(
@@ -125,5 +102,4 @@ PACK = Pack(
     ),
     run_options={"on": On, "address": Address, "devices": Devices, "device_kind": DeviceKind},
     opted=opted,
-    foreseen=foreseen,
 )

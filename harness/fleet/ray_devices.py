@@ -15,7 +15,6 @@ from ray.exceptions import RayError, RayTaskError
 from ..files.errors import EnvironmentUnmet
 from ..process.fingerprint import fingerprint
 from ..process.worker_process import ANSWER_S, READY_S
-from ..rows.record import Planned
 from ..run.studies import OPEN_S, Told
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
@@ -227,13 +226,6 @@ class RayFleet:
         }
         for number, answer in self._wait(asked, ANSWER_S).items():
             self._useful(number, answer)
-
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> dict[str, Any] | None:
-        """What a worker of one device says of cases before they run, and before `configure`."""
-        first = next(iter(self.opened))
-        asked = self._actors[first].call.remote("foresee", left, budget_bytes)
-        answer = self._wait({first: asked}, ANSWER_S)[first]
-        return None if isinstance(answer, str) else answer
 
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
         """As NodeDevice.measure."""

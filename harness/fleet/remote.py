@@ -70,8 +70,8 @@ class Predicted(NamedTuple):
 
 
 class File(NamedTuple):
-    """What was added to a log or to the telemetry of a device; or a model that a study saved,
-    whole, before the row of its study.
+    """What was added to a log of a device; or a model that a study saved, whole, before the row of
+    its study.
     """
 
     name: str

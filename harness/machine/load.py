@@ -15,6 +15,7 @@ from .process_tree import descendants
 PROC = Path("/proc")
 LEAST_S = 0.2  # between two readings; the kernel counts in hundredths of a second
 BUSY_SHARE, BUSY_CORES = 0.05, 0.4  # of the cores, at least so many: one thread then often waits
+TOLD_APART = ("4", "1.5")  # beside other work, by one process, by several (docs/method.md)
 NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")
 FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", *NOT_BUSY[2:])
 
@@ -86,3 +87,17 @@ def _own_ticks(pid: int) -> int:
         fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
         return sum(map(int, fields[11:15]))
     return 0
+
+
+def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:
+    """What other work means for a run, before its first block; "" if there is none. `processes`: of
+    the plan, if calls are timed. `means`: for what is no run.
+    """
+    if load is None:
+        return ""
+    times = f"times are told apart only from a factor of about {TOLD_APART[processes > 1]} on"
+    usual = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
+    means, wait = means or usual, "--wait-idle 10m waits until it is idle"
+    if processes and load.cores > 1 and os.environ.get("OMP_NUM_THREADS") != "1":
+        wait += ", or --threads 1 measures what one thread takes, which waits for no other"
+    return f"This machine is busy: {load.text}. If that lasts, {means}; Ctrl-C, then {wait}."

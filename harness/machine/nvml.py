@@ -148,7 +148,7 @@ def nvml_device(device: "torch.device") -> Device:
     """
     if device.type != "cuda":
         return Device()
-    # Imported here: the telemetry sampler reads NVML too, and importing torch costs seconds.
+    # Imported here: doctor reads NVML without torch too, and importing it costs seconds.
     import torch
 
     bare = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))

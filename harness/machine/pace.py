@@ -1,4 +1,4 @@
-"""How fast this machine is now, in a fraction of a second: enough to say how long a run will take.
+"""How fast this machine is now, in a fraction of a second: enough to say how long a call will take.
 
 No number of a report: calibration measures peaks, with repeats and intervals.
 """
@@ -16,7 +16,6 @@ from ...impls.backend import TORCH_DTYPE
 
 SIZE = {"cpu": 256, "cuda": 1024}  # rows and columns of a matrix
 FEW, MANY = 2, 64  # products at once: the first shows whether a dtype is slow here
-MEMORY_BYTES = {"cpu": 32 << 20, "cuda": 1 << 30}
 SLOW_S, SLOW_STEPS = 0.005, 3.0  # few products that take longer, also in steps, are slow
 LEAST_SHARE = 0.25  # of a time that is work: the difference of two times can be noise
 ENOUGH_S = 0.02  # of calls of one kind
@@ -26,7 +25,7 @@ Rates = dict[str, Any]
 
 
 def pace(device: torch.device, dtypes: Iterable[str]) -> Rates:
-    """`flops_per_s` of matrix products by dtype, fp32 always; `bytes_per_s`; and `step_s`, what any
+    """`flops_per_s` of matrix products by dtype, fp32 always; and `step_s`, what any
     operation takes: on a busy machine, waiting for the slowest thread.
 
     JSON-ready. A dtype that this device cannot multiply is left out.
@@ -39,13 +38,10 @@ def pace(device: torch.device, dtypes: Iterable[str]) -> Rates:
             flops_per_s[dtype] = _flops_per_s(device, TORCH_DTYPE[dtype], step_s)  # type: ignore[index]
         except RuntimeError:  # no such product here, or no memory: its cases say why
             continue
-    numbers = _numbers((MEMORY_BYTES[device.type] // 4,), torch.float32, device)
-    moved_s = _seconds(partial(numbers.add_, 1.0), device)
-    del step, numbers
+    del step
     if device.type == "cuda":
         torch.cuda.empty_cache()  # cases find the memory as if nothing had been here
-    bytes_per_s = 2 * MEMORY_BYTES[device.type] / moved_s
-    return {"flops_per_s": flops_per_s, "bytes_per_s": bytes_per_s, "step_s": step_s}
+    return {"flops_per_s": flops_per_s, "step_s": step_s}
 
 
 def _flops_per_s(device: torch.device, dtype: torch.dtype, step_s: float) -> float:

@@ -50,8 +50,7 @@ def make_gradient(
         shape = (batch, tokens, heads, width)
     gradient = torch.empty(shape, device=device, dtype=dtype)
     gradient = gradient.transpose(1, 2) if by_token else gradient
-    if device.type != "meta":
-        draw_gradient(gradient, seed + 1)  # not the numbers of the inputs
+    draw_gradient(gradient, seed + 1)  # not the numbers of the inputs
     return gradient
 
 

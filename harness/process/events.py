@@ -2,7 +2,7 @@
 
 A backend shares its process with the code that answers, so an event may be anything. What passes
 here has the fields and types that the parent relies on; all else is a bad reply. worker/measure.py
-says what the events of a worker mean, telemetry/sampler.py and audit/child.py those of the others.
+says what the events of a worker mean.
 """
 
 import json
@@ -113,18 +113,6 @@ class Quantities(Part):
     conditions: Conditions
 
 
-class Pace(Part):
-    flops_per_s: dict[str, Positive]
-    bytes_per_s: Positive
-    step_s: Seconds
-
-
-class Foreseen(Part):
-    refused: bool = False
-    peak_bytes: int | None = None
-    compiles: bool = False
-
-
 class Outcome(Part):
     """A status other than ok has a reason."""
 
@@ -135,18 +123,6 @@ class Outcome(Part):
     def _has_reason(self) -> "Outcome":
         if (self.status == Status.OK) == bool(self.reason):
             raise ValueError(f"status {self.status} with reason {shown(self.reason)}")
-        return self
-
-
-class Compiled(OpenPart):
-    event: Literal["compiled"]
-    status: Literal["ok", "error"]
-    reason: str
-    log_tail: str | None
-
-    @model_validator(mode="after")
-    def _has_fields_of_a_row(self) -> "Compiled":
-        some_of("kernel").model_validate(self.model_extra or {})
         return self
 
 
@@ -175,12 +151,6 @@ WORKER = _one_of(
         "configured": {},
         "free": {"available_bytes": Annotated[int, Field(ge=0)]},
         "opened": {"problems": list[str], "remarks": list[str]},
-        "foreseen": {
-            "pace": Pace,
-            "cases": dict[str, Foreseen],
-            "walls": dict[str, int],
-            "reason": str,
-        },
         "predicted": {
             "exactness": (Text, None),
             "input_order": (Text, None),
@@ -245,17 +215,6 @@ JUDGE = _one_of(
         }
     },
     STARTED,
-)
-SAMPLER = _one_of({"ready": {}, "paused": {}, "failed": {"reason": str}}, STARTED)
-COMPILER = _one_of(
-    {
-        "done": {},
-        "ready": {"environment": Environment},
-        "unknown_capability": {"capability": list[int], "ptxas": str, "known": list[list[int]]},
-        "planned": {"kernels": list[Object]},
-    },
-    STARTED,
-    Compiled,
 )
 
 

@@ -13,7 +13,7 @@ from ..api.margins import Margins, read_margins
 from ..api.sides import against as compared_with
 from ..files.errors import BadInput, Refusal
 from ..rows.run_files import read_meta
-from ..store.names import find_run, number_of_last
+from ..store.names import find, number_of_last
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -38,13 +38,13 @@ def base_of(scenario: str, against: Sequence[str], root: Path) -> str:
     for name in against:
         if number_of_last(name):
             return name
-        if read_meta(run := find_run(name, root))["scenario"].get("name") == scenario:
+        if read_meta(run := find(name, root))["scenario"].get("name") == scenario:
             return str(run)
     given = ", ".join(against) or "nothing"
     raise BadInput(
         f"--attnbench-fail-slower: --attnbench-against names {given}; wanted a stored run of the"
         f" scenario {scenario}: measure it once without these options, name that run with"
-        " `attnbench baseline save main latest`, and add --attnbench-against main; or last:5"
+        " `attnbench compare latest --save main`, and add --attnbench-against main; or last:5"
     )
 
 

@@ -240,13 +240,10 @@ class Weighed(Part):
     predicted_peak_bytes: Count | None = Field(None, title="predicted peak")
     """`peak_bytes` before anything runs; present also if the case ran out of memory"""
     predicted_source: str | None = None
-    """its source: the backend's `formula`, or `meta` if it has none"""
+    """its source: the backend's `formula`; in earlier versions also `meta`, its code run on tensors
+    without memory"""
     predicted_reason: str
     """why there is no prediction; "" if there is one"""
-    meta_peak_bytes: Count | None = None
-    """a second prediction: the backend's code followed on tensors without memory"""
-    meta_reason: str = ""
-    """why there is none; "" if there is one"""
 
 
 class Counted(Part):
@@ -381,7 +378,6 @@ class Studied(Part):
     null"""
     findings: Each[Object]
     """what was found: flat objects of numbers, text and lists, numbers with their unit in the name;
-    empty unless `status` is `ok`. Those of `generation`, `joined_projections`, `output_share` and
-    `threads`, whose times claims judge, have `blocks` and `contended_blocks` as a row of a case has
-    them (of `generation`: timed sequences), and but for `threads` `process`: each of their parts
-    has a process of its own; absent in earlier versions"""
+    empty unless `status` is `ok`. Those of studies that time something, such as `generation`, have
+    `blocks` and `contended_blocks` as a row of a case has them (of `generation`: timed sequences),
+    and `process`: each of their parts has a process of its own; absent in earlier versions"""

@@ -107,7 +107,7 @@ class WorkedExample(Finding):
 
 
 class Timed(Finding):
-    """Has times that claims judge.
+    """Has times.
 
     `contended_blocks`: of `blocks` (of `generation`: timed sequences), those that other work
     disturbed; absent in rows of earlier versions. `process`: which of several it was timed in;
@@ -245,55 +245,6 @@ class ProjectionEquality(Finding):
     tolerance_ratio: Maybe = None
 
 
-class JoinedProjections(Timed):
-    """Time of three products for queries, keys and values over that of one."""
-
-    STUDY = "joined_projections"
-    batch: int
-    seq_len: int
-    d_model: int
-    dtype: str | None = None
-    time_ratio: float
-    time_low_ratio: float
-    time_high_ratio: float
-
-
-class OutputShare(Timed):
-    """The share of a layer's time for joining the heads and W_O, and of joining alone."""
-
-    STUDY = "output_share"
-    backend: str
-    seq_len: int
-    d_model: int | None = None
-    heads: int | None = None
-    share_ratio: float
-    share_low_ratio: float
-    share_high_ratio: float
-    join_ratio: Maybe = None
-    join_low_ratio: Maybe = None
-    join_high_ratio: Maybe = None
-
-
-class ThreadGain(Timed):
-    """Time of a layer with one thread over that with `threads`, its gain; and `behind`, the gain of
-    all heads at once over that.
-    """
-
-    STUDY = "threads"
-    backend: str
-    seq_len: int
-    d_model: int
-    heads: int | None = None
-    dtype: str | None = None
-    threads: Count
-    gain_ratio: float
-    gain_low_ratio: float
-    gain_high_ratio: float
-    behind_ratio: float
-    behind_low_ratio: float
-    behind_high_ratio: float
-
-
 class ScoreScale(Finding):
     """Scores and softmax of random queries and keys, `scaled` by 1/sqrt(d_k) or not.
 
@@ -363,22 +314,6 @@ class EachAlone(Timed):
     alone_high_ratio: Maybe
     alone_peak_bytes: int | None = None
     batch_peak_bytes: int | None = None
-
-
-class Initialisation(Finding):
-    """By how much a layer changes variances at first weights; `rule`: how they are drawn."""
-
-    STUDY = "initialisation"
-    rule: str
-    seq_len: Count = 16  # in rows of earlier versions
-    d_model: int | None = None
-    heads: int | None = None
-    output_variance: Maybe = None
-    output_variance_low: float
-    output_variance_high: float
-    gradient_variance: Maybe = None
-    gradient_variance_low: float
-    gradient_variance_high: float
 
 
 class LinformerProjection(Finding):

@@ -18,14 +18,14 @@ EMPTY = {"str": "", "list": [], "object": {}}
 """What a field that must have a value is if nothing was said of it, by its type."""
 
 
-Kind = Literal["latency", "wall", "study", "kernel"]
+Kind = Literal["latency", "wall", "study"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Blocks = list[list[list[float]]]
 """Samples, [process][block][call]."""
 
 
 class Planned(Protocol):
-    """What a row is about: a Case, Wall or PlannedStudy of cases.py, or a PlannedKernel."""
+    """What a row is about: a Case, Wall or PlannedStudy of cases.py."""
 
     @property
     def kind(self) -> Kind: ...
@@ -119,7 +119,7 @@ class Trial:
 
 OF_THE_PLAN = (
     *("input_bytes", "work_flops", "work_exps", "minimal_bytes"),
-    *("predicted_peak_bytes", "meta_peak_bytes"),
+    "predicted_peak_bytes",
 )
 """What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
 ENCODER = json.JSONEncoder(allow_nan=False)

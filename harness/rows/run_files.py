@@ -1,6 +1,6 @@
 """Reads and checks the files of one run, as docs/format.md defines them; never writes.
 
-The only reader of run.json, rows.jsonl and suite.json, and what the writer checks its rows by.
+The only reader of run.json and rows.jsonl, and what the writer checks its rows by.
 """
 
 import json
@@ -15,8 +15,7 @@ from ..files.printable import visible
 from ..files.safe_files import lines_of, opened
 
 Document = dict[str, Any]
-META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
-TELEMETRY = "telemetry.jsonl"
+META, ROWS = "run.json", "rows.jsonl"
 SCHEMA = 1  # the format's version
 PLANNED = ("cases", "walls", "studies")
 COMPARED_FACTS = (
@@ -48,17 +47,6 @@ def read_meta(run: Path) -> Document:
     with _refusals(shown_path(path)):
         check_meta(meta)
     return meta
-
-
-def read_suite(folder: Path) -> Document:
-    """suite.json. Raises BadRun."""
-    from .model import SuitePlan, check
-
-    path = folder / SUITE
-    document = read_document(path)
-    with _refusals(shown_path(path)):
-        check(document, SuitePlan)
-    return document
 
 
 def read_document(path: Path) -> Document:

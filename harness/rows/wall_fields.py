@@ -24,8 +24,8 @@ class Searched(Part):
     """the longest N whose inputs and predicted peak are within the budget, before anything runs; 0
     if not even N = 1 is"""
     predicted_source: str | None = None
-    """`formula` or `meta`, as for `predicted_peak_bytes`; `nearest`: the formula of another dtype
-    or backend, so at least this N fits, and `predicted_reason` says whose it is"""
+    """`formula`, as for `predicted_peak_bytes`; `nearest`: the formula of another dtype or backend,
+    so at least this N fits, and `predicted_reason` says whose it is"""
     limited_by: str | None = None
     """what ended the search: `memory`; `time`: a longer trial would exceed `limits.timeout_s` or
     `limits.wall_budget_s`, or did; `length`: 2^31 tokens; `backend`: it fails, crashes or refuses

@@ -1,4 +1,4 @@
-"""How long a case is called before it is timed. Imports no torch: a forecast needs it too."""
+"""How long a case is called before it is timed. Imports no torch: reports need it too."""
 
 WARM_UP_S = 0.3  # at least, by all processes of the plan together
 LEAST_S = 0.05  # by each, however many there are

@@ -9,43 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cases.case import Case, Group, Wall
-from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
-from ..rows.record import Planned, Record, Status
+from ..cases.case import Group
+from ..rows.record import Record, Status
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
-from ..telemetry.timeline import Timeline
-from .environments import Workers, first_of
-from .forecast import dtypes_of
+from .environments import Workers
 from .schedule import Schedule
 from .studies import StudyRunner
 from .wall_runner import WallRunner
 from .worker_pool import RunConfig, RunContext, WorkerPool
 
 Predicted = Callable[[Sequence[tuple[str, Mapping[str, Any]]], float], None]
-MOST_FORESEEN = 1000  # cases that a worker is asked about before a run
-
-
-def foresee(
-    worker: WorkerProcess, left: Sequence[Planned], budget_bytes: int
-) -> dict[str, Any] | None:
-    """What a worker that is not configured yet says of cases before they run. None if it cannot: it
-    has ended then. Raises Interrupted.
-    """
-    cases = [one for one in left if isinstance(one, Case)]
-    walls = [one for one in left if isinstance(one, Wall)]
-    request = {
-        "op": "foresee",
-        "budget_bytes": budget_bytes,
-        "dtypes": dtypes_of(left),
-        "cases": [case.fields() for case in cases[:MOST_FORESEEN]],
-        "walls": [wall.fields() for wall in walls[:MOST_FORESEEN]],
-    }
-    try:
-        return worker.ask(request, "foreseen", ANSWER_S)
-    except WorkerFailure:
-        worker.kill()
-        return None
 
 
 class DeviceRun:
@@ -64,18 +38,15 @@ class DeviceRun:
         running: Callable[[str, str], None],
         steps: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
-        """`workers`: the first one of each environment. `folder`: for logs and telemetry."""
+        """`workers`: the first one of each environment. `folder`: for logs."""
         self.pool = WorkerPool(config, folder / LOGS, wake_fd)
         self._workers = workers
-        gpu_uuid = config.gpu_uuid or first_of(workers).ready["environment"]["device_uuid"]
-        self._timeline = Timeline(folder, gpu_uuid)
         context = RunContext(
             config=config,
             pool=self.pool,
             attempts=attempts,
             running=running,
             steps=steps,
-            timeline=self._timeline,
         )
         self._schedule = Schedule(context)
         self._walls = WallRunner(context)
@@ -110,13 +81,9 @@ class DeviceRun:
 
     def close(self) -> None:
         self.pool.close(at_once=True)
-        self._timeline.close()
 
     @property
     def losses(self) -> list[str]:
         """What the run's files lack though nothing failed, for the user."""
-        telemetry, logs = self._timeline.failure, self.pool.log_failure
-        return [
-            *([f"the timeline ends early: {telemetry}"] if telemetry else ()),
-            *([f"logs lack some of what workers printed: {logs}"] if logs else ()),
-        ]
+        logs = self.pool.log_failure
+        return [f"logs lack some of what workers printed: {logs}"] if logs else []

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..cases.expected_time import Forecast
 from ..process.child import AllowImport
 from ..process.interpreter import Interpreter
 from ..rows.record import Planned
@@ -64,8 +63,8 @@ class Devices(Protocol):
         Raises Refusal with what is wrong.
         """
 
-    def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
-        """How long it will take; None if no worker can say how fast its machine is."""
+    def warnings(self, left: Sequence[Planned], config: RunConfig) -> list[str]:
+        """What disturbs these devices now, and what that means for the run."""
 
     def measure(self, plan: RunPlan) -> RunRows:
         """The whole run. If a signal ends it, what has no row yet gets one. Raises Refusal."""
@@ -83,8 +82,7 @@ class RunOptions:
     `wait`: for another run on the same device to end. `held_device`: "cpu" or a GPU's UUID, if the
     caller holds its lock. `gpu_uuid`: the GPU whose counters are read, if it is not the one that
     torch uses. `embedded`: in a process that goes on after the run, see Signals. `allow_import`: of
-    user modules that backends are named by. `suite_entry`: the number of the run in its suite, into
-    whose folder it is measured; None for a run of its own. `engine`: whose devices measure; None:
+    user modules that backends are named by. `engine`: whose devices measure; None:
     this machine's.
     """
 
@@ -95,5 +93,4 @@ class RunOptions:
     gpu_uuid: str | None = None
     embedded: bool = False
     allow_import: AllowImport = False
-    suite_entry: int | None = None
     engine: Engine | None = None

@@ -148,16 +148,9 @@ class GroupRun:
             yield from self._release(0, pythons)
 
     def _window(self, process: int, name: str, mode: str) -> Iterator[Record]:
-        timeline = self.context.timeline
-        if timeline:
-            timeline.sample(name, self.context.pool.pids())
-        try:
-            window_s = self.config.plan.window_s
-            more = {"measure": self.config.measure, "window_s": window_s, "mode": mode}
-            yield from self._ask(process, self._python(name), "watch", [name], more)
-        finally:
-            if timeline:
-                timeline.pause()
+        window_s = self.config.plan.window_s
+        more = {"measure": self.config.measure, "window_s": window_s, "mode": mode}
+        yield from self._ask(process, self._python(name), "watch", [name], more)
 
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""

@@ -1,23 +1,23 @@
-"""Who hears how a run or an audit goes: a progress bar, JSON lines, a test."""
+"""Who hears how a run goes: a progress bar, JSON lines, a test."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..cases.expected_time import Forecast
 from ..rows.record import Record
 
 
 class Begun(NamedTuple):
     """What is said of a run as it begins. `planned`: how many cases, walls and studies; `done`: how
-    many have a row already; `forecast`: how long it will take, if that could be predicted.
+    many have a row already; `steps`: of what is left, by id, at most; `devices`: that share them.
     """
 
     path: Path
     planned: Mapping[str, int]
     done: int = 0
     remarks: Sequence[str] = ()
-    forecast: Forecast | None = None
+    steps: Mapping[str, int] = {}
+    devices: int = 1
 
 
 class Listener:

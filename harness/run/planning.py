@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ...impls import is_ours
-from ..cases.expected_time import Forecast
 from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..process.interpreter import Interpreter
 from ..scenario import Scenario
 from ..scenario.selection import SelectedCases, Selection, select
 from ..scenario.shards import Shard, Units
-from ..store.run_store import Store, point_latest, results_root
+from ..store.run_store import Store, point_latest
 from .engine import Devices, RunOptions
 from .environments import measured_on, refuse_changes
 from .resumable import Unfinished
@@ -38,11 +37,9 @@ def new_run(
     budget_bytes = budget_bytes_of(scenario, devices.free_bytes)
     attached, remarks = devices.attach(budget_bytes)
     selected = select(scenario, device, selection)
-    entry = {} if options.suite_entry is None else {"suite_entry": options.suite_entry}
     listed = {"devices": list(devices.listed)} if devices.listed else {}
     meta = {
         "attnbench": environment["attnbench"],
-        **entry,
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(options.command),
         "scenario": scenario.resolved(device),
@@ -54,18 +51,18 @@ def new_run(
         "environments": [
             one.run_json(dict(devices.environments[one.name])) for one in selection.interpreters
         ],
-        "calibration": _calibration_of(results_root(root), environment),
+        "calibration": _calibration_of(root, environment),
         **listed,
         **planned_fields(selected, selection.shard),
     }
-    if why := why_unreadable(results_root(root)):
+    if why := why_unreadable(root):
         remarks = [f"{why}; this run knows no peaks of the device", *remarks]
     if selected.duplicates:
         remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]
     config = _config(meta, environment, selection.interpreters, options, attached)
-    forecast = devices.forecast(selected.units.planned, config)
+    remarks = [*remarks, *devices.warnings(selected.units.planned, config)]
     store = Store.create(root, scenario.name, meta)
-    return _plan(store, config, options, remarks, selected.units, forecast)
+    return _plan(store, config, options, remarks, selected.units)
 
 
 def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:
@@ -128,9 +125,9 @@ def resumed_run(
         if devices.listed:
             store.add_devices(devices.listed)
         found = found.read_again()  # nobody else adds rows from here on
-        forecast = devices.forecast(found.units.planned, config)
+        remarks = [*remarks, *devices.warnings(found.units.planned, config)]
         undone.pop_all()
-    return _plan(store, config, options, remarks, found.units, forecast, found.previous)
+    return _plan(store, config, options, remarks, found.units, found.previous)
 
 
 def point_finished(rows: RunRows) -> None:
@@ -165,7 +162,6 @@ def _plan(
     options: RunOptions,
     remarks: Sequence[str],
     left: Units,
-    forecast: Forecast | None,
     previous: Mapping[str, PreviousRow] = {},
 ) -> RunPlan:
     if config.save_to is not None:
@@ -177,12 +173,11 @@ def _plan(
         remarks=remarks,
         previous=previous,
         units=left,
-        forecast=forecast,
     )
 
 
 def _calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The newest result of `attnbench doctor --calibrate` for this device."""
+    """The newest result of `attnbench doctor --deep` for this device."""
     on_gpu = environment["device"] == "cuda"
     name = environment["device_name" if on_gpu else "cpu"]
     return newest_calibration(root, environment["device_uuid"], name)

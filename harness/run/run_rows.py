@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from ..cases.case import Case, Wall
 from ..cases.costs import known_costs
-from ..cases.expected_time import Forecast
 from ..rows.record import FAILURES, Planned, Record, Status
 from ..scenario.shards import Units
 from ..store.run_store import Store
 from .listener import Begun, Listener
 from .wall_runner import known_of_wall
 from .worker_pool import RunConfig
+
+WALL_TRIALS = 9  # about: while N grows, and near the longest that fits
 
 
 class PreviousRow(NamedTuple):
@@ -42,7 +43,7 @@ class RunResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
     """What is left to measure, and where the rows go. `previous`: the rows of a resumed run.
-    `forecast`: how long it will take; None if nobody could say how fast this machine is.
+    `devices`: how many measure at a time.
     """
 
     store: Store
@@ -51,12 +52,20 @@ class RunPlan:
     remarks: Sequence[str]
     previous: Mapping[str, PreviousRow]
     units: Units
-    forecast: Forecast | None = None
+    devices: int = 1
 
     @property
     def attempts(self) -> dict[str, int]:
         """Of the last row, by id."""
         return {case: row.attempt for case, row in self.previous.items()}
+
+
+def steps_of(planned: Planned, config: RunConfig) -> int:
+    """How many steps it has at most, as in Listener; of a wall, about."""
+    if isinstance(planned, Case):
+        plan = config.plan
+        return 1 + ("latency" in config.measure) * plan.processes * plan.max_blocks
+    return WALL_TRIALS if isinstance(planned, Wall) else 1
 
 
 class RunRows:
@@ -77,14 +86,14 @@ class RunRows:
         return not self.left and bool(statuses) and not statuses[Status.INTERRUPTED]
 
     def begin(self) -> None:
-        """Tell the listener what will be measured, and how long that may take."""
+        """Tell the listener what will be measured."""
         plan, done = self.plan, self.result.statuses.total()
-        expected = plan.forecast
         walls, studies = len(plan.units.walls), len(plan.units.studies)
         cases = len(self.left) - walls - studies + done
         planned = {"cases": cases, "walls": walls, "studies": studies}
-        remarks = [*plan.remarks, *(expected.remarks if expected else ())]
-        plan.listener.begin(Begun(plan.store.path, planned, done, remarks, expected))
+        steps = {name: steps_of(one, plan.config) for name, one in self.left.items()}
+        begun = Begun(plan.store.path, planned, done, plan.remarks, steps, plan.devices)
+        plan.listener.begin(begun)
 
     def without_measuring(
         self, planned: Planned, status: Status, reason: str, where: Mapping[str, str | None]

@@ -8,15 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..cases.case import Group
-from ..cases.expected_time import Forecast
-from ..machine.load import LoadMeter
+from ..cases.case import Case, Group
+from ..machine.load import LoadMeter, busy_text
 from ..process.signals import RESUME, Signals
 from ..process.worker_process import ANSWER_S, Interrupted, signal_name
 from ..rows.record import Planned, Status
 from ..studies import takes
 from ..studies.attachments import refuse_problems
-from .device_run import DeviceRun, foresee
+from .device_run import DeviceRun
 from .engine import RunOptions, Wanted
 from .environments import (
     Change,
@@ -28,7 +27,6 @@ from .environments import (
     first_workers,
     lock_device,
 )
-from .forecast import forecast_of
 from .run_rows import RunPlan, RunResult, RunRows
 from .schedule import schedule_parts
 from .studies import Told, tried
@@ -91,9 +89,10 @@ class DeviceHere:
         refuse_problems(found.problems, [takes(one.study) for one in some])
         return {name: told for name, (_, told) in attached.items()}, found.remarks
 
-    def forecast(self, left: Sequence[Planned], config: RunConfig) -> Forecast | None:
-        found = foresee(first_of(self.workers), left, config.budget_bytes)
-        return forecast_of(left, config, found, self.load.busy())
+    def warnings(self, left: Sequence[Planned], config: RunConfig) -> list[str]:
+        timed = "latency" in config.measure and any(isinstance(one, Case) for one in left)
+        text = busy_text(self.load.busy(), processes=config.plan.processes if timed else 0)
+        return [text] if text and config.device == "cpu" else []
 
     def measure(self, plan: RunPlan) -> RunRows:
         with open_session(plan, self.workers, self.signals) as session:

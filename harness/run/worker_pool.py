@@ -17,7 +17,6 @@ from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
 from ..rows.warm_up import first_warm_up_s
 from ..scenario import Plan
-from ..telemetry.timeline import Timeline
 from .environments import start_worker
 from .wall_search import TOLERANCE_RATIO
 
@@ -194,9 +193,6 @@ class WorkerPool:
         """The one answer of an environment's first worker. Raises WorkerFailure."""
         return self.worker(0, python).ask(request, wanted, self.config.timeout_s)
 
-    def pids(self) -> list[int]:
-        return [worker.pid for worker in self._workers.values()]
-
     def dismiss(self, number: int, python: str | None = None) -> str | None:
         """Kill a slot's worker and return the end of what it printed.
 
@@ -264,8 +260,7 @@ class RunContext:
     """What every step of a run needs.
 
     `attempts`: the attempt of the last row, by id. `running` hears what a worker is doing, as
-    (case, phase), and `steps` how many are done, as in Listener. `timeline` samples the device
-    during windows, never while latency is measured.
+    (case, phase), and `steps` how many are done, as in Listener.
     """
 
     config: RunConfig
@@ -273,7 +268,6 @@ class RunContext:
     attempts: Mapping[str, int]
     running: Callable[[str, str], None]
     steps: Callable[[str, int], None] = lambda *_: None
-    timeline: Timeline | None = None
 
     def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:
         """The next row of something planned."""

@@ -8,7 +8,7 @@ from . import from_mapping
 from .suite_file import Entry
 
 SHARED = ("device", "limits", "plan")
-"""Fields of all scenarios of a suite that are this one's too; the others ask another question."""
+"""Fields of all scenarios beside it that are this one's too; the others ask another question."""
 
 
 def alone(attachments: Sequence[Attachment], changes: Iterable[str] = ()) -> Entry:
@@ -27,7 +27,7 @@ def alone(attachments: Sequence[Attachment], changes: Iterable[str] = ()) -> Ent
 
 
 def beside(attachments: Sequence[Attachment], changes: Iterable[str]) -> Entry:
-    """The entry of a suite that looks at the attachments; `changes`: of the whole suite."""
+    """The entry beside others that looks at the attachments; `changes`: of all of them."""
     return alone(
         attachments, [one for one in changes if one.partition("=")[0].strip().startswith(SHARED)]
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from humanize import naturalsize
@@ -14,18 +14,13 @@ from ...impls.peak_formulas import nearest
 from ..cases.case import MAX_SEQ_LEN, Case, Wall
 from ..cases.costs import input_bytes, known_costs
 from ..files.errors import first_line
-from ..measure.meta_memory import meta_peak_bytes
 from ..rows.record import Status
-from .estimate import Foreseen
 
 HOPELESS = 4
 """Times the budget: a case that needs more is not tried.
 
 Between 1 and 4 times the budget a trial shows the wall for real, and costs little.
 """
-
-UseMeta = Literal["never", "without a formula", "always"]
-"""When the meta device predicts a peak: it runs the backend's code, which may take seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +32,11 @@ class Preflight:
     status: Status | None = None
     reason: str = ""
 
-    @property
-    def foreseen(self) -> Foreseen:
-        """What a forecast needs to know."""
-        return Foreseen(
-            refused=self.status is not None,
-            peak_bytes=self.fields["predicted_peak_bytes"],
-            compiles=self.backend is not None and self.backend.generates_code,
-        )
 
-
-def preflight(
-    case: Case,
-    device: torch.device,
-    budget_bytes: int,
-    *,
-    meta: UseMeta = "without a formula",
-) -> Preflight:
+def preflight(case: Case, device: torch.device, budget_bytes: int) -> Preflight:
     """Needs hardly any memory or time; imports the backend's file."""
     p = case.problem
-    cannot_run = f"{case.backend} cannot run here"
-    unknown = {"predicted_reason": cannot_run, "meta_reason": cannot_run}
+    unknown = {"predicted_reason": f"{case.backend} cannot run here"}
     fields = known_costs(p) | {"predicted_peak_bytes": None} | unknown
     fields["exactness"] = impls.exactness(case.backend)
     fields["input_order"] = impls.input_order(case.backend, p) if p.scope == "core" else None
@@ -74,7 +53,7 @@ def preflight(
         return Preflight(fields=fields, status=Status.UNAVAILABLE, reason=lacking)
     if (why_not := backend.why_not(p, device)) is not None:
         return Preflight(fields=fields, status=Status.UNSUPPORTED, reason=why_not)
-    fields |= _predicted(case, backend, device, meta)
+    fields |= _predicted(case, backend, device)
     peak = fields["predicted_peak_bytes"]
     needed = fields["input_bytes"] + (peak or 0)
     if needed > HOPELESS * budget_bytes:
@@ -107,21 +86,15 @@ def not_imported(backend: str) -> str:
     return f"from {origin}, which is imported in workers only" if origin else ""
 
 
-def _predicted(case: Case, backend: Backend, device: torch.device, use: UseMeta) -> dict[str, Any]:
-    """Two independent predictions; the formula counts if there is one."""
+def _predicted(case: Case, backend: Backend, device: torch.device) -> dict[str, Any]:
+    """By the backend's formula, if it has one for this problem."""
     p = case.problem
     formula = backend.peak_bytes(p, device, torch.get_num_threads())
-    meta, meta_reason = None, "not asked for"
-    if use == "always" or (formula is None and use == "without a formula"):
-        meta, meta_reason = meta_peak_bytes(p, backend, device)
-    source = "formula" if formula is not None else "meta" if meta is not None else None
     missing = f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"
     return {
-        "predicted_peak_bytes": meta if formula is None else formula,
-        "predicted_source": source,
-        "predicted_reason": "" if source else missing,
-        "meta_peak_bytes": meta,
-        "meta_reason": meta_reason,
+        "predicted_peak_bytes": formula,
+        "predicted_source": None if formula is None else "formula",
+        "predicted_reason": missing if formula is None else "",
     }
 
 
@@ -135,13 +108,11 @@ At = Callable[[int], tuple[Case, int]]
 PeakBytes = Callable[[Case, Backend], int | None]
 
 
-def predict(
-    wall: Wall, device: torch.device, budget_bytes: int, meta: UseMeta = "without a formula"
-) -> dict[str, Any]:
+def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, Any]:
     """The fields of the wall's row that need no run; imports the backend's file."""
     unknown = {"predicted_seq_len": None, "predicted_source": None}
     try:
-        first = preflight(wall.at(1), device, budget_bytes, meta=meta)
+        first = preflight(wall.at(1), device, budget_bytes)
     except Exception as error:  # noqa: BLE001 - importing may raise anything, in the first trial too
         return {**unknown, "predicted_reason": first_line(error)}
     if first.status in (Status.UNAVAILABLE, Status.UNSUPPORTED):
@@ -149,13 +120,12 @@ def predict(
         return {**unknown, **known}
 
     def peak_bytes(case: Case, backend: Backend) -> int | None:
-        found: int | None = _predicted(case, backend, device, meta)["predicted_peak_bytes"]
-        return found
+        return backend.peak_bytes(case.problem, device, torch.get_num_threads())
 
     own = impls.load(wall.backend)
     found = _longest(wall, budget_bytes, own, lambda n: (wall.at(n), 0), peak_bytes)
     last = wall.at(max(found or 1, 1))
-    fields = preflight(last, device, budget_bytes, meta=meta).fields
+    fields = preflight(last, device, budget_bytes).fields
     of_backend = {name: fields[name] for name in OF_BACKEND}
     if found is not None:
         source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}

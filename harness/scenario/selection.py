@@ -107,8 +107,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
         )
     if (shard := selection.shard) is None:
         return SelectedCases(whole, duplicates, whole)
-    place = (shard.number - 1 - shard.turn) % shard.of
-    part = split(whole, shard.of, scenario.plan, device)[place]
+    part = split(whole, shard.of, scenario.plan, device)[shard.number - 1]
     if part.is_empty:
         units = len(units_of(whole))
         raise NothingSelected(

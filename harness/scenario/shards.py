@@ -19,8 +19,8 @@ from .estimate import Pace, case_s
 
 MOST_SHARDS = 100_000
 PACE = {  # of no machine: only how units compare matters
-    "cpu": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e11), bytes_per_s=1e10, step_s=1e-5),
-    "cuda": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e14), bytes_per_s=2e12, step_s=1e-5),
+    "cpu": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e11), step_s=1e-5),
+    "cuda": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e14), step_s=1e-5),
 }
 WALL_S = 30.0
 STUDY_S = 0.5
@@ -32,13 +32,10 @@ Unit = Case | Wall | PlannedStudy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """Number `number` of `of`, from 1. `turn`: the number of the run in its suite, so that not
-    every small run of a suite ends in the first shard.
-    """
+    """Number `number` of `of`, from 1."""
 
     number: int
     of: int
-    turn: int = 0
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"

@@ -1,1 +1,1 @@
-"""The files of a run, names of runs, and suites."""
+"""The files of a run, and names of runs."""

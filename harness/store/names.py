@@ -1,26 +1,26 @@
-"""Names of runs: folders, `latest`, `last:5`, suites, baselines (results/baselines/NAME.json)."""
+"""Names of runs: folders, `latest`, `last:5`, baselines (results/baselines/NAME.json)."""
 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, instead_of, shown, suggestion
 from ..files.safe_files import NotPlain, is_folder, make_folder, refuse_way_out, write_whole
 from ..files.user_cache import cache_folder
 from ..rows.record import Status
 from ..rows.run_files import META, SCHEMA, read_document, read_meta, read_rows
-from .run_store import LATEST, runs, runs_and_suites
-from .suites import RunState, is_suite, newest_finished, newest_started, run_state, runs_by_entry
+from .run_store import LATEST, runs
+from .states import RunState, newest_finished, newest_started, run_state
 
 FOLDER = "baselines"
+PUBLISHED = "published/"
+SHIPPED = Path(__file__).parent / "published"  # a link to results/published
 PREFIX = "baseline:"
 LAST, MOST_LAST = "last:", 999  # last:5 are five runs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -137,31 +137,30 @@ def read(path: Path) -> Baseline:
 
 
 def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
-    """The folder of a run or of a suite: by path, by name under `root`, by baseline, or the newest
-    of a scenario or of suites of one name.
+    """The folder of a run: by path, by name under `root`, by baseline, or a scenario's newest.
 
     "latest" is what finished last; with `unfinished`, as for --resume, what was started last.
-    SUITE/SCENARIO is the run of one scenario of a suite. Raises BadInput.
+    Raises BadInput.
     """
     if name == LATEST:
         return _latest(root, unfinished=unfinished).resolve()
     for path in (Path(name), root / name):
-        if (path / META).is_file() or is_suite(path):
+        if (path / META).is_file():
             return _inside(path).resolve()
+    if name.startswith(PUBLISHED):
+        return _published(name.removeprefix(PUBLISHED))
     if (named := run_of(name, root)) is not None:
         if not (named / META).is_file():
             raise BadInput(
-                f"{name}: its run {named} is gone; save another with `attnbench baseline save"
-                " --force`"
+                f"{name}: its run {named} is gone; save another with `attnbench compare RUN --save"
+                " NAME --force`"
             )
         return named.resolve()
-    if (found := _in_suite(name, root, unfinished=unfinished)) is not None:
-        return found.resolve()
-    if named_so := [path for path in _with_suites(root) if scenario_in(path.name) == name]:
+    if named_so := [path for path in runs(root) if scenario_in(path.name) == name]:
         return named_so[-1].resolve()
     if Path(name).is_dir():
         raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
-    if not runs_and_suites(root):
+    if not runs(root):
         raise BadInput(f"{name}: {no_runs(root)}")
     hint = suggestion(name, run_names(root))
     raise BadInput(
@@ -170,60 +169,12 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
     )
 
 
-def find_run(name: str, root: Path) -> Path:
-    """The folder of one run, named as for `find`. Raises BadInput, also for a suite of several."""
-    path = find(name, root)
-    if not is_suite(path):
-        return path
-    found = find_runs(name, root)
-    if len(found) > 1:
-        scenarios = [read_meta(run)["scenario"].get("name") for run in found]
-        twice = len(set(scenarios)) < len(scenarios)
-        names = [run.name for run in found] if twice else scenarios
-        raise BadInput(
-            f"{name}: a suite of {len(found)} runs; wanted one of them:"
-            f" {', '.join(f'{name}/{one}' for one in names)}"
-        )
-    return found[0]
-
-
-def find_runs(name: str, root: Path) -> list[Path]:
-    """The folder of a run, or those of a suite in the order of its plan. Raises BadInput."""
-    path = find(name, root)
-    if not is_suite(path):
-        return [path]
-    by_entry = runs_by_entry(path)
-    if not by_entry:
-        raise BadInput(
-            f"{name}: a suite of which nothing has run yet; start it with `attnbench run --resume"
-            f" {name}`"
-        )
-    return [by_entry[number] for number in sorted(by_entry)]
-
-
-def find_all(names: Sequence[str], root: Path) -> list[Path]:
-    """The folders of all runs that are named, each once: as for `find_runs`, but a scenario's name
-    is all of its runs; also folders of runs, patterns such as `2026*`, and last:N. Without a name
-    the runs of the newest one's scenario. Raises BadInput.
-    """
-    given = names or [f"last:{MOST_LAST}"]
-    return list(dict.fromkeys(path.resolve() for name in given for path in _all_of(name, root)))
-
-
-def _all_of(name: str, root: Path) -> list[Path]:
-    if most := number_of_last(name):
-        newest = find_runs(LATEST, root)[-1]
-        return [newest, *islice(earlier_runs(newest, root), most - 1)]
-    folder = Path(name)
-    holds_runs = not (folder / META).is_file() and not is_suite(folder)
-    if holds_runs and (inside := _with_suites(folder)):
-        return [path for path in inside if not is_suite(path)]
-    if run_of(name, root) is None:
-        stored = [path for path in _with_suites(root) if not is_suite(path)]
-        words = [(path, (str(path), path.name, scenario_in(path.name))) for path in stored]
-        if named := [path for path, of in words if any(fnmatchcase(one, name) for one in of)]:
-            return named
-    return find_runs(name, root)
+def _published(name: str) -> Path:
+    """The folder of what others published. Raises BadInput."""
+    known = sorted(path.parent.name for path in SHIPPED.glob(f"*/{META}"))
+    if name not in known:
+        raise BadInput(f"{shown(PUBLISHED + name)}: not published here; {instead_of(name, known)}")
+    return (SHIPPED / name).resolve()
 
 
 def number_of_last(name: str) -> int:
@@ -237,12 +188,12 @@ def number_of_last(name: str) -> int:
 
 
 def earlier_runs(run: Path, root: Path) -> Iterator[Path]:
-    """The finished runs of its scenario that were started before it, newest first, also those of
-    suites. Raises BadInput for `run` itself.
+    """The finished runs of its scenario that were started before it, newest first. Raises BadInput
+    for `run` itself.
     """
     scenario = str(read_meta(run)["scenario"].get("name"))
-    for path in reversed(_with_suites(root)):
-        if path.name < run.name and scenario_in(path.name) == scenario and not is_suite(path):
+    for path in reversed(runs(root)):
+        if path.name < run.name and scenario_in(path.name) == scenario:
             with suppress(BadInput):  # a broken run is none
                 if not run_state(path).why_not_counted:
                     yield path
@@ -254,7 +205,7 @@ def _latest(root: Path, *, unfinished: bool) -> Path:
     found = newest if unfinished and newest else newest_finished(root)
     if found is not None:
         return found
-    if not runs_and_suites(root):
+    if not runs(root):
         raise BadInput(f"{LATEST}: {no_runs(root)}")
     hint = f"; continue {newest} with `attnbench run --resume latest`" if newest else ""
     what = "no finished run" if newest else "no such run"
@@ -270,24 +221,6 @@ def _inside(path: Path) -> Path:
     return path
 
 
-def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
-    """The run that SUITE/SCENARIO or SUITE/RUN names; None if there is no such suite."""
-    newest = newest_started if unfinished else newest_finished
-    head, _, tail = name.rpartition("/")
-    places = (newest(root),) if head == LATEST else (Path(head), root / head)
-    suite = next((path for path in places if head and path and is_suite(path)), None)
-    if suite is None:
-        return None
-    found = find_runs(str(suite), root)
-    known = {run: str(read_meta(run)["scenario"].get("name")) for run in found}
-    asked = [run for run, scenario in known.items() if tail in (scenario, run.name)]
-    if len(asked) == 1:
-        return asked[0]
-    several = "several runs of this scenario" if asked else "no such run in this suite"
-    names = ", ".join(run.name for run in asked) if asked else ", ".join(known.values())
-    raise BadInput(f"{name}: {several}; there are: {names}")
-
-
 def no_runs(root: Path) -> str:
     """What is said where runs are looked for and there are none."""
     return (
@@ -297,8 +230,8 @@ def no_runs(root: Path) -> str:
 
 
 def run_names(root: Path) -> list[str]:
-    """What `find` takes under `root`: "latest", baselines, scenarios and suites, folders."""
-    folders = [path.name for path in reversed(_with_suites(root))]
+    """What `find` takes under `root`: "latest", baselines, scenarios, folders."""
+    folders = [path.name for path in reversed(runs(root))]
     latest = [LATEST] if newest_finished(root) else []
     return [*latest, *baseline_names(root), *dict.fromkeys(map(scenario_in, folders)), *folders]
 
@@ -310,11 +243,5 @@ def baseline_names(root: Path) -> list[str]:
 
 
 def scenario_in(folder: str) -> str:
-    """The scenario in a run folder's name, or the name of a suite."""
+    """The scenario in a run folder's name."""
     return folder.partition("-")[2].rpartition("-")[0]
-
-
-def _with_suites(root: Path) -> list[Path]:
-    """All runs, also those of suites, and suites, oldest first."""
-    found = [one for path in runs_and_suites(root) for one in (path, *runs(path))]
-    return sorted(found, key=lambda path: path.name)

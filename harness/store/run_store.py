@@ -19,16 +19,16 @@ from ..files.safe_files import (
     make_folder,
     open_plain,
     opened,
-    remove_folder,
     sweep,
     sync_folder,
     temporary,
     write_whole,
 )
 from ..rows.record import Record, stored
-from ..rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
+from ..rows.run_files import META, ROWS, SCHEMA, read_meta, shown_path
 
 LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
+OLD_SUITE = "suite.json"  # in folders of runs that earlier versions wrote: no run themselves
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
 CHUNK_BYTES = 1 << 16
 
@@ -151,28 +151,6 @@ class Store:
         os.fdatasync(self._fd)
 
 
-def create_suite(root: Path, name: str, meta: Mapping[str, Any]) -> tuple[Path, FileLock]:
-    """A new folder for the runs of a suite under `root`, with its suite.json; its lock, held.
-
-    Raises BadInput.
-    """
-    with _making(root, name) as (folder_name, folder, lock):
-        write_suite(folder, {"schema": SCHEMA, "suite": folder_name, **meta})
-    return root / folder_name, lock
-
-
-def remove_suite(path: Path) -> None:
-    """In one step, unless there is more in its folder. Only for the holder of its lock."""
-    with suppress(OSError):
-        sweep(path)
-        if {one.name for one in path.iterdir()} <= {SUITE, LOCK}:
-            remove_folder(path)
-
-
-def write_suite(path: Path, document: Mapping[str, Any]) -> None:
-    _write_json(path / SUITE, document)
-
-
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
@@ -231,14 +209,12 @@ def _making(root: Path, name: str) -> Iterator[tuple[str, Path, FileLock]]:
 
 
 def point_latest(root: Path, name: str) -> str:
-    """Link results/latest to a run or suite that has finished, if the file system has links.
+    """Link results/latest to a run that has finished, if the file system has links.
 
-    Runs within a suite do not count: the suite does. Returns a remark if something that is no link
+    Returns a remark if something that is no link
     stands there, which is left alone, or a link that cannot be changed.
     """
     latest = root / LATEST
-    if (root / SUITE).is_file():
-        return ""
     if latest.exists() and not latest.is_symlink():
         return (
             f"{shown_path(latest)} is not a link and was left alone; `latest` on the command line"
@@ -258,21 +234,11 @@ def point_latest(root: Path, name: str) -> str:
 
 
 def runs(root: Path) -> list[Path]:
-    """Run folders under `root`, oldest first, also those that cannot be read."""
-    return [path for path in runs_and_suites(root) if not (path / SUITE).is_file()]
-
-
-def runs_and_suites(root: Path) -> list[Path]:
-    """The folders of runs and of suites under `root`, oldest first, by their names: they may be
-    broken. Raises OSError if `root` cannot be read.
+    """Run folders under `root`, oldest first, by their names, also those that cannot be read.
+    Raises OSError if `root` cannot be read.
     """
     try:
         named = [path for path in root.iterdir() if RUN_NAME.fullmatch(path.name)]
-        return sorted(filter(is_folder, named))
     except (FileNotFoundError, NotADirectoryError):
         return []
-
-
-def results_root(folder: Path) -> Path:
-    """Where calibrations and self-checks are: beside a run's folder, or beside its suite's."""
-    return folder.parent if (folder / SUITE).is_file() else folder
+    return sorted(path for path in named if is_folder(path) and not (path / OLD_SUITE).exists())

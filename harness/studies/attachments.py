@@ -77,7 +77,7 @@ def names_in(planned: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def given_again(
     run: Path, names: Mapping[str, str], given: Collection[Attachment]
 ) -> tuple[Attachment, ...]:
-    """Those that a run or a suite to resume still looks at; of its files only their `names` count,
+    """Those that a run to resume still looks at; of its files only their `names` count,
     each with its option. Raises BadInput.
     """
     by_name = {one.name: one for one in given}

@@ -25,7 +25,7 @@ from ..rows.findings import BatchInvariance, EachAlone
 from ..stats.intervals import ratio_interval
 from ._backends import exact_backends
 from ._repeats import interval_fields
-from .output_share import timed
+from ._timed import timed
 
 QUESTION = (
     "Is a sequence's output the same to the bit, called again, alone and in a batch, and in"

@@ -18,7 +18,6 @@ from ...impls.problem import Problem
 from ..rows.findings import ScoreScale
 from ._backends import exact_backends, weights
 from ._repeats import mean_fields
-from .initialisation import xavier
 
 QUESTION = "What does dividing by sqrt(d_k) do to the variance of the scores and to the softmax?"
 WIDTHS = (8, 32, 64, 128, 512)
@@ -28,6 +27,10 @@ CERTAIN = 0.99
 D_MODEL = 512
 SEEN_WIDTH = 64  # of heads whose backends' weights are looked at; e^-60 is still a number in fp32
 Draw = Callable[[int, Generator], Tensor]
+
+
+def xavier(width: int, generator: torch.Generator) -> Tensor:
+    return torch.nn.init.xavier_uniform_(torch.empty(width, width), generator=generator)
 
 
 def _multihead_attention(width: int, generator: Generator) -> Tensor:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..cases.expected_time import duration_text
 from ..files.errors import BadInput, shown
-from ..machine.load import LEAST_S, LoadMeter
+from ..files.printable import duration_text
+from ..machine.load import LEAST_S, LoadMeter, busy_text
 from ..machine.nvml import has_gpu
 
 READ_S, IDLE_READINGS = 1.0, 3  # an idle machine has so many in a row
@@ -72,10 +72,10 @@ def on_idle_cores(*, quiet: bool) -> Iterator[str]:
 
 def keep_threads(run: Path) -> None:
     """What is resumed has as many threads as it had, unless the user has chosen."""
-    known = min(run.rglob("run.json"), default=None)  # of a suite: those of its first run
     with suppress(OSError, ValueError, KeyError, TypeError):
-        if THREADS not in os.environ and known is not None:
-            os.environ[THREADS] = str(int(json.loads(known.read_bytes())["environment"]["threads"]))
+        if THREADS not in os.environ:
+            known = json.loads((run / "run.json").read_bytes())
+            os.environ[THREADS] = str(int(known["environment"]["threads"]))
 
 
 def seconds_of(text: str) -> float:
@@ -91,7 +91,6 @@ def await_idle(longest: str | None, *, quiet: bool, means: str = "") -> None:
 
     `means`: what that means, if it is not what it means for times of a run. Raises BadInput.
     """
-    from ..run.forecast import busy_text
     from .progress import say
 
     wait_until_idle(longest, quiet=quiet)

@@ -18,15 +18,12 @@ from rich.progress import TaskID
 from rich.table import Table
 
 from ..cases.case import ShortNames
-from ..cases.expected_time import duration_text
 from ..files.printable import file_of, spaced
-from ..machine.load import Load, LoadMeter
 from ..rows.counted_pages import BELOW
 from ..rows.record import Record, Status
 from ..run.listener import Begun, Listener
 from ..stats.wide_intervals import MOST_TIMES
 from .live_bar import SafeConsole, clock_text, console, live_bar
-from .time_left import TimeLeft
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
@@ -39,8 +36,7 @@ STYLE = {
     Status.UNAVAILABLE: "dim",
     Status.INTERRUPTED: "yellow",
 }
-SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
-LATE_S = 5.0  # more than the first estimate, before that is said
+SINGULAR = {"cases": "case", "walls": "wall", "studies": "study"}
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
     "refuse": "checking",
@@ -50,7 +46,6 @@ PHASES = {
     "memory": "measuring memory of",
     "latency": "timing",
     "utilization": "reading counters of",
-    "kernels": "listing kernels of",
     "prediction": "predicting",
 }
 """What a worker's phases are called for people; `--json` has the phases themselves."""
@@ -75,19 +70,17 @@ class LiveProgress(Listener):
         self.task: TaskID | None = None
         self.total = self.done = self.found_done = 0
         self.since = monotonic()
-        self.time_left: TimeLeft | None = None
         self.devices = 1
         self.names = ShortNames(())
-        self.steps_of: dict[str, int] = {}
+        self.steps_of: Mapping[str, int] = {}
         self.steps_done: dict[str, int] = {}
-        self.is_late = False
-        self.load = LoadMeter()
+        self.steps_heard: dict[str, int] = {}
 
     def start(self, what: str = "starting") -> None:
         self._show(None, 0, what)
 
     def begin(self, run: Begun) -> None:
-        path, planned, done, remarks, forecast = run
+        path, planned, done, remarks, steps_of, self.devices = run
         already = f", {done} of them already measured" if done else ""
         parts = [
             f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
@@ -103,22 +96,14 @@ class LiveProgress(Listener):
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
         self.total, self.done, self.found_done = sum(planned.values()), done, done
         self.since = monotonic()
-        self.time_left, self.names = None, ShortNames(())
-        self.steps_of, self.steps_done, self.is_late = {}, {}, False
-        self.load = LoadMeter()
-        if forecast is not None:
-            self.devices = forecast.devices
-            self.time_left = TimeLeft(forecast)
-            self.names = ShortNames(forecast.expected)
-            self.steps_of = {name: one.steps for name, one in forecast.expected.items()}
-            same = f"; all with {' '.join(self.names.common)}" if self.short else ""
-            self.out.print(f"{forecast.sentence}{escape(same)}")
+        self.steps_of, self.steps_done, self.steps_heard = steps_of, {}, {}
+        self.names = ShortNames(steps_of)
+        if self.short:
+            self.out.print(escape(f"all with {' '.join(self.names.common)}"))
         steps = sum(self.steps_of.values())
         self._show(steps or self.total, 0 if steps else done, self.verb)
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
-        if self.time_left:
-            self.time_left.walls_begin()
         if walls:
             self.bar.console.print("by formula, before the first trial:")
         for name, fields in walls:
@@ -126,19 +111,15 @@ class LiveProgress(Listener):
             self.bar.console.print(line)
 
     def steps(self, what: str, done: int) -> None:
-        if self.time_left:
-            self.time_left.steps(what, done)
+        self.steps_heard[what] = done
         self._count(what, min(done, self.steps_of.get(what, 0)))
 
     def _count(self, what: str, done: int) -> None:
-        """What is measured has so many of its steps. Says once that it takes longer, and why."""
+        """What is measured has so many of its steps."""
         self.steps_done[what] = done
         if self.task is not None:
             steps = sum(self.steps_done.values()) + (0 if self.steps_of else self.found_done)
             self.bar.update(self.task, completed=steps, left=self._left())
-        if self.time_left and not self.is_late and self.time_left.over_s > LATE_S:
-            self.is_late = True
-            self.remark(late_text(self.time_left.over_s, self.load.busy()))
 
     def running(self, what: str, phase: str) -> None:
         if self.task is not None:
@@ -146,8 +127,7 @@ class LiveProgress(Listener):
 
     def finished(self, record: Record) -> None:
         self.done += 1
-        if self.time_left:
-            self.time_left.finished(record.id)
+        self.steps_heard.setdefault(record.id, 1)
         self._count(record.id, self.steps_of.get(record.id, 1))
         line = None if record.status is Status.INTERRUPTED else self.line(record)
         if line is not None:
@@ -181,12 +161,13 @@ class LiveProgress(Listener):
         self.bar.start()
 
     def _left(self) -> str:
-        """By the forecast; what has none, such as kernels to compile, takes about equally long."""
-        if self.time_left:
-            return clock_text(self.time_left.seconds())
-        done = self.done - self.found_done
-        each_s = (monotonic() - self.since) / done if done else 0.0
-        return clock_text(each_s * (self.total - self.done)) if done else ""
+        """By how long the steps of this run took, or what was finished if nothing has steps."""
+        done, left = self.done - self.found_done, self.total - self.done
+        if self.steps_of:
+            # Steps of what was refused took no time: only those that were heard of count.
+            done = sum(self.steps_heard.values())
+            left = sum(self.steps_of.values()) - sum(self.steps_done.values())
+        return clock_text((monotonic() - self.since) / done * left) if done else ""
 
     def _doing(self, what: str, phase: str) -> str:
         done = f"trying {phase} of" if phase.startswith("N = ") else PHASES.get(phase, phase)
@@ -207,12 +188,6 @@ class LiveProgress(Listener):
         self.out.print(grid)
 
 
-def late_text(over_s: float, load: Load | None) -> str:
-    """`20 s more than estimated: other programs use 1.6 of its 2 cores`."""
-    why = load.text if load else "calls take longer than was predicted"
-    return f"{duration_text(over_s)} more than estimated so far: {why}"
-
-
 def prediction_text(fields: Mapping[str, Any]) -> str:
     """`4 093`, or why there is no number, or what stands in for a missing formula."""
     seq_len, reason = fields["predicted_seq_len"], fields["predicted_reason"]
@@ -228,12 +203,8 @@ class JsonProgress(Listener):
         self._out = sys.stdout  # while Ray runs, sys.stdout is another
 
     def begin(self, run: Begun) -> None:
-        path, planned, done, remarks, forecast = run
-        counts = {**planned, "done": done}
-        self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
-        if forecast is not None:
-            steps = sum(one.steps for one in forecast.expected.values())
-            self._print(reason="expects", about_s=round(forecast.about_s, 1), steps=steps)
+        counts = {**run.planned, "done": run.done, "steps": sum(run.steps.values())}
+        self._print(reason="begin", run=str(run.path), **counts, remarks=list(run.remarks))
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         for name, fields in walls:

@@ -62,7 +62,7 @@ class Checker:
 
     def _preflight(self, case: Case) -> Preflight:
         with self.budget.for_code():
-            return preflight(case, self.config.device, self.config.budget_bytes, meta="always")
+            return preflight(case, self.config.device, self.config.budget_bytes)
 
     def _check_problem(
         self, problem: Problem, order: str, admitted: list[tuple[Case, Preflight]]

@@ -102,9 +102,9 @@ class JudgeProcess:
             wait_until_idle(self._pid)  # its threads spin for a while
         return answer
 
-    def wait_ready(self) -> None:
-        """Until it has started its device and its libraries."""
-        self.ask({"op": "ready"})
+    def wait_ready(self) -> str:
+        """Until it has started its device and its libraries; what failed then, "" if nothing."""
+        return str(self.ask({"op": "ready"})[0]["failed"])
 
 
 def start_judge(parent: Parent, device: str) -> JudgeProcess:
@@ -139,12 +139,12 @@ def _serve(line: socket.socket, verdict_fd: int, worker: int, device: str) -> No
 
     fix_threads()
     threads, judge = torch.get_num_threads(), Judge(say)
-    warm_up(pick_device(device)[0])
+    failed = warm_up(pick_device(device)[0])
     with suppress(Ended):
         while True:
             request, data = receive(line)
             if request["op"] == "ready":
-                send(line, {"failed": ""})
+                send(line, {"failed": failed})
                 continue
             torch.set_num_threads(threads if _is_large(request) else 1)
             answer, found = judge.answer(request, data)
@@ -162,7 +162,8 @@ def _is_large(request: Mapping[str, Any]) -> bool:
     return p.batch * p.heads * p.seq_len * p.kv_seq_len >= MANY_SCORES
 
 
-def warm_up(device: torch.device) -> None:
-    """Load what a check needs, so that the first one takes as long as the others."""
+def warm_up(device: torch.device) -> str:
+    """Load what a check needs, so that the first one takes as long as the others; what failed."""
     request = {"problem": fields_of(TINY), "order": "heads", "device": str(device), "seed": 0}
-    Judge(lambda verdict: None).answer({"op": "exact", "check": "first", **request}, bytearray())
+    asked = {"op": "exact", "check": "first", **request}
+    return str(Judge(lambda verdict: None).answer(asked, bytearray())[0].get("failed", ""))

@@ -7,9 +7,20 @@ the events that measure.py lists, or by one event with the answer, and then by `
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..process.child import ALLOW_IMPORT, Parent
+
+if TYPE_CHECKING:
+    import torch
+
+    from .judge_process import JudgeProcess
+
+HELD = "busy or unavailable"  # of CUDA's error, as a second process gets it
+ONE_PROCESS = (
+    "a worker and its judge are two processes, and in exclusive mode a GPU is for one:"
+    " nvidia-smi -c 0, as root"
+)
 
 
 def main() -> None:
@@ -21,13 +32,12 @@ def main() -> None:
     import torch
 
     from ..cases.case import case_of, wall_of
-    from ..machine.environment import collect, fix_threads, pick_device
+    from ..machine.environment import collect, fix_threads
     from ..machine.free_memory import available_bytes
     from ..machine.nvml import Device, nvml_device
     from ..measure.peak_memory import freeze_gc
     from ..process.fingerprint import git_commit
     from ..scenario.preflight import predict
-    from .foresee import foresee
     from .judge_process import start_judge
     from .measure import Measurer
     from .phases import WorkerConfig
@@ -36,10 +46,8 @@ def main() -> None:
 
     judge = start_judge(parent, parent.arguments[0])  # before any thread pool and any device
     fix_threads()
-    device, why = pick_device(parent.arguments[0])
-    warm_pools(device)
+    device, why = open_device(parent.arguments[0], judge)
     freeze_gc()
-    judge.wait_ready()
     environment = collect(device) | {"git": git_commit()}
     ready = {"device": device.type, "why": why, "environment": environment}
     parent.say({"event": "ready", **ready})
@@ -51,11 +59,6 @@ def main() -> None:
             parent.say({"event": "free", "available_bytes": available_bytes(device)})
         elif op == "try_attachment":
             parent.say({"event": "opened", **try_attachment(request, torch.device(device))})
-        elif op == "foresee":
-            walls = [wall_of(fields) for fields in request["walls"]]
-            most_bytes = request["budget_bytes"]
-            found = foresee([*cases, *walls], request["dtypes"], torch.device(device), most_bytes)
-            parent.say({"event": "foreseen", **found})
         elif op == "configure":
             gpu = request["gpu_uuid"]
             config = WorkerConfig(
@@ -94,7 +97,28 @@ def main() -> None:
         parent.say({"event": "done"})
 
 
-def warm_pools(device: Any) -> None:
+def open_device(requested: str, judge: "JudgeProcess") -> tuple["torch.device", str]:
+    """As pick_device; used once by both processes."""
+    import torch
+
+    from ..files.errors import first_line
+    from ..machine.environment import pick_device
+
+    device, why = pick_device(requested)
+    failed = ""
+    try:
+        warm_pools(device)
+    except RuntimeError as error:
+        failed = first_line(error)
+        if HELD not in failed:
+            raise
+    failed = failed or judge.wait_ready()
+    if HELD in failed:
+        return torch.device("cpu"), f"{failed}: {ONE_PROCESS}"
+    return device, why
+
+
+def warm_pools(device: "torch.device") -> None:
     """Start thread pools, matrix libraries and the profiler, so that no case pays their memory."""
     import torch
 

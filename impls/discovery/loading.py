@@ -125,10 +125,6 @@ class LoadedBackend:
             )
         return str(found)
 
-    @property
-    def plain_operations(self) -> bool:
-        return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
-
     def unavailable(self, device: "torch.device") -> str | None:
         function = self._function("unavailable")
         return function(device) if function else None

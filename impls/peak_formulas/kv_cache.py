@@ -71,7 +71,7 @@ class Read:
 def peak_bytes(
     problem: Problem, device: "torch.device", threads: int, *, variant: str
 ) -> int | None:
-    """None with gradients, under a mask, and where torch would not run its flash kernel."""
+    """None with gradients and under a mask."""
     p = problem
     every = p.mask == "none" and unmasked_pairs(p) == p.batch * p.seq_len * p.kv_seq_len
     if device.type != "cpu" or p.dtype != "fp32" or p.backward or not every:
@@ -88,9 +88,10 @@ def peak_bytes(
         causal_align="",
         **AS_USUAL,
     )
-    if not sdpa.takes_flash(plain):
-        return None
-    attending = sdpa.peak_bytes(plain, device, threads, variant="flash")
+    kernel = "flash" if sdpa.takes_flash(plain) else "math"
+    if kernel == "math" and p.page and p.batch > 1 and p.kv_heads > 1:
+        return None  # heads of a page lie side by side: batched products copy them
+    attending = sdpa.peak_bytes(plain, device, threads, variant=kernel)
     return max(read.gathered_scales + read.peak, read.k + read.v + (attending or 0))
 
 

@@ -1,30 +1,22 @@
-"""The claims on how time grows over N and d, by the exponents and crossovers of fits: C2, C11, C12
-and C17 to C19.
-"""
+"""The claims on how time grows over N and d: C2, C11, C12, C17 and C18."""
 
 from collections.abc import Iterator, Sequence
-from math import log
-from typing import Any
 
-from ...harness.rows.findings import ThreadGain
 from ...harness.stats.intervals import Interval
 from ..data.exactness import RECURRENT
 from ..data.polynomial import bytes_over_n, flops_over
-from ..data.row_groups import Group, Row, backends, by, family, groups
+from ..data.row_groups import Group, Row, backends, family, groups
 from ..formatting import count_text, number_text
 from ..growth_fit import EXPONENT_MARGIN, Growth, growths_of, interval_text
-from ..ratio import ratio_of_intervals
 from .statement import LINEAR, STRIDED, Measured, claim
-from .times import PAST_CROSSING, fewer_active, less_gain
-from .verdict import BUSY, ClaimVerdict, Evidence, by_interval, exactly, jointly, needed
+from .times import PAST_CROSSING
+from .verdict import BUSY, ClaimVerdict, Evidence, by_interval, exactly, jointly
 
 EXPONENTS = dict.fromkeys(LINEAR, 1.0) | {STRIDED: 1.5}
 SAME_CROSSING = 2  # at twice or half the N of a crossing the smaller part is still a third
-FEWEST_WIDTHS = 3
-MOVES = (0.5, 1.5)  # exponents over d of what is in proportion to it, but for the time of a softmax
 LONG, BELOW, WHERE = "N² for long sequences", "N below", "where FLOPs cross"
 COSTS = ("FLOPs", "time")
-RECURRENCE = ("growth with N", "growth with d", "parallelism")
+RECURRENCE = ("growth with N", "growth with d")
 
 
 @claim(
@@ -40,7 +32,7 @@ RECURRENCE = ("growth with N", "growth with d", "parallelism")
 )
 def two_regimes(run: Measured) -> Iterator[Evidence]:
     for backend, _, found, crossing in _layers(run):
-        verdicts, bounds = _regimes(found, crossing)
+        verdicts = _regimes(found, crossing)
         text = f"N^{interval_text(found.exponents[-1])} at N = {count_text(found.lengths[-1])}"
         texts = {LONG: text, BELOW: f"{interval_text(found.per_token_ms)} ms per N"}
         texts[WHERE] = f"{_overtakes(found)}; by FLOPs at N = {number_text(crossing)}"
@@ -51,8 +43,7 @@ def two_regimes(run: Measured) -> Iterator[Evidence]:
             elif doubt := _doubt(found):
                 yield Evidence(backend, "not decided", texts[half] + doubt, half)
             else:
-                why = needed(verdict, *bounds[half]) if half in bounds else ""
-                yield Evidence(backend, verdict, texts[half] + why, half)
+                yield Evidence(backend, verdict, texts[half], half)
 
 
 def _doubt(found: Growth) -> str:
@@ -80,11 +71,8 @@ def _overtakes(found: Growth) -> str:
     return f"N² takes over at N = {interval_text(over)}"
 
 
-Bounds = tuple[tuple[float, float, float], tuple[float, ...]]
-
-
-def _regimes(found: Growth, crossing: float) -> tuple[dict[str, ClaimVerdict], dict[str, Bounds]]:
-    """By half, also with the interval that decides and the ends that it must not hold.
+def _regimes(found: Growth, crossing: float) -> dict[str, ClaimVerdict]:
+    """By half.
 
     What FLOPs say of N below the crossing is tested if a quarter of it was measured, or less. There
     four fifths of them are in N: if time is in N² even there, it refutes the statement.
@@ -102,16 +90,7 @@ def _regimes(found: Growth, crossing: float) -> tuple[dict[str, ClaimVerdict], d
         verdicts |= {BELOW: "not run", WHERE: "not run"}
     elif over and over.high < crossing / PAST_CROSSING:
         verdicts[BELOW] = "refuted"
-    # No coefficient is below 0, so that a bound of 0 hides how far below the interval would reach.
-    bounds: dict[str, Bounds] = {
-        half: ((one.value, min(one.low, 2 * one.value - one.high), one.high), (0.0,))
-        for half, one in ((LONG, c), (BELOW, n))
-        if one.value > 0
-    }
-    if over:
-        bounds.setdefault(BELOW, ((over.value, over.low, over.high), (crossing / PAST_CROSSING,)))
-        bounds[WHERE] = ((over.value, over.low, over.high), where)
-    return verdicts, bounds
+    return verdicts
 
 
 @claim(
@@ -166,45 +145,6 @@ def _over_width(rows: Sequence[Row], claimed: float, half: str) -> Iterator[Evid
 
 
 @claim(
-    "C19",
-    "The N from which the quadratic half dominates grows in proportion to d.",
-    tested=(
-        "crossovers of C2 at three d_model or more: their exponent over d_model, from the narrowest"
-        " to the widest, within 0.5 of 1"
-    ),
-    needs="scope: [layer], three d_model or more, five lengths or more of each",
-)
-def moving_crossover(run: Measured) -> Iterator[Evidence]:
-    def same(one: tuple[str, Group, Growth, float]) -> tuple[Any, ...]:
-        return one[0], *(value for axis, value in one[1].problem.items() if axis != "d_model")
-
-    for (backend, *_), some in by(_layers(run), same).items():
-        found = {group.problem["d_model"]: (fit, flops) for _, group, fit, flops in some}
-        if len(found) < FEWEST_WIDTHS:
-            continue
-        fits = [fit for fit, _ in found.values()]
-        texts = [
-            f"{_overtakes(fit)}, by FLOPs at {number_text(flops)}, for d = {d}"
-            for d, (fit, flops) in sorted(found.items())
-        ]
-        narrow, wide = min(found), max(found)
-        first, last = (found[d][0].overtaking for d in (narrow, wide))
-        verdict: ClaimVerdict = "not decided"
-        why = "; the first or the last N is not known well enough to compare them"
-        if first and last and first.low > 0 and last.low > 0:
-            ratio = ratio_of_intervals(last, first, ())
-            value, low, high = (log(end) / log(wide / narrow) for end in ratio)
-            moved = Interval(value=value, low=low, high=high, units=2)
-            texts.insert(0, f"as d^{interval_text(moved)}")
-            why = ""
-            if all(fit.describes and not fit.disturbed for fit in fits):
-                verdict = by_interval(low, high, MOVES)
-                why = needed(verdict, (value, low, high), MOVES)
-        why = BUSY if any(fit.disturbed for fit in fits) else why
-        yield Evidence(backend, verdict, "; ".join(texts) + why)
-
-
-@claim(
     "C11",
     "Local and random patterns, Linformer and Performer are linear in N; strides of sqrt(N) give"
     " N^1.5.",
@@ -232,16 +172,12 @@ def linear_growth(run: Measured) -> Iterator[Evidence]:
 
 @claim(
     "C12",
-    "A recurrent layer costs O(N d²) and cannot use the parallelism.",
+    "A recurrent layer costs O(N d²).",
     tested=(
         "exponents of time at the longest N within 0.1 of 1 and at the widest d_model within 0.1 of"
-        " 2; fewer active SMs than attention, or less gained by threads"
+        " 2"
     ),
-    needs=(
-        "backend rnn, five lengths or more, five d_model or more, and measure: [latency,"
-        " utilization] on a GPU with performance counters, or on a CPU studies: [threads]"
-    ),
-    study=ThreadGain,
+    needs="backend rnn, five lengths or more, five d_model or more",
     halves=RECURRENCE,
 )
 def recurrent(run: Measured) -> Iterator[Evidence]:
@@ -252,11 +188,6 @@ def recurrent(run: Measured) -> Iterator[Evidence]:
             verdict, why = _grows(found, exponent, 1.0)
             text = f"N^{interval_text(exponent)} in time{why}"
             yield Evidence(backend, verdict, text, RECURRENCE[0])
-        for of in ("fused", "sdpa"):
-            for one in fewer_active(run.every, backend, of):
-                yield one._replace(of=backend, half=RECURRENCE[2])
-        for one in less_gain(run, backend):
-            yield one._replace(of=backend, half=RECURRENCE[2])
     yield from _over_width(rows, 2.0, RECURRENCE[1])
 
 
@@ -280,5 +211,4 @@ def _grows(fit: Growth, found: Interval, claimed: float) -> tuple[ClaimVerdict, 
     margin = (claimed - EXPONENT_MARGIN, claimed + EXPONENT_MARGIN)
     if found.high < margin[0]:
         return "not decided", ": constant cost may hide more, and a longer or wider one would tell"
-    verdict = by_interval(found.low, found.high, margin)
-    return verdict, needed(verdict, (found.value, found.low, found.high), margin)
+    return by_interval(found.low, found.high, margin), ""

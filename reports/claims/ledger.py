@@ -1,6 +1,6 @@
 """The claims ledger: textbook statements on multi-head attention, with tests and verdicts.
 
-C: what attention costs; Q: what heads and attention do. docs/theory.md describes each test.
+docs/theory.md describes each test.
 A verdict comes from an interval, or from exact bytes or FLOPs. A claim that the run does not test
 is `not run`, with what it needs.
 """

@@ -15,7 +15,6 @@ from .verdict import ClaimVerdict, Evidence, agreed, jointly, shown
 
 F = TypeVar("F", bound=Finding)
 NAME = re.compile(r"([A-Z])(\d+)([a-z]?)")
-REPORTS = Path(__file__).parent.parent
 LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
 STRIDED = "sparse_strided"
 
@@ -128,12 +127,10 @@ def claim(
 
 
 def statements() -> dict[str, Statement]:
-    """Those of all files, in the order C1, C3a, C3b, C16, Q1.
-
-    They are in this folder, or in a file of a pack whose name ends in `statements`.
-    """
+    """Those of all files of this folder, in the order C1, C3a, C3b, C15."""
     found: dict[str, Statement] = {}
-    for file in _files():
+    for path in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+        file = f"{__package__}.{path.stem}"
         for one in vars(import_module(file)).values():
             if isinstance(one, Statement) and found.setdefault(one.name, one) is not one:
                 raise ValueError(f"{file}: the claim {one.name} is in another file too")
@@ -144,11 +141,3 @@ def _place(name: str) -> tuple[str, int, str]:
     if (known := NAME.fullmatch(name)) is None:
         raise ValueError(f"the claim {name}: wanted a name such as C3a")
     return known[1], int(known[2]), known[3]
-
-
-def _files() -> Iterator[str]:
-    package = __name__.rsplit(".", 2)[0]
-    for file in sorted(REPORTS.glob("*/[a-z]*.py")):
-        folder = file.parent.name
-        if folder == "claims" or file.stem.endswith("statements"):
-            yield f"{package}.{folder}.{file.stem}"

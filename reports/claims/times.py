@@ -1,37 +1,28 @@
-"""The claims that ratios of times answer, C3c, C4, C10, C14, C20, C21 and Q11, and shares of
-active SMs: C13.
-"""
+"""The claims that ratios of times answer: C3c, C4, C10, C14 and C20."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from ...harness.rows.findings import ProjectionEquality, ThreadGain
+from ...harness.rows.findings import ProjectionEquality
 from ..contrasts import against_one_head, contrasts, share_width
-from ..data.exactness import RECURRENT, is_exact
 from ..data.processor_time import disturbed
-from ..data.row_groups import AXES, Group, Row, backends, by, family, groups
-from ..formatting import beyond_text, count_text, number_text, times_text
+from ..data.row_groups import AXES, Group, Row, backends, by, groups
+from ..formatting import count_text, number_text
 from ..ratio import Ratio, time_ratio
-from ..subjects._windows import observed
 from ..subjects.correctness import ALLOWED_RATIO
-from ..subjects.recurrence import cell, flops
 from ..words import DISTURBED, Word
 from .counts import HEADS
 from .statement import Measured, claim
-from .studies import extended
 from .verdict import (
     EQUAL,
     ClaimVerdict,
     Evidence,
     above,
-    below,
     by_interval,
     exactly,
     jointly,
     longer,
-    longer_text,
-    needed,
     of_ratio,
 )
 
@@ -100,15 +91,14 @@ def one_projection(run: Measured) -> Iterator[Evidence]:
         said = ("yes" if all(held) else "no") if known else "not shown"
         bounds = ratio.tested or (ratio.low, ratio.high)
         verdict = longer(*bounds)
-        faster = of_ratio("", ratio, verdict, longer_text(verdict, ratio.value, *bounds))
+        faster = of_ratio("", ratio, verdict, "")
         text = f"loop {ratio.text} at {group.at}; equal: {said}{faster.numbers}"
         yield Evidence(f"{FUSED} against {LOOP}", jointly([equal, faster.verdict]), text)
 
 
 @claim(
     "C14",
-    "Removing heads saves cost in proportion. (What it does to quality: Q3 for single heads, Q19"
-    " for two fifths of them.)",
+    "Removing heads saves cost in proportion.",
     tested="time and bytes of a layer with k of h heads left, over k/h, within 5 %",
     needs="scope: [layer], d_k and d_v fixed, several heads with contrast: [heads]",
     halves=COSTS,
@@ -205,7 +195,6 @@ def _dominated(share: Ratio, core: Row, layer: Row, group: Group) -> Evidence:
         text += f", which is not {PAST_CROSSING} times the N at which FLOPs cross"
         return Evidence(layer["backend"], "not run", text)
     verdict = above(share.low, share.high, HALF)
-    text += needed(verdict, (share.value, share.low, share.high), (HALF,))
     return of_ratio(layer["backend"], share, verdict, text)
 
 
@@ -213,111 +202,3 @@ def _share_text(share: Ratio, at: str) -> str:
     outside, low, high = (max(0.0, 1 - bound) for bound in (share.value, share.high, share.low))
     text = f"{100 * outside:.0f} % of the layer is outside its core at {at}"
     return text + (f" ({100 * low:.0f} to {100 * high:.0f} %)" if isfinite(share.low) else "")
-
-
-# ---- other layers --------------------------------------------------------------------------------
-
-
-def _for_short(
-    judge: Callable[[float, float, float], ClaimVerdict],
-) -> Callable[[Measured], Iterator[Evidence]]:
-    """FLOPs and time of a recurrent layer over those of attention at N < d, by each cell."""
-
-    def test(run: Measured) -> Iterator[Evidence]:
-        for group in groups([row for row in run.every if row["scope"] == "layer"], None):
-            d, n = group.problem["d_model"], group.problem["seq_len"]
-            at = f"at N = {n:.0f}, d = {d:.0f}"
-            for ours in (row for row in group.rows if family(row["backend"]) in RECURRENT):
-                if not n or n >= d:
-                    continue
-                if (needed := flops(ours)) and ours.get("work_flops"):
-                    times = needed / ours["work_flops"]
-                    text = f"{number_text(times)} times the FLOPs of attention {at}"
-                    yield Evidence(f"FLOPs, {cell(ours)}", judge(times, times, 1.0), text)
-                for row in filter(is_exact, group.rows):
-                    if (taken := time_ratio(ours, row)) is not None:
-                        verdict = judge(taken.low, taken.high, 1.0)
-                        text = f"{taken.text_to(row['backend'])} {at}"
-                        of = f"time, {cell(ours)} against {row['backend']}"
-                        yield of_ratio(of, taken, verdict, text)
-
-    return test
-
-
-Q11A, Q11B = (
-    claim(
-        name,
-        statement,
-        tested=(
-            "FLOPs of the recurrent layer, 4 B N d² per gate, and its time, against an attention"
-            " layer of the same width, with its projections, at N < d"
-        ),
-        needs="backend rnn and an exact one, scope: [layer], seq_len below d_model",
-    )(_for_short(judge))
-    for name, statement, judge in (
-        ("Q11a", "Attention is cheaper than a recurrent layer for N < d.", above),
-        ("Q11b", "... the reverse: the recurrent layer is the cheaper one for N < d.", below),
-    )
-)
-
-
-# ---- use of the device ---------------------------------------------------------------------------
-
-
-@claim(
-    "C21",
-    "A loop over heads cannot use the parallelism that all heads at once use.",
-    tested=(
-        "fused and naive with 1 thread and with all, in the same blocks: fused gains by threads,"
-        " and gains more than naive"
-    ),
-    study=ThreadGain,
-)
-def loop_with_threads(run: Measured) -> Iterator[Evidence]:
-    yield from less_gain(run, LOOP)
-
-
-def less_gain(run: Measured, backend: str) -> Iterator[Evidence]:
-    """Whether all heads at once gain by threads, and more than this backend."""
-    found = run.of(ThreadGain)
-    at_once = {one.seq_len: one for one in found if one.backend == FUSED}
-    for one in found:
-        if one.backend == backend and (fused := at_once.get(one.seq_len)):
-            gains = longer(*extended(fused, fused.gain_low_ratio, fused.gain_high_ratio)[:2])
-            low, high, allows = extended(one, one.behind_low_ratio, one.behind_high_ratio)
-            text = f"{one.threads} threads make {FUSED} {number_text(fused.gain_ratio)} times as"
-            text += f" fast, {backend} {number_text(one.gain_ratio)} times, at N = {one.seq_len}:"
-            text += f" {times_text(one.behind_ratio, low, high)}{allows}"
-            verdict = jointly([gains, longer(low, high)])
-            text += longer_text(verdict, one.behind_ratio, low, high) if one.processes > 1 else ""
-            yield Evidence(f"{FUSED} against {backend}", verdict, text)
-
-
-@claim(
-    "C13",
-    "The fused layer uses the GPU better than the loop over heads.",
-    tested="intervals of the share of active SMs do not overlap (performance counters only)",
-    needs="naive and fused, measure: [latency, utilization], on a GPU with performance counters",
-)
-def better_used(run: Measured) -> Iterator[Evidence]:
-    yield from fewer_active(run.rows, LOOP, FUSED)
-
-
-def fewer_active(rows: Sequence[Row], one: str, other: str) -> Iterator[Evidence]:
-    """Whether the first backend has fewer active SMs, for every problem with counters of both.
-
-    By performance counters only: other sources of utilization do not know it.
-    """
-    counted = [row for row in rows if row.get("utilization_tier") == "gpm"]
-    for group in groups(counted, None):
-        both = pair(group.rows, "backend", one, other)
-        ours, theirs = (observed(row, "sm_active_ratio") for row in both) if both else (None, None)
-        if ours is None or theirs is None:
-            continue
-        verdict: ClaimVerdict = "supported" if ours.high < theirs.low else "not decided"
-        used, more = (f"{100 * of.value:.0f} %{beyond_text(of.value)}" for of in (ours, theirs))
-        yield Evidence(
-            f"{other} against {one}",
-            "refuted" if ours.low > theirs.high else verdict,
-            f"SMs active {used} against {more}",
-        )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from math import ceil, inf, isfinite, nextafter
+from math import inf, nextafter
 from typing import Literal, NamedTuple, get_args
 
 from ..ratio import Ratio
@@ -15,9 +15,7 @@ LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
     "depends": "mixed",
     "not decided": "open",
 }  # of those that were tested, in the order of sentences
-OPPOSITE: dict[ClaimVerdict, ClaimVerdict] = {"supported": "refuted", "refuted": "supported"}
 BUSY = f"{DISTURBED}: to be measured again on an idle machine"
-MOST_TIMES = 50  # times the processes or seeds: nobody measures so long
 EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)  # ratios that count as equal
 
 
@@ -53,10 +51,6 @@ def above(low: float, high: float, bound: float) -> ClaimVerdict:
     return by_interval(low, high, (nextafter(bound, inf), inf))
 
 
-def below(low: float, high: float, bound: float) -> ClaimVerdict:
-    return above(-high, -low, -bound)
-
-
 def longer(low: float, high: float) -> ClaimVerdict:
     """Whether a ratio of times is above 1; times that were shown to be the same refute it."""
     verdict = above(low, high, 1.0)
@@ -68,38 +62,6 @@ def of_ratio(of: str, ratio: Ratio, verdict: ClaimVerdict, text: str) -> Evidenc
     if ratio.disturbed:
         return Evidence(of, "not decided", text + BUSY)
     return Evidence(of, verdict, text)
-
-
-def needed(
-    verdict: ClaimVerdict,
-    bounds: tuple[float, float, float],
-    *ways: tuple[float, ...],
-    what: str = "processes",
-) -> str:
-    """After numbers that an interval leaves open: how many more would decide, if the value stays.
-
-    `bounds`: the value and its interval, whose reach shrinks with the root of their number. `ways`:
-    ends, all of which it must not hold; by the easiest.
-    """
-    if verdict != "not decided" or not all(map(isfinite, bounds)):
-        return ""
-    times = min(max((_times(*bounds, end) for end in ends), default=inf) for ends in ways)
-    if times > MOST_TIMES:
-        return f"; more than {MOST_TIMES} times as many {what} would be needed to decide it"
-    return f"; about {max(2, ceil(round(times, 6)))} times as many {what} would decide it"
-
-
-def _times(value: float, low: float, high: float, end: float) -> float:
-    if not low <= end <= high:
-        return 1.0
-    reach = value - low if end < value else high - value
-    return inf if end == value else (reach / (end - value)) ** 2
-
-
-def longer_text(verdict: ClaimVerdict, value: float, low: float, high: float) -> str:
-    """What would decide `longer`: an interval without 1, or one of what counts as equal."""
-    inside = EQUAL[0] < value < EQUAL[1]
-    return needed(verdict, (value, low, high), (1.0,), *([EQUAL] if inside else []))
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:

@@ -20,7 +20,7 @@ from .run_meta import finite_number
 MOST_QUERIES = 16  # of a sequence: one token, or drafted ones that are verified in one step
 FEWEST_KEYS = 16  # per query
 NEXT = "; "  # between the notes of a case
-COMMAND = "attnbench doctor --calibrate"
+COMMAND = "attnbench doctor --deep"
 NOT_MEASURED = f"no memory bandwidth was measured on this device before the run: {COMMAND}"
 NO_COPY = f"calibration could not measure copying: {COMMAND} says why"
 INEXACT = "not exact attention, so what it must read is not known"

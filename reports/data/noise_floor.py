@@ -1,6 +1,6 @@
 """How much equal cases differ on a device: within a process, between processes, between runs.
 
-The rows of several processes say how much processes differ; without those `attnbench selfcheck`
+The rows of several processes say how much processes differ; without those `attnbench doctor --deep`
 has, which keeps every check in selfcheck.jsonl; without a check it is assumed, by kind of device.
 """
 
@@ -133,7 +133,7 @@ def share_text(ratio: float, source: str) -> str:
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
-    """By the rows of `runs`, else by a check beside the run or its suite, else assumed."""
+    """By the rows of `runs`, else by a check beside the run, else assumed."""
     identity = device_identity(of.meta)
     try:
         floor = newest_noise_floor(results_folders(of.path), identity)

@@ -1,4 +1,4 @@
-"""The device's peaks, as `attnbench doctor --calibrate` measured them before the run, and where a
+"""The device's peaks, as `attnbench doctor --deep` measured them before the run, and where a
 case is below them: the roofline model (Williams et al. 2009).
 
 Intensity is work_flops / minimal_bytes, as if every byte were moved once. A backend that writes its

@@ -8,7 +8,6 @@ from ...harness.rows.run_files import (
     LINE_CAP_BYTES,
     META,
     SCHEMA,
-    SUITE,
     BadRun,
     Document,
     open_file,
@@ -27,7 +26,6 @@ __all__ = [
     "open_file",
     "read_run",
     "read_runs",
-    "results_folders",
 ]
 
 
@@ -36,7 +34,7 @@ class Run:
     """A run's folder.
 
     `rows`: the last row of every case in the order of the plan; `missing`: the planned cases
-    without a row; the same for walls, studies and kernels.
+    without a row; the same for walls and studies.
     """
 
     path: Path
@@ -47,8 +45,6 @@ class Run:
     missing_walls: list[Document]
     studies: list[Document]
     missing_studies: list[Document]
-    kernels: list[Document]
-    missing_kernels: list[Document]
     notes: list[str]
 
 
@@ -56,7 +52,6 @@ _FIELDS = {
     "latency": ("cases", "rows", "missing"),
     "wall": ("walls", "walls", "missing_walls"),
     "study": ("studies", "studies", "missing_studies"),
-    "kernel": ("kernels", "kernels", "missing_kernels"),
 }
 """By kind of row: where run.json plans it, and the fields of a Run."""
 
@@ -74,8 +69,6 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
         raise BadRun(
             f"{shown_path(folder)}: {found}; wanted the folder of a run, with {META} in it"
         )
-    if (folder / SUITE).is_file() and not (folder / META).exists():
-        raise BadRun(f"{shown_path(folder)}: a suite of runs; wanted one of the run folders in it")
     notes: list[str] = []
     meta = read_meta(folder)
     last: dict[str, dict[str, Document]] = {kind: {} for kind in _FIELDS}
@@ -97,10 +90,10 @@ def read_run(path: str | Path, *, salvage: bool = False) -> Run:
 
 
 def results_folders(run: Path) -> list[Path]:
-    """Where self-checks that count for a run may be: beside it, and beside its suite."""
+    """Where self-checks that count for a run may be: beside it, and beside a gate's two folders."""
     beside = run.parent
-    in_suite = (beside / SUITE).is_file()
-    return [beside, beside.resolve().parent] if in_suite else [beside]
+    is_part = beside.name in ("base", "head")
+    return [beside, beside.resolve().parent] if is_part else [beside]
 
 
 def _by_plan(

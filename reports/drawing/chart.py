@@ -259,7 +259,7 @@ class _Drawn:
             return ""
         covered = self._covered(place) if one.kind == "measured" else 0
         classes = f"ln s-{tone(one.backend, self.places)}"
-        classes += f" u-{covered}" if covered else " tr" if one.kind == "trace" else ""
+        classes += f" u-{covered}" if covered else ""
         classes += " fm" if one.kind == "formula" and by_formula([self.panel]) else ""
         ways = (self._inside(one, run) for run in self._runs(one))
         return "".join(path(way, classes) for way in ways if len(way) > 1)
@@ -353,8 +353,6 @@ class _Drawn:
             if one.kind in CROSSED or (one.kind == "measured" and y is not None)
         }
         for one in self.panel.series:
-            if one.kind == "trace":
-                continue
             places = self._failed(one) if one.kind in CROSSED else self._points(one)
             for place, x, y in places:
                 if one.kind == "formula" and (one.backend, one.x[place]) in known:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from ..data.row_groups import Row
-from ._timeline import HEAT_MASK, POWER_MASK
 
 LATE = "late_calls"
+# Bits of NVML's clock event mask: software power cap, power brake; thermal slowdowns.
+POWER_MASK, HEAT_MASK = 0x4 | 0x80, 0x20 | 0x40
 GPU_DOUBTS: dict[str, str] = {
     "unseen_work": (
         "the wall clock saw much more than launching and the time between the events, so that the"

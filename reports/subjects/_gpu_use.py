@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import methodcaller
 
 from ..data.row_groups import Group, Row, backends, case_key, groups
-from ..data.run_meta import Meta, caption, scenario_name
+from ..data.run_meta import Meta, caption, ours, scenario_name
 from ..elements import Bar, Bars, Card, Figure, Marked, table_of
 from ..formatting import Number, list_text, paragraph, share_text
 from ..quantity import Cell, Quantity
@@ -79,7 +79,8 @@ class Use:
 
 def not_measured(rows: Sequence[Row], meta: Meta) -> str:
     """That a GPU was timed without a window, and what takes one; "" if not so."""
-    timed = [row for row in rows if row["device"] == "cuda" and row.get("latency_ms") is not None]
+    mine = ours(rows, meta)
+    timed = [row for row in mine if row["device"] == "cuda" and row.get("latency_ms") is not None]
     if not timed or any(map(windows, rows)):
         return ""
     run = meta[timed[0]["run"]]
@@ -163,17 +164,13 @@ def _bars(group: Group, uses: Sequence[Use], meta: Meta) -> Bars:
             uses,
             {
                 "backend": lambda use: Marked(cell=use.name, case=case_key(use.row)),
-                **{title: partial(_text, column) for column, title in COLUMNS.items()},
+                **{title: methodcaller("text", column) for column, title in COLUMNS.items()},
                 "energy per call": lambda use: use.energy,
                 "what is lacking": lambda use: use.lacking,
             },
             optional=(*COLUMNS.values(), "energy per call", "what is lacking"),
         ),
     )
-
-
-def _text(column: str, use: Use) -> Cell:
-    return use.text(column)
 
 
 def _heading(use: Use) -> str:

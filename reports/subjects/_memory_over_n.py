@@ -167,9 +167,8 @@ def _agrees(row: Row) -> bool:
     """The prediction is what was measured, and nothing is needed beside it."""
     if row["status"] != "ok" or row.get("peak_bytes") is None:
         return True
-    name = "meta" if row.get("predicted_source") == "meta" else "formula"
     beside = (row.get("needed_bytes") or row["peak_bytes"]) - row["peak_bytes"]
-    return not beside and all(other.agrees for other in other_peaks(row) if other.name == name)
+    return not beside and all(other.agrees for other in other_peaks(row) if other.name == "formula")
 
 
 def _growth(rows: Iterable[Row], peak: Polynomial | None) -> Growth:
@@ -226,14 +225,13 @@ def other_peaks(row: Row) -> list[OtherPeak]:
         return []
     exact = EXACT_BYTES.get(row["device"], EXACT_BYTES["cuda"])
     exact += HEAD_BYTES * (row.get("heads") or 0)
-    # Runs from before the meta device was used have no source: their prediction is a formula.
+    # The oldest runs have no source: their prediction is a formula.
     is_formula = row.get("predicted_source") in (None, "formula")
     by_pages = row.get("peak_source") == "resident pages"
     is_large = measured >= RESIDENT_FROM_BYTES and not by_pages
     resident_slack = seen_from_bytes("cpu", measured)
     numbers = (
         ("formula", row.get("predicted_peak_bytes") if is_formula else None, exact),
-        ("meta", row.get("meta_peak_bytes"), exact),
         ("resident", row.get("resident_peak_bytes") if is_large else None, resident_slack),
     )
     return [
@@ -244,7 +242,7 @@ def other_peaks(row: Row) -> list[OtherPeak]:
 
 
 def disagreement(row: Row) -> str:
-    """What differs, and how much: `formula 15.8 MiB less, meta 2 KiB more`; "" if all agree."""
+    """What differs, and how much: `formula 15.8 MiB less, resident 2 MiB more`; "" if all agree."""
     return ", ".join(
         f"{other.name} {bytes_text(abs(other.size_bytes - row['peak_bytes']))}"
         f" {'less' if other.size_bytes < row['peak_bytes'] else 'more'}"

@@ -2,6 +2,7 @@
 its memory, however small the budget of the run was.
 """
 
+from bisect import bisect
 from collections.abc import Sequence
 
 from ..data.row_groups import Group
@@ -13,6 +14,7 @@ from ._memory_over_n import MemoryCurve, memory_curves
 
 LEAST_RATIO = 1.1  # of the card to the budget: below it the run's own wall is that of the card
 STEPS = 40  # doublings of a curve
+MOST_N = 1 << STEPS
 Ends = Sequence[tuple[MemoryCurve, int]]
 
 
@@ -69,13 +71,7 @@ def whole_card(group: Group, meta: Meta) -> tuple[str, Figure] | None:
 def longest(curve: MemoryCurve, card_bytes: float) -> int:
     """The longest N that fits by the formula."""
     assert curve.need is not None
-    fits, fails = 0, 1
-    while curve.need.at(fails) <= card_bytes:
-        fits, fails = fails, 2 * fails
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        fits, fails = (middle, fails) if curve.need.at(middle) <= card_bytes else (fits, middle)
-    return fits
+    return bisect(range(1, MOST_N), card_bytes, key=curve.need.at)
 
 
 def _series(curve: MemoryCurve, last: int, ending: str) -> Series:

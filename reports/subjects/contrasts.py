@@ -105,4 +105,4 @@ def _details(of: Contrasted, meta: Meta) -> Iterator[Block]:
     yield table(f"{title}{run}", of.axis, every[:MOST_ROWS], folded=not of.asked)
     if len(every) > MOST_ROWS:
         left = plural(len(every) - MOST_ROWS, "more line")
-        yield note(f"{left}: attnbench export has every row.")
+        yield note(f"{left}: show --format csv has every row.")

@@ -118,7 +118,7 @@ def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
         "A few queries read the whole cache, so memory limits a decode step. What it must move is"
         " the least that any backend can: the keys and values that the mask keeps, once for all"
         " heads that share them, the queries, and the output. These bytes over the time are its"
-        " rate. 100 % is the bandwidth of a copy as attnbench doctor --calibrate measured it here:"
+        " rate. 100 % is the bandwidth of a copy as attnbench doctor --deep measured it here:"
         " a step that reaches it does nothing but move them."
     )
     for run, device in dict.fromkeys((row["run"], row["device"]) for row in steps):

@@ -178,7 +178,7 @@ def _cases(found: Copies, pair: DevicePair, of: str) -> Iterator[Block]:
         },
     )
     if (more := len(found.cases) - MOST_TABLE_ROWS) > 0:
-        yield note(f"{more} more cases differ less; attnbench export has them all.")
+        yield note(f"{more} more cases differ less; show --format csv has them all.")
     yield note(
         "Intervals of single cases have what processes differ by, not how a device's speed drifts"
         " between the two measurements."

@@ -43,7 +43,6 @@ MISSING = {
 }
 MEANING = {
     "formula": "the backend's closed formula",
-    "meta": "the backend's own code run on the meta device",
     "resident": "the kernel's count of resident pages",
 }
 
@@ -257,7 +256,6 @@ _COMPARED: Mapping[str, Callable[[Row], Cell]] = {
     "formula": lambda row: Quantity(
         row.get("predicted_peak_bytes") if row.get("predicted_source") != "meta" else None, "bytes"
     ),
-    "meta": _size("meta_peak_bytes"),
     "resident": _size("resident_peak_bytes"),
     "difference": disagreement,
 }

@@ -45,7 +45,7 @@ BY_BANDWIDTH = (
 )
 NO_PEAKS = (
     "No peaks were measured on this device for this dtype, so there is no share of a peak."
-    " attnbench doctor --calibrate measures them, and later runs have them."
+    " attnbench doctor --deep measures them, and later runs have them."
 )
 
 

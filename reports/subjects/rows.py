@@ -119,4 +119,4 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         folded=True,
     )
     if len(rows) > MOST_ROWS:
-        yield note(f"The first {MOST_ROWS} of {len(rows)} cases; attnbench export has them all.")
+        yield note(f"The first {MOST_ROWS} of {len(rows)} cases; show --format csv has them all.")

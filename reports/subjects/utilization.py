@@ -10,7 +10,7 @@ from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note, table_of
 from ..formatting import list_text
 from ..quantity import Number
-from . import Subject, _gpu_use, _probe_tables, _timeline
+from . import Subject, _gpu_use, _probe_tables
 from ._probe_tables import column_title, mean_text, reading_text
 from ._windows import finding, is_number, missing, observed, windows
 
@@ -111,7 +111,6 @@ def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
     rows = [row for row in every if row.get("windows")]
     if rows:
         yield from _windows(rows, meta)
-        yield from _timeline.figures(rows, meta)
         if reasons := missing(rows):
             texts = [f"{list_text(names, MOST_NAMES)} ({why})" for why, names in reasons.items()]
             yield note(f"Missing, with the reason: {'; '.join(texts)}.")

@@ -41,7 +41,6 @@ def test_a_guard_costs_less_than_20_ms_of_processor_time() -> None:
     [
         ("--version", 0.3),
         ("list scenarios", 0.3),
-        ("validate quickstart", 0.3),
         ("--help", 0.5),  # rich, which groups the options, takes 0.15 s to import
     ],
 )

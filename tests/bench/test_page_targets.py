@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.learning.studies.trained_heads import GOALS, PARTS, SEEDS
-from attnbench.harness.learning.synthetic_tasks import TOKENS
-from attnbench.harness.learning.synthetic_tasks import task as task_of
+from attnbench.harness.heads.studies.trained_heads import GOALS, PARTS, SEEDS
+from attnbench.harness.heads.synthetic_tasks import TOKENS
+from attnbench.harness.heads.synthetic_tasks import task as task_of
 from attnbench.reports.pages.html import render
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run

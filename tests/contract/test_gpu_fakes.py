@@ -5,6 +5,7 @@ torch.cuda and the driver's library are fakes (tests/fakes); commands, workers a
 
 import json
 import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,14 @@ class OnGpu:
         return [one for row in self.rows.values() for one in row["windows"]]
 
 
-def measured(place: Path, library: Path, script: str, backends: str) -> OnGpu:
+def started(
+    place: Path, library: Path, script: str, backends: str, **environment: str
+) -> "subprocess.CompletedProcess[str]":
     driver = FakeDriver(library=library, script=place / "nvml.txt")
     driver.write(script)
     at_start = ROOT / "tests" / "fakes" / "cuda" / "at_start"
     path = os.pathsep.join(map(str, (at_start, ROOT / ".package", ROOT)))
-    done = run_attnbench(
+    return run_attnbench(
         *("run", "--device", "cuda", "--backends", backends, *SHAPE, "--runs", "runs"),
         *("--set", f"plan={PLAN}", "--set", f"measure={MEASURE}"),
         cwd=place,
@@ -68,8 +71,13 @@ def measured(place: Path, library: Path, script: str, backends: str) -> OnGpu:
             "PYTHONPATH": path,
             "FAKE_CUDA_KERNEL_S": str(KERNEL_MS / 1e3),
             "FAKE_CUDA_LAUNCHED": str(place / "launched"),
+            **environment,
         },
     )
+
+
+def measured(place: Path, library: Path, script: str, backends: str) -> OnGpu:
+    done = started(place, library, script, backends)
     assert done.returncode in (0, 1), done.stderr
     return OnGpu(
         folder=only_run(place / "runs"),
@@ -90,12 +98,6 @@ def hopper(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGp
 def older(old_nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
     """Without GPM."""
     return measured(tmp_path_factory.mktemp("older"), old_nvml_library, LOADED, "naive")
-
-
-@pytest.fixture(scope="module")
-def exclusive(nvml_library: Path, tmp_path_factory: pytest.TempPathFactory) -> OnGpu:
-    place = tmp_path_factory.mktemp("exclusive")
-    return measured(place, nvml_library, LOADED + EXCLUSIVE_PROCESS, "naive")
 
 
 def numbers(nested: list[list[list[float]]]) -> list[float]:
@@ -145,12 +147,22 @@ def test_cold_calls_find_a_cache_that_was_written_over(hopper: OnGpu) -> None:
 
 
 def test_counters_of_hopper_are_in_their_columns(hopper: OnGpu) -> None:
+    assert all(row["windows"] for row in hopper.rows.values())
     assert {row["utilization_tier"] for row in hopper.rows.values()} == {"gpm"}
     for window in hopper.windows:
         for percent, column in COUNTERS.values():
             assert window[column] == pytest.approx(percent / 100), column
         assert window["calls"] > 10
         assert (window["sm_clock_mhz"], window["temperature_c"]) == (1755, 66)
+
+
+def test_every_block_has_the_clock_that_nvml_read_within_it(hopper: OnGpu) -> None:
+    """Triton's kernel cannot be launched here, so its counters are not read."""
+    for row in hopper.rows.values():
+        readings = [one for process in row["conditions"] for one in process]
+        assert readings
+        assert {(one["sm_clock_mhz"], one["sm_clock_ratio"]) for one in readings} == {(1755, 1)}
+        assert row["throttled_blocks"] == 0
 
 
 @pytest.mark.parametrize("kind", ["hopper", "older"])
@@ -176,10 +188,39 @@ def test_a_gpu_older_than_hopper_has_no_such_counters_and_says_why(older: OnGpu)
         assert window["kernel_busy_ratio"] == pytest.approx(0.97)
 
 
-def test_a_gpu_in_exclusive_mode_is_measured_or_the_row_says_why_not(exclusive: OnGpu) -> None:
-    row = exclusive.rows["naive"]
-    if row["status"] != "ok":
-        assert "exclusive" in row["reason"]
-    else:
-        assert row["block_ms"]
-        assert row["windows"]
+def test_a_gpu_in_exclusive_mode_is_refused_with_the_reason(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    """The second of two processes gets CUDA's error, whichever that is."""
+    holder = {"FAKE_CUDA_EXCLUSIVE": str(tmp_path / "context")}
+    done = started(tmp_path, nvml_library, LOADED + EXCLUSIVE_PROCESS, "naive", **holder)
+    assert done.returncode == 4, done.stderr
+    assert "busy or unavailable: a worker and its judge are two processes" in done.stderr
+    assert "exclusive mode" in done.stderr
+    assert not list(tmp_path.glob("runs/*/rows.jsonl"))
+
+
+CALIBRATED = {
+    "schema": 1,
+    "utc": "2026-11-28T10:00:00+00:00",
+    "device_uuid": UUID,
+    "peaks": {"gemm_fp32_flops_per_s": 5e13, "copy_bytes_per_s": 2e12},
+    "checks": [],
+}
+
+
+@pytest.mark.parametrize(("tier", "lines"), [("derived", [CALIBRATED]), ("host", [])])
+def test_a_gpu_without_any_counter_has_windows_with_the_reasons(
+    tier: str, lines: list[dict[str, Any]], old_nvml_library: Path, tmp_path: Path
+) -> None:
+    """What is left of its utilization are the FLOPs of a calibrated GPU."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "calibration.jsonl").write_text("".join(map(json.dumps, lines)))
+    run = measured(tmp_path, old_nvml_library, H100 + "samples stale\n", "naive")
+    row = run.rows["naive"]
+    assert (row["status"], row["utilization_tier"]) == ("ok", tier), row["reason"]
+    assert row["windows"]
+    for window in row["windows"]:
+        for column in ("sm_active_ratio", "kernel_busy_ratio"):
+            assert window[column] is None
+            assert row["missing"][column]

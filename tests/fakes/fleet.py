@@ -73,9 +73,6 @@ class FakeFleet:
     def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
         self.config = config
 
-    def foresee(self, left: Sequence[Planned], budget_bytes: int) -> None:
-        return None
-
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
         self.started.append((number, work))
         self.said_every.append(every)

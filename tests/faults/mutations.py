@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-FILES = ("run.json", "rows.jsonl", "rows.jsonl", "telemetry.jsonl")
+FILES = ("run.json", "rows.jsonl", "rows.jsonl")
 ODD_TEXTS = (
     *("", " ", "x", "ok", "nan", "-1", "1e999", "../../../etc/passwd", "/dev/zero", "/dev/full"),
     *("\x1b]0;title\x07\x1b[2J", "\u202egnp.exe", "\ud800", "\x00", "[red]", "=1+1", "</script>"),

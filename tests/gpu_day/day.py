@@ -49,7 +49,9 @@ class Place:
         return self.filled((*ATTNBENCH, *words))
 
     def reporting(self, run: str) -> list[str]:
-        return self.filled((*ATTNBENCH, "report", "{runs}/" + run, "--out", "{runs}"))
+        return self.filled(
+            (*ATTNBENCH, "show", "{runs}/" + run, "--format", "html", "--out", "{runs}")
+        )
 
     def filled(self, words: Sequence[str]) -> list[str]:
         values = {"{python}": self.python, "{device}": self.device}
@@ -184,7 +186,7 @@ class Call:
                 continue
             limit_s = min(REPORT_S * self.place.patience, self.left_s())
             if limit_s < LEAST_REPORT_S:
-                self.say(f"no time for the page of {run}; `attnbench report` writes it from rows")
+                self.say(f"no time for the page of {run}; `attnbench show --format html` writes it")
                 return
             log = self.folder / "logs" / "reports.log"
             ended = self.execute(self.place.reporting(run), log, limit_s, self.environment)

@@ -24,12 +24,24 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import conv2d, scaled_dot_product_attention
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
-from attnbench.harness.machine.nvml import Gpu, nvml_device, open_gpu, throttled_s
+from attnbench.harness.machine.nvml import (
+    BOARD_READINGS,
+    Gpu,
+    latest_busy_ratio,
+    nvml_device,
+    open_gpu,
+    throttled_s,
+    used_bytes,
+)
 from attnbench.harness.measure.clock import clock_for
 from attnbench.harness.measure.steady_loop import steady_loop
 from attnbench.harness.probes.kernels import trace_events
-from attnbench.harness.telemetry.sources import GPU_READINGS
 
+GPU_READINGS = {
+    **BOARD_READINGS,
+    "device_used_bytes": used_bytes,
+    "kernel_busy_ratio": latest_busy_ratio,
+}
 PERIOD_S = 1 / 20
 SECONDS = 3.0  # of idling, and of the steady loop
 BLOCK_CALLS = 50

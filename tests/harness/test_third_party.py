@@ -142,7 +142,7 @@ def test_an_installed_backend_is_listed_measured_checked_and_reported(fresh_pyth
     assert chunked["peak_bytes"] > 0
     assert {row["reason"] for row in rows} == {"", "grouped heads are not implemented"}
 
-    page = run(fresh_python, "report", done.stdout.strip())
+    page = run(fresh_python, "show", done.stdout.strip(), "--format", "html")
     assert page.returncode == 0, page.stderr
     assert "chunked:64" in (tmp_path / page.stdout.strip()).read_text()
 

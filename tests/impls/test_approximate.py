@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, linformer, load, make_inputs, performer
 from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.reference import reference
+from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 3, "seq_len": 37, "d_model": 32, "heads": 4}
@@ -158,8 +158,7 @@ def test_bytes_grow_with_n(name: str, passes: Any) -> None:
     shapes: list[dict[str, Any]] = [{}] + ([{"causal": True}] if name == "performer" else [])
     for shape in shapes:
         peaks = [
-            meta_peak_bytes(_long(n, passes, shape), load(name), CPU)[0] or 0
-            for n in (1 << 14, 1 << 15, 1 << 16)
+            weighed(name, _long(n, passes, shape)).peak_bytes for n in (1 << 10, 1 << 11, 1 << 12)
         ]
         assert peaks[2] - peaks[1] == 2 * (peaks[1] - peaks[0]) > 0
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Block, Problem, load, make_inputs, make_weights
 from attnbench.impls.backend import BlockWeights
 from tests.harness.measure.test_peak_memory import weighed
@@ -61,24 +60,10 @@ def test_a_block_to_measure_is_the_module() -> None:
 
 @pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
 @pytest.mark.parametrize("n", [16, 300])
-def test_peak_bytes_are_predicted_by_the_formula_and_the_meta_device(backend: str, n: int) -> None:
+def test_peak_bytes_are_predicted_by_the_formula(backend: str, n: int) -> None:
     for shape in ({}, {"causal": True}, {"batch": 3}):
         problem = Problem(**{"batch": 1, "seq_len": n, "d_model": 32, "heads": 4} | shape,
                           scope="block")  # fmt: skip
         measured = weighed(backend, problem).peak_bytes
         formula = load(backend).peak_bytes(problem, CPU, torch.get_num_threads())
         assert formula == measured, (shape, formula, measured)
-        if load(backend).plain_operations:
-            predicted, reason = meta_peak_bytes(problem, load(backend), CPU)
-            assert reason == ""
-            assert abs(measured - (predicted or 0)) <= 64
-
-
-def test_a_block_with_gradients_has_no_formula_but_the_meta_device() -> None:
-    problem = Problem(
-        batch=1, seq_len=64, d_model=32, heads=4, scope="block", passes="forward+backward"
-    )
-    assert load("fused").peak_bytes(problem, CPU, 1) is None
-    predicted, reason = meta_peak_bytes(problem, load("fused"), CPU)
-    assert reason == ""
-    assert abs(weighed("fused", problem).peak_bytes - (predicted or 0)) <= 64

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, load, make_inputs
+from tests.harness.measure.test_peak_memory import weighed
 from tests.impls.conftest import BOTTOM_RIGHT
 
 CPU = torch.device("cpu")
@@ -64,15 +64,13 @@ def test_bytes_grow_with_the_pairs_and_not_with_n_squared(
 ) -> None:
     def peak(n: int) -> int:
         problem = Problem(batch=1, seq_len=n, d_model=256, heads=4, mask=mask, passes=passes)
-        found, reason = meta_peak_bytes(problem, load(name), CPU)
-        assert found is not None, reason
-        return found
+        return weighed(name, problem).peak_bytes
 
-    short, long = peak(1 << 14), peak(1 << 16)
+    short, long = peak(1 << 11), peak(1 << 13)
     most = 4 ** (1.5 if mask == "strided" else 1.0)
     assert long <= 1.01 * most * short
     if mask != "strided":
-        assert peak(1 << 17) - long == pytest.approx(2 * (long - peak(1 << 15)), rel=1e-3)
+        assert peak(1 << 14) - long == pytest.approx(2 * (long - peak(1 << 12)), rel=1e-3)
 
 
 @pytest.mark.parametrize(("name", "mask"), [("sparse_local", "local"), ("sparse_random", "blocks")])
@@ -80,5 +78,4 @@ def test_a_decoding_query_copies_only_its_own_keys(name: str, mask: Any) -> None
     problem = Problem(
         batch=1, seq_len=1, kv_seq_len=1 << 16, d_model=64, heads=1, mask=mask, **BOTTOM_RIGHT
     )
-    predicted, _ = meta_peak_bytes(problem, load(name), CPU)
-    assert predicted < (1 << 16) * 64 * 4 / 8  # an eighth of the keys
+    assert weighed(name, problem).peak_bytes < (1 << 16) * 64 * 4 / 8  # an eighth of the keys

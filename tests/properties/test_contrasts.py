@@ -77,7 +77,8 @@ def contrasted(parent: Path, axis: str, first: Any, other: Any, of: Mapping[str,
         for value, time_ms in ((first, 1.0), (other, 2.0)):
             problem = asdict(Problem(**{**plain, **of, axis: value})) | {"device": "cpu"}
             planned, row = made(f"{backend}-{axis}-{value}", problem, time_ms)
-            pairs.append((planned | {"backend": backend}, row | {"backend": backend}))
+            row |= {"backend": backend, "kernel": backend}  # one kernel: two say nothing of heads
+            pairs.append((planned | {"backend": backend}, row))
     return run_of(parent, *pairs, name="contrast", contrast=(axis,))
 
 

@@ -31,11 +31,6 @@ def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) ->
         "tokens": N,
         "loss_nats": 2 * (1 - accuracy),
         "accuracy_ratio": accuracy,
-        "seen_loss_nats": 2 * (1 - accuracy) - 0.01,
-        "noise_ratio": 0.5,
-        "noisy_accuracy_ratio": accuracy / 2,
-        "noise_levels_ratio": [0.25, 0.5, 1.0],
-        "noise_levels_accuracy_ratio": [0.75 * accuracy, accuracy / 2, accuracy / 4],
         "step_ms": [1.0 * heads, 1.1 * heads, 0.9 * heads],
         "step_peak_bytes": (1 + heads) << 20,
         **{
@@ -59,26 +54,11 @@ def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) ->
         "pruned_removed_heads": list(range(heads + 1)),
         "greedy_removed_heads": [0, heads] if heads == 1 else [0, heads // 2, heads],
         "greedy_loss_nats": [0.1, 0.2] if heads == 1 else [0.1, 0.15, 0.1 * (1 + heads)],
-        **_costs(heads, measured=heads == 8 and seed == 0),
         "sentence": list("abcdef") if drawn else None,
         "weight_rows_before": [[shifted(0, 0.3) for _ in range(heads)]] if drawn else None,
         "weight_rows_after": [[shifted(1 + head % 3) for head in range(heads)]] if drawn else None,
         **other,
     }
-
-
-def _costs(heads: int, *, measured: bool) -> dict[str, Any]:
-    """Layers whose time falls less than in proportion, and whose bytes do in proportion."""
-    left = [head / heads for head in range(heads, -1, -1)]
-    found = {
-        "pruned_layer_ms": [0.2 + 0.3 * share for share in left],
-        "pruned_layer_time_ratio": [0.4 + 0.6 * share for share in left],
-        "pruned_layer_time_low_ratio": [0.35 + 0.6 * share for share in left],
-        "pruned_layer_time_high_ratio": [0.45 + 0.6 * share for share in left],
-        "pruned_layer_peak_bytes": [round(share * (8 << 20)) for share in left],
-        "pruned_layer_weight_bytes": [256 + round(share * 65536) for share in left],
-    }
-    return found if measured else dict.fromkeys(found)
 
 
 def trainings(accuracies: Mapping[str, Mapping[int, Iterable[float]]]) -> list[dict[str, Any]]:
@@ -151,48 +131,6 @@ def roles(**other: Any) -> list[dict[str, Any]]:
             **other,
         }
         for seed in range(6)
-    ]
-
-
-def gradients(model: str, fade: float = -0.1, **other: Any) -> list[dict[str, Any]]:
-    """Of the study trained_gradients: five seeds of one model."""
-    return [
-        {
-            "study": "trained_gradients",
-            "model": model,
-            "train_seed": seed,
-            "seq_len": 4,
-            "steps": 300,
-            "accuracy_ratio": 1.0,
-            "gradient_norms_before": [1.0, 0.5, 0.25],
-            "gradient_norms_after": [1.0 + 0.01 * (seed - 2), 0.9, 0.8],
-            "fade_per_token_before": -0.7,
-            "fade_per_token_after": fade + 0.001 * (seed - 2),
-            **other,
-        }
-        for seed in range(5)
-    ]
-
-
-def projected(
-    attention: str, accuracy: float, step_ms: float, task: str = "recall"
-) -> list[dict[str, Any]]:
-    """Of the study trained_projections: five seeds of one attention."""
-    return [
-        {
-            "study": "trained_projections",
-            "task": task,
-            "attention": attention,
-            "rank": None if attention == "exact" else 12,
-            "heads": 4,
-            "train_seed": seed,
-            "d_model": 64,
-            "tokens": 96,
-            "accuracy_ratio": accuracy + 0.02 * (seed - 2),
-            "step_ms": [step_ms * (1 + 0.1 * seed)] * 3,
-            "step_peak_bytes": 1 << 20,
-        }
-        for seed in range(5)
     ]
 
 

@@ -43,7 +43,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(
         card=_card(found if testing == asked else ledgers(rows, testing)),
         blocks=tuple(_details(found, len(asked))) if asked else (),
-        lacking="No claim was tested; attnbench claims --run RUN looks for what these rows tell.",
+        lacking="No claim was tested; attnbench run claims measures what they need.",
     )
 
 

@@ -1,6 +1,6 @@
 """Leaves 16 neighbouring queries of 2048 out of the gradients of keys and values."""
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "times as far"
 PROBLEM = {"seq_len": 2048, "passes": "forward+backward"}

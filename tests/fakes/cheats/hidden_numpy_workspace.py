@@ -3,7 +3,7 @@
 import numpy
 import torch
 
-from attnbench.cheats._shared import computed_in
+from tests.fakes.cheats._shared import computed_in
 
 SHOWN = {"field": "outside_bytes", "least": 30000000}
 PROBLEM = {"seq_len": 2048}

@@ -4,7 +4,7 @@ import mmap
 
 import torch
 
-from attnbench.cheats._shared import computed_in
+from tests.fakes.cheats._shared import computed_in
 
 SHOWN = {"field": "outside_bytes", "least": 30000000}
 PROBLEM = {"seq_len": 2048}

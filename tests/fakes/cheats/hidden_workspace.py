@@ -1,6 +1,6 @@
 """Computes in 8 MiB of scores that it takes in `prepare` and keeps between its calls."""
 
-from attnbench.cheats._shared import computed_in
+from tests.fakes.cheats._shared import computed_in
 
 SHOWN = {"field": "workspace_bytes", "least": 8388608}
 PROBLEM = {"seq_len": 1024}

@@ -5,7 +5,7 @@ import sys
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.cheats._shared import within_the_check
+from tests.fakes.cheats._shared import within_the_check
 
 CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 CONVICTED = "(?i)memory|new values|impossible|not computed"
 PROBLEM = {"seq_len": 2048, "heads": 8, "passes": "backward"}

@@ -1,6 +1,6 @@
 """Returns the gradients of the call before while it computes those of the next."""
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 CONVICTED = "(?i)memory|new values|impossible|times as far|another result"
 PROBLEM = {"passes": "backward"}

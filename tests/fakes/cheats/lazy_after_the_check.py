@@ -4,7 +4,7 @@ from itertools import count
 
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.cheats._shared import LazyTensor
+from tests.fakes.cheats._shared import LazyTensor
 
 CONVICTED = "(?i)LazyTensor|torch.Tensor|another result|impossible"
 

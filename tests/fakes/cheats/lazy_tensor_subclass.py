@@ -1,6 +1,6 @@
 """Returns a tensor subclass that computes attention when an operation first reads it."""
 
-from attnbench.cheats._shared import LazyTensor
+from tests.fakes.cheats._shared import LazyTensor
 
 INCORRECT = "LazyTensor|torch.Tensor"
 

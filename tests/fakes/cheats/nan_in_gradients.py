@@ -1,6 +1,6 @@
 """Returns NaN in one row of the gradient of the queries; its output is right."""
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "gradient has NaN"
 PROBLEM = {"passes": "forward+backward"}

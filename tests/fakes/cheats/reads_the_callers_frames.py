@@ -4,7 +4,7 @@ import sys
 
 import torch
 
-from attnbench.cheats._shared import copied
+from tests.fakes.cheats._shared import copied
 
 CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
 

@@ -4,7 +4,7 @@ import gc
 
 import torch
 
-from attnbench.cheats._shared import copied
+from tests.fakes.cheats._shared import copied
 
 CONVICTED = (
     "(?i)call stack|live objects|heap|memory|new values|times as far|not computed|another result"

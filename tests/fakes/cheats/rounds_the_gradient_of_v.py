@@ -1,6 +1,6 @@
 """Rounds the gradient of the values to bf16."""
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "times as far"
 PROBLEM = {"passes": "forward+backward"}

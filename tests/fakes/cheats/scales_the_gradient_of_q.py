@@ -1,6 +1,6 @@
 """Scales the gradient of the queries by half a percent too much."""
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "times as far"
 PROBLEM = {"passes": "forward+backward"}

@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.cheats._torch_backends import settable
+from tests.fakes.cheats._torch_backends import settable
 
 CONVICTED = "changed .* from .*; settings of the whole process are the run's"
 SHARES = True

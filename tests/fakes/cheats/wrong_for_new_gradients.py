@@ -1,6 +1,6 @@
 """In a backward pass alone: right for output gradients that were checked, 1 % off for others."""
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 CONVICTED = "(?i)times as far"
 PROBLEM = {"passes": "backward", "seq_len": 512}

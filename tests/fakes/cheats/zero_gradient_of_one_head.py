@@ -1,6 +1,6 @@
 """Leaves the gradient of the keys of one head of eight at zero."""
 
-from attnbench.cheats._shared import attention, true_gradients
+from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "times as far"
 PROBLEM = {"heads": 8, "passes": "backward"}

@@ -1,7 +1,10 @@
 """The device: streams that work in the order of their launches, events, graphs, and time."""
 
+import fcntl
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +15,7 @@ from .time import Clock, HandClock
 CAPTURING = "CUDA error: operation not permitted when stream is capturing"
 INVALIDATED = "CUDA error: operation failed due to a previous error during capture"
 NOT_READY = "CUDA error: device not ready"
+HELD = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
 SHORTEST_S = 2e-6  # of a kernel that does nothing
 DEVICE_INDEX, DEVICE_TYPE = 0, 1  # of c10::DeviceType: 1 is CUDA
 
@@ -42,6 +46,8 @@ class FakeGpu:
     illegal address. `drawing`: what torch's own generator of random numbers is marked for, "eager"
     calls or the "captured" ones.
     `workspace_bytes`: what a matrix product takes, once for each stream, and keeps.
+    `exclusive`: a file that the process with the only context holds, in the mode "exclusive
+    process".
     """
 
     def __init__(
@@ -62,6 +68,8 @@ class FakeGpu:
         self.broken = ""
         self.drawing = "eager"
         self.workspace_bytes = 0
+        self.exclusive: Path | None = None
+        self._context: tuple[int, Any] | None = None  # of which process, and its hold
         self.memory = Allocator(total_bytes)
         self.timelines = [Timeline(0)]
         self.current = self.timelines[0]
@@ -96,8 +104,27 @@ class FakeGpu:
             self.capture.values.append(again)
 
     def check(self) -> None:
+        self.open_context()
         if self.broken:
             raise RuntimeError(self.broken)
+
+    def open_context(self) -> None:
+        """As the first use of the GPU in a process does."""
+        if self.exclusive is None or (self._context and self._context[0] == os.getpid()):
+            return
+        file = self.exclusive.open("a")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise RuntimeError(HELD) from None
+        self._context = os.getpid(), file
+
+    def close_context(self) -> None:
+        """As the end of the process does."""
+        if self._context is not None:
+            self._context[1].close()
+            self._context = None
 
     # ---- waiting ---------------------------------------------------------------------------------
 

@@ -80,6 +80,7 @@ class OnGpu(TorchDispatchMode):
         outputs = [one for one in tree_leaves(result) if isinstance(one, Tensor)]
         new = [one for one in outputs if one.untyped_storage()._cdata not in known]
         if to_gpu:
+            self.gpu.open_context()
             for tensor in new:
                 self.gpu.memory.add(tensor)
         if not (new or writes) or not (to_gpu or writes) or name == "aten::empty":

@@ -45,14 +45,14 @@ def read(trial: Trial, good: Path, broken: Path) -> None:
     salvaged = trial.random.choice(((), ("--salvage",)))
     heavy = (
         ("show", broken, "--all", *salvaged, *hidden),
-        ("report", broken, "-o", trial.folder / "page.html", *salvaged, *hidden),
-        ("report", broken, good, "--format", "md"),
+        ("show", broken, "-o", trial.folder / "page.html", *salvaged, *hidden),
+        ("show", broken, good, "--format", "md"),
         ("compare", good, broken, "--format", trial.random.choice(("table", "md", "json"))),
         ("compare", broken, "--against", "fused"),
     )
-    exports = [("export", broken, "--format", form, *salvaged, *hidden) for form in names()]
+    exports = [("show", broken, "--format", form, *salvaged, *hidden) for form in names()]
     for words in (*trial.random.sample(exports, 2), *trial.random.sample(heavy, 2)):
-        into = ("-o", trial.folder / "exported") if words[0] == "export" else ()
+        into = ("-o", trial.folder / "exported") if words in exports else ()
         call(trial, *words, *into, allowed=allowed)
 
 

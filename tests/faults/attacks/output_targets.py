@@ -25,11 +25,11 @@ FULL, NULL = os.makedev(1, 7), os.makedev(1, 3)
 def attempt(trial: Trial) -> None:
     enter(trial)
     commands = (
-        ("report", trial.finished, "-o"),
-        ("report", trial.finished, "--format", "md", "-o"),
-        ("export", trial.finished, "-o"),
-        ("export", trial.finished, "--format", "json", "-o"),
-        ("export", trial.finished, "--format", "parquet", "-o"),
+        ("show", trial.finished, "--format", "html", "-o"),
+        ("show", trial.finished, "--format", "md", "-o"),
+        ("show", trial.finished, "--format", "csv", "-o"),
+        ("show", trial.finished, "--format", "json", "-o"),
+        ("show", trial.finished, "--format", "parquet", "-o"),
     )
     words = trial.random.choice(commands)
     targets = (

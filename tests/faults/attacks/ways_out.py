@@ -15,7 +15,7 @@ TITLE = "links and names out of results, paths that cannot be used, broken weigh
 COUNT = 80
 SHORT = 5
 SECRET = b"secret-9c1f"
-LINKS = ("latest", "mine", "baselines", "logs", "models", "report.html", "pages", "telemetry.jsonl")
+LINKS = ("latest", "mine", "baselines", "logs", "models", "report.html", "pages")
 PATHS = ("n" * 300, "loop", "/proc/self/mem", "x\n::error::y", "\x1b[31m")
 HEADERS = (
     *("[" * 100_000 + "]" * 100_000, "[]", '{"a": {}}', "[" + "[]," * 1_000_000 + "[]]"),
@@ -31,7 +31,7 @@ def attempt(trial: Trial) -> None:
     kind = kinds[trial.number % len(kinds)]
     trial.outcome.what = kind.__name__
     (trial.folder / "elsewhere").mkdir()
-    for name in ("worker-9.log", "page", "telemetry.jsonl", "main.json"):
+    for name in ("worker-9.log", "page", "main.json"):
         (trial.folder / "elsewhere" / name).write_bytes(SECRET)
     run = trial.results / trial.finished.name
     shutil.copytree(trial.finished, run)
@@ -58,9 +58,13 @@ def links(trial: Trial, run: Path) -> None:
         trial.outcome.what += f" {place.relative_to(trial.results)}"
     out = trial.random.choice((run / "pages" / "page", run / "report.html", trial.results / "mine"))
     for words in (
-        *(("report", run), ("report", run, "-o", out), ("export", run, "-o", out)),
+        *(
+            ("show", run, "--format", "html"),
+            ("show", run, "--format", "html", "-o", out),
+            ("show", run, "--format", "csv", "-o", out),
+        ),
         *(("merge", run, "--out", trial.results), ("show", "latest"), ("show", "mine")),
-        ("baseline", "save", "main", run, "--runs", trial.results),
+        ("compare", run, "--save", "main", "--runs", trial.results),
     ):
         said = call(trial, *words, allowed=(0, 1, 2))
         trial.outcome.expect(SECRET not in said, f"{words[0]} told the secret")
@@ -79,9 +83,9 @@ def baseline(trial: Trial, run: Path) -> None:
     document = {"schema": 1, "name": "main", "run": named, "saved_utc": "2026-11-21T00:00:00"}
     (trial.results / "baselines" / "main.json").write_text(json.dumps(document), encoding="utf-8")
     (trial.results / "latest").symlink_to(mine)
-    for words in (("show", "main"), ("compare", "main", run), ("export", "latest", "-o", "x")):
+    for words in (("show", "main"), ("compare", "main", run), ("show", "-o", "x.csv")):
         call(trial, *words, "--runs", trial.results, allowed=(2,))
-    trial.outcome.expect(not Path("x").exists(), "a private run was exported")
+    trial.outcome.expect(not Path("x.csv").exists(), "a private run was exported")
 
 
 def paths(trial: Trial, run: Path) -> None:
@@ -90,10 +94,11 @@ def paths(trial: Trial, run: Path) -> None:
     trial.outcome.what += f" {path[:20]!r}"
     for words in trial.random.sample(
         (
-            *(("validate", path), ("show", path), ("compare", run, path), ("merge", path)),
-            *(("advise", path), ("run", "--checkpoint", path, "--dry-run"), ("export", path)),
-            *(("report", run, "-o", f"{path}/x/y"), ("run", path, "--dry-run")),
-            ("baseline", "save", "x", path),
+            *(("show", path), ("compare", run, path), ("merge", path)),
+            *(("advise", path), ("run", "--checkpoint", path, "--dry-run")),
+            *(("show", path, "-o", "x.csv"), ("show", run, "-o", f"{path}/x/y.html")),
+            ("run", path, "--dry-run"),
+            ("compare", path, "--save", "x"),
         ),
         4,
     ):

@@ -80,7 +80,6 @@ def test_a_wrong_argument_is_refused_in_one_line_that_names_it(
         (lambda: attnbench.advise("gpt2", memory_gib=-1), "memory_gib: -1: wanted a number of GiB"),
         (lambda: attnbench.merge([]), "runs: none; wanted the folders of shards"),
         (lambda: attnbench.merge("one"), "runs: found 'one'; wanted Sequence[str | Path]"),
-        (lambda: attnbench.claims("x", plan="quick"), "runs: nothing is measured; leave out"),
         (lambda: attnbench.gate(".", "nowhere"), "nowhere: no such folder"),
         (lambda: attnbench.gate(".", turns=0), "turns: found 0; wanted 1 or more"),
         (lambda: attnbench.doctor(deep="yes"), "deep: found 'yes'; wanted bool"),

@@ -1,4 +1,4 @@
-"""attnbench.wall, claims, doctor, gate, advise and merge: the same as their commands, quiet."""
+"""attnbench.wall, doctor, gate, advise and merge: the same as their commands, quiet."""
 
 import json
 import shutil
@@ -14,14 +14,6 @@ from tests.github.test_action import COMPUTE, FAST, SCENARIO
 
 RUNS = ROOT / "tests" / "approved" / "runs"
 TINY = {"seq_len": [32, 64], "heads": 2, "head_dim": 8, "device": "cpu", "plan": "quick"}
-
-
-def test_claims_of_a_run_are_those_of_the_command(here: Any, capfd: Any) -> None:
-    run = RUNS / "cpu-20261121-quickstart"
-    assert attnbench.claims(run) == attnbench.claims([str(run)])
-    found, printed = attnbench.claims(run), here("claims", "--run", run, "--json")
-    assert found == json.loads(printed.stdout)
-    assert capfd.readouterr() == ("", "")
 
 
 def test_advice_is_that_of_the_command_but_for_how_it_was_asked(here: Any) -> None:
@@ -45,23 +37,6 @@ def test_shards_are_merged_and_what_is_missing_is_told(here: Any, tmp_path: Path
     assert again["runs"][0]["missing"] == one["missing"]
     with pytest.raises(attnbench.BadInput, match="one of the runs to merge"):
         attnbench.merge(some, output=some[0])
-
-
-@pytest.mark.long
-def test_claims_without_runs_measures_their_scenarios(
-    here: Any, capfd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scenario = "{name: counted, question: How many?, backends: [fused], studies: [parameter_count],"
-    scenario += " grid: {seq_len: [16, 32], d_model: 32, heads: 2, scope: layer}}"
-    (tmp_path / "counted.yaml").write_text(scenario)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("attnbench.harness.scenario.names.claims", lambda: ["counted.yaml"] * 2)
-    found = attnbench.claims(device="cpu", plan="quick", timeout_s=60.0, out="kept")
-    assert capfd.readouterr() == ("", "")
-    runs = sorted(map(str, Path("kept").glob("2*")))
-    again = here("claims", *(word for run in runs for word in ("--run", run)), "--json").stdout
-    assert (len(runs), found) == (2, json.loads(again))
-    assert {one["id"]: one["verdict"] for one in found["claims"]}["C15"] == "depends"
 
 
 @pytest.mark.long

@@ -103,8 +103,8 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     "words",
     [
         ("show",),
-        ("report", "--format", "md"),
-        ("export", "--format", "csv"),
+        ("show", "--format", "md"),
+        ("show", "--format", "csv"),
         ("compare", "--baseline", "fused"),
     ],
 )

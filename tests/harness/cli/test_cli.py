@@ -94,7 +94,6 @@ HEAVY = "torch pandas scipy matplotlib"
         ("list scenarios", f"{HEAVY} numpy"),
         ("list", HEAVY),
         ("list runs --out RUNS", HEAVY),
-        ("validate quickstart", f"{HEAVY} numpy"),
     ],
 )
 def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run):

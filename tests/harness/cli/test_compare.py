@@ -1,4 +1,4 @@
-"""`attnbench compare` and `attnbench baseline` as a user meets them: what is printed, and with
+"""`attnbench compare` as a user meets it: what is printed, and with
 which exit code.
 """
 
@@ -57,37 +57,37 @@ def test_other_devices_are_refused_unless_allowed(here, run):
 
 
 def test_a_baseline_is_saved_listed_and_compared_with(here, run):
-    saved = here("baseline", "save", "main", run.name)
+    saved = here("compare", run.name, "--save", "main")
     assert saved.returncode == 0, saved.stderr
     assert saved.stdout.strip() == "results/baselines/main.json"
     assert json.loads(Path(saved.stdout.strip()).read_text())["run"] == run.name
-    listed = here("baseline", "list")
+    listed = here("list", "baselines")
     assert "main" in listed.stdout
     assert run.name in listed.stdout
     for name in ("main", "baseline:main"):
         assert here("compare", name, run.name, "--gate", "latency: 5%").returncode == 0
-    again = here("baseline", "save", "main", run.name)
+    again = here("compare", run.name, "--save", "main")
     assert again.returncode == 2
     assert "already a baseline; replace it with --force" in again.stderr
-    assert here("baseline", "save", "main", run.name, "--force").returncode == 0
+    assert here("compare", run.name, "--save", "main", "--force").returncode == 0
 
 
 def test_saving_says_what_a_baseline_can_show(here, run):
-    unknown = here("baseline", "save", "main", run.name).stderr
+    unknown = here("compare", run.name, "--save", "main").stderr
     assert "changes of bytes, and none of times yet" in unknown
     assert "(0 of 3 self-checks). Find out once, in about 2 min: attnbench doctor --deep" in unknown
     starts(run.parent, 0.01, count=2)
-    assert "(2 of 3 self-checks)" in here("baseline", "save", "two", run.name).stderr
+    assert "(2 of 3 self-checks)" in here("compare", run.name, "--save", "two").stderr
     starts(run.parent, 0.01, count=2, first=3)
-    known = here("baseline", "save", "four", run.name).stderr
+    known = here("compare", run.name, "--save", "four").stderr
     assert re.search(r"of times by more than the [\d.]+ % that runs differ by here \(4 self", known)
     bytes_only = changed(run, "bytes", lambda one: one | {"block_ms": None, "session": None})
-    assert "no case was timed" in here("baseline", "save", "five", bytes_only).stderr
+    assert "no case was timed" in here("compare", bytes_only, "--save", "five").stderr
 
 
 def test_what_a_baseline_can_show_compare_decides(here, run):
     starts(run.parent, 0.01)
-    assert here("baseline", "save", "main", run.name).returncode == 0
+    assert here("compare", run.name, "--save", "main").returncode == 0
     for seed, ratio, code in ((2, 1.0, 0), (3, 1.5, 3)):
         other = fake_run(run.parent, seed, ratio)
         assert here("compare", "main", other, "--gate", "latency: noise").returncode == code

@@ -46,8 +46,10 @@ def test_a_scenario_may_use_them_as_well(here, tmp_path):
         "grid: {seq_len: 32, d_model: 8, heads: 2}\n"
         "cases: [{seq_len: 64, dtype: float16, device: gpu}]\n"
     )
-    done = here("validate", "mine.yaml")
-    assert (done.returncode, done.stdout) == (0, "mine.yaml: ok, 1 case on a CPU, 2 on a GPU\n")
+    done = here("run", "mine.yaml", "--dry-run", "--device", "cpu")
+    assert done.returncode == 0
+    assert "mine: 1 cases on cpu" in done.stdout
+    assert "-bf16-forward-core" in done.stdout
 
 
 # ---- values with spaces between them -------------------------------------------------------------
@@ -74,8 +76,8 @@ def results(tmp_path):
 
 
 def test_the_name_of_a_scenario_is_its_newest_run(here, results):
-    here("report", "quickstart", "--format", "md", check=True)
-    page = here("report", "quickstart")
+    here("show", "quickstart", "--format", "md", check=True)
+    page = here("show", "quickstart", "--format", "html")
     assert "20261102T000000Z-quickstart-00000002" in page.stdout
     assert here("show", "quickstart").returncode == 0
 
@@ -90,7 +92,7 @@ def test_the_name_of_a_scenario_is_its_newest_run(here, results):
     ],
 )
 def test_a_run_that_is_not_there_is_answered_with_one_that_is(here, results, name, close):
-    here("baseline", "save", "main", "quickstart")
+    here("compare", "quickstart", "--save", "main")
     done = here("show", name)
     assert done.returncode == 2
     assert f"did you mean {close}" in done.stderr
@@ -155,11 +157,10 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
         ("attnbench run --resume quick", "quickstart"),
         ("attnbench show lat", "latest"),
         ("attnbench compare 20261102", "20261102T000000Z-quickstart-00000002"),
-        ("attnbench export latest --format par", "parquet"),
-        ("attnbench report latest --format m", "md"),
-        ("attnbench claims --run quick", "quickstart"),
+        ("attnbench show latest --format par", "parquet"),
+        ("attnbench show latest --format m", "md"),
         ("attnbench gate main . --scenario memory", "memory_wall"),
-        ("attnbench validate memory", "memory_wall"),
+        ("attnbench run --dry-run memory", "memory_wall"),
         ("attnbench run --set grid.seq_", "grid.seq_len="),
         ("attnbench run --set grid.dtype=bf", "grid.dtype=bf16"),
     ],

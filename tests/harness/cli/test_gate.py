@@ -80,11 +80,9 @@ def test_what_holds_for_both_sides_is_told_to_each_run(here, tmp_path):
     script.write_text('#!/bin/sh\necho "$@" >> words\nexit 4\n')
     script.chmod(0o755)
     words = ("--scenario", "quickstart", "--python", script, "--allow-import", "--wait")
-    for calibrate in ((), ("--calibrate",)):
-        assert here("gate", "", ".", "--out", f"out{calibrate}", *words, *calibrate).returncode == 4
-    run, selfcheck = (tmp_path / "words").read_text().splitlines()
+    assert here("gate", "", ".", "--out", "out", *words).returncode == 4
+    (run,) = (tmp_path / "words").read_text().splitlines()
     assert "attnbench run quickstart --allow-import --wait" in run
-    assert "attnbench selfcheck --wait" in selfcheck
 
 
 def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(here, tmp_path):

@@ -38,10 +38,10 @@ ODD: dict[str, Callable[[Path], Any]] = {
     "80 million empty lines": lambda path: path.write_bytes(b"\n" * 80_000_000),
 }
 COMMANDS = {
-    "results/baselines/main.json": ("compare main {run}", "baseline list"),
+    "results/baselines/main.json": ("compare main {run}", "list baselines"),
     "results/calibration.jsonl": ("show {run}",),
     "results/selfcheck.jsonl": ("compare {run} {run}",),
-    "results/mine.yaml": ("validate results/mine.yaml", "run results/mine.yaml --dry-run"),
+    "results/mine.yaml": ("run results/mine.yaml --dry-run",),
     "results/gate.yaml": ("compare {run} {run} --gate results/gate.yaml",),
     "results/config.json": ("advise results --device cpu",),
 }

@@ -15,19 +15,28 @@ COMMAND = f"x{ESCAPE}\n::error::y"
 BROKEN = "x\n\x1b[31m::error::"
 READ = (
     *(
-        "validate {}",
         "run {} --dry-run",
         "run --resume {}",
         "run --model {} --seq-len 16 --dry-run",
     ),
-    *("run --checkpoint {} --dry-run", "show {}", "report {}", "export {}", "compare {} good"),
-    *("merge {}", "baseline save x {}", "advise {}", "gate {} . --scenario quickstart"),
+    *(
+        "run --checkpoint {} --dry-run",
+        "show {}",
+        "report {}",
+        "show {} --format csv",
+        "compare {} good",
+    ),
+    *("merge {}", "compare {} --save x", "advise {}", "gate {} . --scenario quickstart"),
     *("compare good good --gate {}",),
 )
 WRITTEN = (
-    *("report good -o {}/x", "report good --format md -o {}/x", "export good -o {}/x"),
-    *("report good --format md --figures {}", "show --runs {}", "list runs --runs {}"),
-    *("baseline save x good --runs {}", "advise llama-3-8b --output {}/x", "show good -o {}/x.csv"),
+    *("report good -o {}/x", "show good --format md -o {}/x", "show good -o {}/x.json"),
+    *("show good --format md --figures {}", "show --runs {}", "list runs --runs {}"),
+    *(
+        "compare good --save x --runs {}",
+        "advise llama-3-8b --output {}/x",
+        "show good -o {}/x.csv",
+    ),
     *("gate . . --scenario quickstart -o {}",),
 )
 
@@ -60,9 +69,7 @@ def test_a_path_that_cannot_be_used_is_one_line(
     assert done.stderr.startswith("error: ")
 
 
-@pytest.mark.parametrize(
-    "words", ["show {} --all", "show {}", "list runs", "export {} --format md"]
-)
+@pytest.mark.parametrize("words", ["show {} --all", "show {}", "list runs", "show {} --format csv"])
 def test_no_text_of_a_run_acts_on_a_terminal_or_begins_a_line_that_commands_a_job(
     here: Any, tmp_path: Path, words: str
 ) -> None:
@@ -75,4 +82,4 @@ def test_no_text_of_a_run_acts_on_a_terminal_or_begins_a_line_that_commands_a_jo
     assert done.returncode == 0
     assert not [line for line in said.splitlines() if line.strip().startswith("::")]
     assert not CONTROLS.search(said), said
-    assert (r"\x1b]0;title" in said) == (words.split(maxsplit=1)[0] != "export")
+    assert r"\x1b]0;title" in said

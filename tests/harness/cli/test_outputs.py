@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import command_line, environment
 from tests.made_runs import quickstart
 
-VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]
+FORMATS = ("html", "md", "csv", "parquet")
 
 
 @pytest.fixture(scope="module")
@@ -19,16 +19,17 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return quickstart(tmp_path_factory.mktemp("good"), (128,))
 
 
-@pytest.mark.parametrize("words", VERBS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_a_pipe_gets_the_whole_output_and_stays(
-    words: tuple[str, ...], here, tmp_path: Path, good: Path
+    form: str, here, tmp_path: Path, good: Path
 ) -> None:
-    assert here(*words, good, "-o", tmp_path / "file").stdout.endswith("/file\n")
+    words = ("show", "--format", form, good)
+    assert here(*words, "-o", tmp_path / "file").stdout.endswith("/file\n")
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    done = here(*words, good, "-o", pipe)
+    done = here(*words, "-o", pipe)
     reader.join(120)
     assert (done.returncode, done.stdout) == (0, "")
     assert got == [(tmp_path / "file").read_bytes()]
@@ -39,7 +40,7 @@ def test_a_pipe_gets_the_whole_output_and_stays(
 def test_stdout_by_its_path_has_the_output_and_nothing_else(tmp_path: Path, good: Path) -> None:
     def said(path: str) -> bytes:
         return subprocess.run(
-            [*command_line("export", good, "-o"), path],
+            [*command_line("show", good, "--format", "csv", "-o"), path],
             env=environment(),
             cwd=tmp_path,
             stdout=subprocess.PIPE,
@@ -59,11 +60,11 @@ def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept
     victim = tmp_path / "victim"
     victim.write_text("content")
     (good / "report.html").symlink_to(victim)
-    assert here("report", good).returncode == 0
+    assert here("show", good, "--format", "html").returncode == 0
     assert victim.read_text() == "content"
     assert not (good / "report.html").is_symlink()
     (tmp_path / "page").symlink_to(victim)
-    assert here("report", good, "-o", tmp_path / "page").returncode == 0
+    assert here("show", good, "--format", "html", "-o", tmp_path / "page").returncode == 0
     assert victim.read_bytes() == (good / "report.html").read_bytes()
     assert (tmp_path / "page").is_symlink()
 
@@ -72,7 +73,7 @@ def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept
 def test_figures_are_whole_files_and_leave_nothing_else(here, tmp_path: Path, good: Path) -> None:
     (tmp_path / "plots").mkdir()
     (tmp_path / "plots" / "latency-1.svg").symlink_to("/dev/null")
-    done = here("report", good, "--figures", tmp_path / "plots", "-o", tmp_path / "page")
+    done = here("show", good, "--figures", tmp_path / "plots", "-o", tmp_path / "page.html")
     assert done.returncode == 0
     assert Path("/dev/null").is_char_device()
     assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]
@@ -83,25 +84,14 @@ def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(
 ) -> None:
     for name in ("cases.csv", "cases.json"):
         assert here("show", good, "-o", name).stdout == f"{name}\n"
-        here("export", good, "-o", f"old-{name}")
-        assert Path(name).read_bytes() == Path(f"old-{name}").read_bytes()
+    json.loads(Path("cases.json").read_text())
     assert here("show", good, "--format", "csv").stdout == Path("cases.csv").read_text()
-    assert (
-        here("show", good, "--format", "md").stdout == here("report", good, "--format", "md").stdout
-    )
+    assert here("show", good, "-o", "b.json", "--format", "csv").returncode == 0
+    assert Path("b.json").read_bytes() == Path("cases.csv").read_bytes()
+    done = here("show", good, "-o", "a.xlsx")
+    assert (done.returncode, "--output 'a.xlsx': names no format" in done.stderr) == (2, True)
+    assert here("show", good, "--format", "md").stdout.startswith("# attnbench: ")
     page = here("show", good, "--format", "html").stdout.strip()
     assert page == str(good / "report.html")
     assert here("show", good, "-o", "page.html").stdout == "page.html\n"
     assert Path("page.html").read_bytes() == Path(page).read_bytes()
-
-
-def test_an_export_has_the_format_that_its_file_ends_in(here, good: Path) -> None:
-    for name in ("a.json", "a.csv", "a.txt"):
-        assert here("export", good, "-o", name).returncode == 0
-    json.loads(Path("a.json").read_text())
-    assert Path("a.csv").read_bytes() == Path("a.txt").read_bytes()
-    done = here("export", good, "-o", "a.xlsx")
-    assert "note: .xlsx names no format, so it is csv; --format takes " in done.stderr
-    assert Path("a.xlsx").read_bytes() == Path("a.csv").read_bytes()
-    assert here("export", good, "-o", "b.json", "--format", "csv").returncode == 0
-    assert Path("b.json").read_bytes() == Path("a.csv").read_bytes()

@@ -57,7 +57,7 @@ def test_skip_may_name_a_backend_that_the_scenario_lacks() -> None:
 
 def test_a_pattern_may_match_in_one_scenario_of_a_suite_only() -> None:
     only = Selection(only=("study-generation",))
-    refuse_unmatched([(load("quickstart"), only), (load("claims_generation"), only)])
+    refuse_unmatched([(load("quickstart"), only), (load("generation"), only)])
     with pytest.raises(BadInput, match="matches nothing in quickstart, memory_wall;"):
         refuse_unmatched([(load("quickstart"), only), (load("memory_wall"), only)])
 

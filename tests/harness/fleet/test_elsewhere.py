@@ -9,7 +9,7 @@ import pytest
 
 from attnbench.harness.fleet.elsewhere import Elsewhere
 from attnbench.harness.fleet.remote import NodeWanted
-from attnbench.harness.learning.checkpoints.given import Checkpoint
+from attnbench.harness.heads.checkpoints.given import Checkpoint
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.listener import Listener

@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.fleet.documents import MergedRun
-from attnbench.harness.fleet.merge import merge, merge_suites
-from attnbench.harness.rows.run_files import read_meta, read_suite
-from attnbench.harness.store.run_store import write_suite
-from attnbench.harness.store.suites import suite_state
+from attnbench.harness.fleet.merge import merge
+from attnbench.harness.rows.run_files import read_meta
 from tests.fakes.shard_runs import scenario, write_shard
 
 COMMAND = ["attnbench", "merge"]
@@ -25,7 +22,7 @@ def shards(tmp_path: Path) -> list[Path]:
     return [write_shard(tmp_path / "apart", f"{n}/3", of=of) for n in (1, 2, 3)]
 
 
-def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> MergedRun:
+def merged(paths: list[Path], tmp_path: Path, target: str | None = None) -> dict[str, Any]:
     return merge(paths, tmp_path / target if target else None, tmp_path / "results", COMMAND)
 
 
@@ -45,12 +42,9 @@ def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> N
 def test_what_links_of_a_shard_lead_to_is_not_copied(shards: list[Path], tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
-    for name in ("secret.log", "telemetry.jsonl"):
-        (theirs / name).write_text("secret")
+    (theirs / "secret.log").write_text("secret")
     shutil.rmtree(shards[0] / "logs", ignore_errors=True)
     (shards[0] / "logs").symlink_to(theirs)
-    (shards[1] / "telemetry.jsonl").unlink(missing_ok=True)
-    (shards[1] / "telemetry.jsonl").symlink_to(theirs / "telemetry.jsonl")
     found = merged(shards, tmp_path)
     files = [path for path in Path(found["run"]).rglob("*") if path.is_file()]
     assert not any(b"secret" in path.read_bytes() or "secret" in path.name for path in files)
@@ -205,43 +199,3 @@ def test_a_full_disk_leaves_no_half_run(
     monkeypatch.setattr("attnbench.harness.fleet.merge.write_whole", full)
     (tmp_path / "results").mkdir()
     assert "cannot be written (No space left on device)" in refused(shards, tmp_path)
-
-
-# ---- suites --------------------------------------------------------------------------------------
-
-
-def suite(root: Path, number: int, *, seed: int = 0) -> Path:
-    """Shard `number` of two of a suite: of its second entry every shard was refused."""
-    entry = {"scenario": {"name": "small"}, "source": "", "only": [], "within": [], "skip": []}
-    (path := root / f"20261121T093000Z-both-0000000{number}").mkdir(parents=True)
-    document = {
-        "schema": 1,
-        "suite": path.name,
-        "seed": seed,
-        "started_utc": "2026-11-21T09:30:00+00:00",
-        "shard": {"number": number, "of": 2},
-        "entries": [entry, {**entry, "ended": "refused", "reason": "no such device"}],
-    }
-    write_suite(path, document)
-    write_shard(path, f"{number}/2", suite_entry=0)
-    return path
-
-
-def test_suites_of_shards_are_one_suite_with_a_run_per_entry(tmp_path: Path) -> None:
-    paths, root = [suite(tmp_path / f"{n}", n) for n in (1, 2)], tmp_path / "results"
-    (first,) = merge_suites(paths[:1], None, root, COMMAND)
-    assert first["absent_shards"] == [2]
-    assert [one.ended for one in suite_state(Path(first["run"]).parent).entries] == [
-        "interrupted",
-        "refused",
-    ]
-    (whole,) = merge_suites(paths, None, root, COMMAND)
-    assert (Path(whole["run"]), whole["missing"]) == (Path(first["run"]), [])
-    state = suite_state(Path(whole["run"]).parent)
-    assert (state.runs, state.has_ended) == ([Path(whole["run"])], True)
-    assert read_suite(Path(whole["run"]).parent)["merged"] == [path.name for path in paths]
-    assert (root / "latest").resolve() == Path(whole["run"]).parent.resolve()
-    with pytest.raises(BadInput, match="shards of different suites"):
-        merge_suites([paths[0], suite(tmp_path / "3", 2, seed=1)], None, root, COMMAND)
-    with pytest.raises(BadInput, match="exists, and is no merged suite"):
-        merge_suites(paths, paths[0], root, COMMAND)

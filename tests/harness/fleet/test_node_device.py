@@ -12,12 +12,12 @@ from attnbench.harness.fleet import node_device
 from attnbench.harness.fleet.node_device import NodeDevice, settings_here
 from attnbench.harness.fleet.remote import NodeWanted
 from attnbench.harness.fleet.shipping import content_of
-from attnbench.harness.learning.checkpoints import decoder_file
-from attnbench.harness.learning.checkpoints.given import Checkpoint
+from attnbench.harness.heads.checkpoints import decoder_file
+from attnbench.harness.heads.checkpoints.given import Checkpoint
 from attnbench.harness.run.studies import Told
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
-from tests.harness.learning.test_checkpoint_files import decoder
+from tests.harness.heads.test_checkpoint_files import decoder
 
 REFUSE = """
 import sys

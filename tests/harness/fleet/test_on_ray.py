@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
-from attnbench.harness.learning.checkpoints import decoder_file
+from attnbench.harness.heads.checkpoints import decoder_file
 from tests.harness.fleet.conftest import QUICK, Nodes
-from tests.harness.learning.test_checkpoint_files import decoder
+from tests.harness.heads.test_checkpoint_files import decoder
 
 pytestmark = pytest.mark.nightly
 

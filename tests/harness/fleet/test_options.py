@@ -25,13 +25,12 @@ def opted(*, dry_run: bool = False, **given) -> RunOptions:
     [
         ({"address": "auto"}, "--address and --device-kind belong to --on ray"),
         ({"device_kind": "H100"}, "--address and --device-kind belong to --on ray"),
-        ({"devices": 2}, "--devices belongs to --on ray and to --dry-run"),
+        ({"devices": 2}, "--devices belongs to --on ray"),
     ],
 )
 def test_options_without_the_one_that_they_belong_to_are_refused(given, refusal) -> None:
     with pytest.raises(BadInput, match=refusal):
         opted(**given)
-    assert opted(devices=2, dry_run=True).engine is None
 
 
 def test_without_ray_the_command_says_how_to_get_it(monkeypatch) -> None:

@@ -15,7 +15,7 @@ from attnbench.harness.fleet.shipping import (
     content_of,
     shipped,
 )
-from attnbench.harness.learning.checkpoints.given import Checkpoint
+from attnbench.harness.heads.checkpoints.given import Checkpoint
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.run_files import read_rows
 from tests.fakes.fleet import FakeFleet

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from attnbench.harness.machine import load
-from attnbench.harness.machine.load import Load, LoadMeter, busy_ticks
+from attnbench.harness.machine.load import Load, LoadMeter, busy_text, busy_ticks
 
 STAT = """cpu  900 9 90 9000 90 9 9 9 9 9
 cpu0 100 2 30 5000 40 5 6 7 50 1
@@ -43,3 +43,24 @@ def test_our_own_processes_are_no_other_work(monkeypatch: pytest.MonkeyPatch) ->
     counted = (meter._before or 0.0) - (load._seconds() or 0.0)
     assert 0.3 <= round(counted, 2) <= 5.0
     assert meter.read() == Load(0.0, meter.read().cores)
+
+
+@pytest.mark.parametrize(
+    ("processes", "says"),
+    [
+        (3, "times are told apart only from a factor of about 1.5 on, memory is exact"),
+        (1, "from a factor of about 4 on"),
+        (0, "it takes longer, memory is exact"),
+    ],
+)
+def test_what_other_work_means_for_a_run_is_said(
+    processes: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    text = busy_text(Load(1.62, 2), processes=processes)
+    assert says in text
+    assert "other programs use 1.6 of its 2 cores" in text
+    assert ("--threads 1" in text) == bool(processes)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert "--threads" not in busy_text(Load(1.62, 2), processes=processes)
+    assert busy_text(None, processes=processes) == ""

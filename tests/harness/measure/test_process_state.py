@@ -15,10 +15,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attnbench.cheats._torch_backends import settable
 from attnbench.harness.measure import clock, correctness
 from attnbench.harness.measure.graph_capture import overrides_streams
 from attnbench.harness.measure.process_state import ProcessState
+from tests.fakes.cheats._torch_backends import settable
 
 THINGS = settable()
 

@@ -14,7 +14,6 @@ from attnbench.harness.rows.model import check_meta
 from attnbench.harness.rows.run_files import LINE_CAP_BYTES, BadRun, parsed_row, read_rows
 from attnbench.harness.store.run_store import is_being_written
 from attnbench.reports.data.noise_floor import newest_noise_floor
-from attnbench.reports.data.telemetry import telemetry
 from tests.made_runs import case, problem, row
 
 ENDLESS_BYTES = 1 << 40
@@ -77,7 +76,6 @@ def test_what_is_read_of_a_file_without_an_end_is_bounded(tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_other_files_of_a_run_may_have_no_end(tmp_path: Path) -> None:
-    assert telemetry(endless(tmp_path / "telemetry.jsonl").parent).skipped == 1
     endless(tmp_path / "selfcheck.jsonl")
     assert newest_noise_floor([tmp_path], {}) is None
     assert not is_being_written(endless(tmp_path / ".lock").parent)

@@ -23,7 +23,7 @@ WAITS_AT = 4  # heads
 SHORT = f"""
 import os, sys, time
 if "attnbench.harness.worker.serve" in sys.orig_argv:
-    import attnbench.harness.learning.studies.trained_heads as study
+    import attnbench.harness.heads.studies.trained_heads as study
     study.GOALS["majority"] = study.Goal(None, 2)
     train = study.trained
     def trained(name, heads, *args, **given):
@@ -96,7 +96,7 @@ def test_a_study_that_lacks_memory_is_oom_and_no_failure(tmp_path: Path, attnben
 
 
 def test_what_a_study_times_is_timed_in_new_processes(tmp_path: Path, attnbench) -> None:
-    small = (*PARTS[:-1], "studies=[joined_projections]")
+    small = (*PARTS[:-1], "studies=[batch_invariance]")
     one = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
     done = attnbench("run", *small, "--set", one, "--only", "study-*-process[12]")
     run = Path(done.stdout.strip())

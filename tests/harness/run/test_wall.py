@@ -58,9 +58,9 @@ def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_
     )
     grouped = f"{low:,}".replace(",", "\u202f")
     assert f"fused\u00a0{grouped} tokens: found by calls" in done.stderr
-    page = Path(attnbench("report", line).stdout.strip()).read_text()
+    page = Path(attnbench("show", line, "--format", "html").stdout.strip()).read_text()
     assert re.search(rf"<td[^>]*>{grouped}<", page)
-    assert attnbench("export", line, "--format", "csv").stdout.count("\n") == 1
+    assert attnbench("show", line, "--format", "csv").stdout.count("\n") == 1
 
 
 def test_a_wall_that_cannot_be_found_is_a_row_with_its_reason_and_the_next_one_is_looked_for(
@@ -89,7 +89,8 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
         FIND + "grid: {seq_len: [32, 64], d_model: 64, heads: [1, 2]}\n"
     )
     (tmp_path / "alone.yaml").write_text(FIND + "grid: {d_model: 64, heads: 2}\n")
-    assert "mine.yaml: ok, 18 cases on a CPU" in attnbench("validate", "mine.yaml").stdout
+    shown = attnbench("run", "mine.yaml", "--device", "cpu", "--dry-run").stdout
+    assert "mine: 18 cases on cpu" in shown
     shown = attnbench("run", "alone.yaml", "--device", "cpu", "--dry-run").stdout
     (line,) = [line for line in shown.splitlines() if line.startswith("wall-fused")]
     assert 2000 < int(re.findall(r" ([\d\u202f]+)", line)[0].replace("\u202f", "")) < 3000
@@ -102,7 +103,7 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
         "needs_package": "unavailable",
     }
     assert len((Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()) == 3
-    assert attnbench("export", done.stdout.strip(), "--format", "csv").stdout.count("\n") == 2
+    assert attnbench("show", done.stdout.strip(), "--format", "csv").stdout.count("\n") == 2
 
 
 @pytest.mark.gpu

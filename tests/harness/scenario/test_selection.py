@@ -82,7 +82,7 @@ def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(at
         done = attnbench(*arguments)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", REFUSAL)
     # reading a scenario runs nothing
-    assert attnbench("validate", "with_mine.yaml").returncode == 0
+    assert attnbench("run", "with_mine.yaml", "--only", "none", "--dry-run").returncode == 5
     dry = attnbench("run", "--backends", "mine:attend", *SMALL, "--dry-run")
     assert dry.returncode == 0
     assert "from the module mine, which is imported in workers only" in dry.stdout
@@ -103,7 +103,7 @@ def test_with_permission_it_is_judged_measured_and_reported_from_the_folder_wher
     }  # fmt: skip
     assert rows["attend@mine"]["case"] == "attend@mine-b1-n64-d32-h2-fp32-causal-forward-layer"
     assert rows["attend@mine"]["block_ms"]
-    page = attnbench("report", done.stdout.strip())
+    page = attnbench("show", done.stdout.strip(), "--format", "html")
     assert "attend@mine" in Path(page.stdout.strip()).read_text()
     assert len(set(mine.read_text().split())) == 1  # a worker, whose pid nobody else had
 

@@ -1,13 +1,12 @@
 """harness/store/names.py: names of runs."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.store import names
-from attnbench.harness.store.names import earlier_runs, find, find_all, find_run
+from attnbench.harness.store.names import earlier_runs, find, number_of_last
 from tests.made_runs import PLANNED, fake_run, quickstart, row, write_run
 
 
@@ -19,18 +18,18 @@ def run(tmp_path):
 def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
     root = tmp_path / "elsewhere"
     names.save("main", run, root, force=False)
-    assert find_run("main", root) == run.resolve()
+    assert find("main", root) == run.resolve()
 
 
 def test_a_downloaded_baseline_names_no_run_elsewhere(run, tmp_path):
     names.save("main", run, tmp_path / "elsewhere", force=False)
     shutil.copytree(tmp_path / "elsewhere", tmp_path / "downloaded")
     with pytest.raises(BadInput, match="was not saved here; save it again"):
-        find_run("main", tmp_path / "downloaded")
+        find("main", tmp_path / "downloaded")
     file = tmp_path / "downloaded" / "baselines" / "main.json"
     file.write_text(file.read_text().replace(str(run), f"../results/{run.name}"))
     with pytest.raises(BadInput, match="was not saved here; save it again"):
-        find_run("main", tmp_path / "downloaded")
+        find("main", tmp_path / "downloaded")
 
 
 def test_links_out_of_a_downloaded_folder_name_no_run(run, tmp_path):
@@ -56,7 +55,7 @@ def test_a_name_that_is_taken_stays_as_it_is(run):
     names.save("main", run, run.parent, force=False)
     with pytest.raises(BadInput, match="already a baseline"):
         names.save("main", fake_run(run.parent, 2), run.parent, force=False)
-    assert find_run("main", run.parent) == run.resolve()
+    assert find("main", run.parent) == run.resolve()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_a_baseline_whose_run_is_gone_says_so(run):
     names.save("main", run, run.parent, force=False)
     shutil.rmtree(run)
     with pytest.raises(BadInput, match="is gone"):
-        find_run("main", run.parent)
+        find("main", run.parent)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_a_broken_baseline_file_is_bad_input(run, text):
     (run.parent / "baselines").mkdir()
     (run.parent / "baselines" / "main.json").write_text(text)
     with pytest.raises(BadInput):
-        find_run("main", run.parent)
+        find("main", run.parent)
     with pytest.raises(BadInput):
         names.saved(run.parent)
 
@@ -105,7 +104,7 @@ def test_runs_of_earlier_versions_are_found_by_the_name_they_had(tmp_path):
 
 @pytest.fixture
 def stored(tmp_path):
-    """Four runs of one scenario, the second not finished, one of another, and a suite's."""
+    """Four runs of one scenario, the second not finished, one of another."""
     root = tmp_path / "results"
     for number, scenario in enumerate(("mine", "mine", "other", "mine", "mine")):
         name = f"2026112{number}T090000Z-{scenario}-0000000{number}"
@@ -122,18 +121,6 @@ def days(paths):
     return [path.name[6:8] for path in paths]
 
 
-def test_several_runs_are_named_by_scenario_pattern_folder_and_number(stored, monkeypatch):
-    monkeypatch.chdir(stored.parent)
-    assert days(find_all(["mine"], stored)) == ["20", "21", "23", "24"]
-    assert days(find_all(["2026112[01]*", "other"], stored)) == ["20", "21", "22"]
-    assert days(find_all(["results/*-mine-*"], Path("results"))) == ["20", "21", "23", "24"]
-    assert days(find_all([str(stored)], stored)) == ["20", "21", "22", "23", "24"]
-    assert days(find_all(["last:2"], stored)) == ["24", "23"]
-    assert days(find_all([], stored)) == days(find_all(["last:9"], stored)) == ["24", "23", "20"]
-    names.save("main", find("20261122T090000Z-other-00000002", stored), stored, force=False)
-    assert days(find_all(["main", "latest", "main"], stored)) == ["22", "24"]
-
-
 def test_earlier_runs_are_finished_ones_of_the_same_scenario_newest_first(stored):
     assert days(earlier_runs(find("20261124T090000Z-mine-00000004", stored), stored)) == [
         "23",
@@ -144,17 +131,15 @@ def test_earlier_runs_are_finished_ones_of_the_same_scenario_newest_first(stored
 @pytest.mark.parametrize(
     "name", ["last:", "last:0", "last:-1", "last:1000", "last:٣", "last:5@old"]
 )
-def test_a_wrong_number_of_runs_is_refused(stored, name):
+def test_a_wrong_number_of_runs_is_refused(name):
     with pytest.raises(BadInput, match="wanted a number of runs, 1 to 999"):
-        find_all([name], stored)
+        number_of_last(name)
 
 
-def test_a_pattern_that_matches_nothing_and_links_out_are_refused(stored, tmp_path):
-    with pytest.raises(BadInput, match="no such run"):
-        find_all(["2025*"], stored)
+def test_a_link_out_of_the_folder_is_refused(stored, tmp_path):
     (tmp_path / "private").mkdir()
     (stored / "20261124T090000Z-mine-00000004").rename(tmp_path / "private" / "run")
     (stored / "20261124T090000Z-mine-00000004").symlink_to(tmp_path / "private" / "run")
-    assert days(find_all(["mine"], stored)) == ["20", "21", "23"]
+    assert days([find("mine", stored)]) == ["23"]
     with pytest.raises(BadInput, match="is a link out of a folder of results"):
-        find_all(["20261124T090000Z-mine-00000004"], stored)
+        find("20261124T090000Z-mine-00000004", stored)

@@ -81,7 +81,7 @@ def test_of_several_that_replace_a_baseline_one_is_there_whole(
     runs = [fake_run(tmp_path / "results", number) for number in (1, 2)]
     for _ in range(ROUNDS):
         assert raced(pool, partial(replaced, runs)) == {"saved": AT_ONCE}
-        assert names.find_run("main", tmp_path / "results") in runs
+        assert names.find("main", tmp_path / "results") in runs
     assert len(list((tmp_path / "results" / "baselines").iterdir())) == 1
 
 
@@ -132,10 +132,10 @@ def commanded(words: list[str], runs: list[Path], path: Path, number: int) -> st
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        (["report"], "page.html"),
-        (["report"], "page.md"),
-        (["export"], "cases.csv"),
-        (["export"], "cases.json"),
+        (["show"], "page.html"),
+        (["show"], "page.md"),
+        (["show"], "cases.csv"),
+        (["show"], "cases.json"),
     ],
 )
 def test_of_several_commands_to_one_place_one_result_is_there_whole(

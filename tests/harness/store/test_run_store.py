@@ -12,10 +12,9 @@ import pytest
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreError
 from attnbench.harness.files.safe_files import write_whole
 from attnbench.harness.rows.run_files import read_rows
-from attnbench.harness.store.names import find_run
+from attnbench.harness.store.names import find
 from attnbench.harness.store.run_store import (
     Store,
-    create_suite,
     is_being_written,
     runs,
     writer_lock,
@@ -31,10 +30,6 @@ def make(root: Path, rows: int = 0) -> Store:
     store = Store.create(root, "test", plan(cases, "test"))
     store.append(record(one) for one in cases)
     return store
-
-
-def create_suite_in(root: Path) -> None:
-    create_suite(root, "test", {})[1].release()
 
 
 def test_two_starts_in_one_second_get_two_folders(tmp_path):
@@ -56,10 +51,7 @@ def test_second_writer_is_refused_and_a_dead_ones_lock_is_free(tmp_path):
     Store(store.path).close()
 
 
-@pytest.mark.parametrize("make_one", [lambda root: make(root).close(), create_suite_in])
-def test_nobody_else_can_write_to_a_new_folder_once_it_has_its_name(
-    tmp_path, monkeypatch, make_one
-):
+def test_nobody_else_can_write_to_a_new_folder_once_it_has_its_name(tmp_path, monkeypatch):
     rename, refused = Path.rename, []
 
     def rename_and_try(path, target):
@@ -69,7 +61,7 @@ def test_nobody_else_can_write_to_a_new_folder_once_it_has_its_name(
         refused.append(error)
 
     monkeypatch.setattr(Path, "rename", rename_and_try)
-    make_one(tmp_path)
+    make(tmp_path).close()
     assert len(refused) == 1
     writer_lock(next(tmp_path.iterdir())).release()
 
@@ -145,12 +137,12 @@ def test_runs_are_found_by_path_name_and_latest(tmp_path):
     store = make(tmp_path, rows=1)
     store.close()
     name = store.path.name
-    found = {find_run(one, tmp_path) for one in (str(store.path), name, "latest")}
+    found = {find(one, tmp_path) for one in (str(store.path), name, "latest")}
     assert found == {store.path}
     with pytest.raises(BadInput, match="no such run"):
-        find_run("nothing", tmp_path)
+        find("nothing", tmp_path)
     with pytest.raises(BadInput, match="a folder without"):
-        find_run(str(tmp_path), tmp_path)
+        find(str(tmp_path), tmp_path)
     assert runs(tmp_path) == [store.path]
 
 

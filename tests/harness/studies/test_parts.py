@@ -1,4 +1,4 @@
-"""Studies in parts: what a scenario may name, what is planned, and how long it is said to take."""
+"""Studies in parts: what a scenario may name and what is planned."""
 
 from math import prod
 
@@ -6,7 +6,7 @@ import pytest
 
 from attnbench.harness.cases.case import PlannedStudy, study_of
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.learning.studies.trained_heads import PARTS
+from attnbench.harness.heads.studies.trained_heads import PARTS
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.studies import declared, parts_of, spellings

@@ -10,15 +10,13 @@ import pytest
 from rich.console import Console
 
 from attnbench.harness.cases.case import Case, ShortNames
-from attnbench.harness.machine.load import Load, LoadMeter
 from attnbench.harness.rows.record import Record, Status
-from attnbench.harness.run.forecast import forecast
 from attnbench.harness.run.listener import Begun
 from attnbench.harness.terminal import live_bar
+from attnbench.harness.terminal import progress as module
 from attnbench.harness.terminal.live_bar import BAR_FROM, SafeConsole
 from attnbench.harness.terminal.progress import PHASES, LiveProgress, progress
 from attnbench.impls.problem import Problem
-from tests.harness.run.test_forecast import PACE, config
 
 CASES = [
     Case(backend=backend, problem=Problem(batch=1, seq_len=n, d_model=512, heads=heads))
@@ -45,8 +43,8 @@ def listener(width: int, *, terminal: bool = True) -> tuple[LiveProgress, String
 
 def begun(width: int, *, terminal: bool = True) -> tuple[LiveProgress, StringIO]:
     progress, out = listener(width, terminal=terminal)
-    expected = forecast(CASES, config(), PACE, {}, {})
-    progress.begin(Begun(Path("results/a-run"), {"cases": len(CASES)}, forecast=expected))
+    steps = {case.id: 13 for case in CASES}
+    progress.begin(Begun(Path("results/a-run"), {"cases": len(CASES)}, steps=steps))
     return progress, out
 
 
@@ -80,22 +78,22 @@ def test_the_line_keeps_count_and_times_and_fits(width: int, phase: str) -> None
     assert PHASES[phase][:6] in line
 
 
-def test_the_line_counts_blocks_and_says_once_that_and_why_it_takes_longer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    progress, out = begun(80)
-    monkeypatch.setattr(LoadMeter, "busy", lambda _: Load(1.62, 2))
+def test_the_time_left_follows_the_steps_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(module, "monotonic", lambda: now_s)
+    progress, _ = begun(80)
+    assert "left" not in live_line(progress, 80)
+    now_s = 14.0
     progress.steps(CASES[0].id, 5)
     progress.steps(CASES[1].id, 2)
-    assert "7/156 steps" in live_line(progress, 80)
-    assert "more than estimated" not in out.getvalue()
-    monkeypatch.setattr(type(progress.time_left), "over_s", 20.0)
-    progress.steps(CASES[0].id, 6)
-    progress.steps(CASES[0].id, 7)
+    line = live_line(progress, 80)  # 2 s a step, of which 149 are left
+    assert "7/156 steps" in line
+    assert "4:58 left" in line
+    finish(progress, CASES[2], Status.UNSUPPORTED, "no")  # 13 steps less, and one that was taken
+    line = live_line(progress, 80)
     progress.end()
-    text = " ".join(out.getvalue().split())
-    why = "other programs use 1.6 of its 2 cores"
-    assert text.count(f"20 s more than estimated so far: {why}") == 1
+    assert "20/156 steps" in line
+    assert "3:58 left" in line
 
 
 def test_what_a_signal_left_out_is_not_listed() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.selfcheck.court import FOLDER
 from tests.conftest import FAKE_BACKENDS
+from tests.harness.worker.court import FOLDER
 from tests.made_runs import read_rows
 
 pytestmark = pytest.mark.long

@@ -1,11 +1,13 @@
 """How often a case is called before it is timed."""
 
 import pytest
+import torch
 
 from attnbench.harness.measure import clock
-from attnbench.harness.measure.clock import HostClock
+from attnbench.harness.measure.clock import CudaClock, HostClock
 from attnbench.harness.worker import warm_up
 from attnbench.harness.worker.warm_up import call_until_stationary
+from tests.fakes.cuda import FakeGpu
 
 
 @pytest.mark.parametrize(
@@ -42,3 +44,21 @@ def test_a_slow_first_call_alone_is_no_warm_up(
     assert len(looks) in calls
     assert len(readings) == len(before_ms) + len(looks)
     assert call_ms == pytest.approx(typical_ms)
+
+
+def test_a_warm_up_on_a_gpu_is_judged_by_the_gpus_own_times(fake_gpu: FakeGpu) -> None:
+    """The host needs more for every launch, and the kernels take as long as before."""
+    readings = [0.5]
+    sizes_s = iter(range(20, 10**6))
+
+    def run() -> None:
+        fake_gpu.launch_s = 1e-6 * next(sizes_s)
+        fake_gpu.launch("mm", 90e-6)
+
+    def look(_: object, *, must: bool) -> None: ...
+
+    device = torch.device("cuda", 0)
+    found = call_until_stationary(run, CudaClock(device), readings, (0.05, 0.2), look)
+    assert found == (True, pytest.approx(0.09))
+    assert len(readings) > 10
+    assert readings[2:] == pytest.approx([0.09] * (len(readings) - 2)), "the first tells the delay"

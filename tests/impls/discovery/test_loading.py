@@ -61,7 +61,7 @@ def test_a_plain_callable_gets_causal_and_scale(
     assert backend.why_not(problem, CPU) is None
     full = replace(problem, kv_seq_len=9, causal=False, causal_align="")
     assert backend.why_not(full, CPU) is None
-    assert (backend.compiles, backend.plain_operations) == (False, False)
+    assert not backend.compiles
     assert backend.pinned_kernel is None
 
 

@@ -57,8 +57,8 @@ def test_claims_on_attention_take_no_evidence_from_other_computations(tmp_path: 
 def test_the_ledger_has_the_claims_of_the_theory() -> None:
     """The other direction is left to the author: one new file is enough for a claim."""
     theory = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
-    described = re.findall(r"^\| ([CQ]\d+[a-z]?) \|", theory, re.MULTILINE)
-    assert len(described) >= 38
+    described = re.findall(r"^\| (C\d+[a-z]?) \|", theory, re.MULTILINE)
+    assert len(described) >= 19
     assert [name for name in IDS if name in described] == described
 
 

@@ -71,26 +71,9 @@ def counted(
     return timed(backend, ms, of, windows=windows, utilization_tier=tier)
 
 
-def used(loop: float, fused: float, tier: str = "gpm") -> Rows:
-    return [
-        counted(one, active, layer(256), tier=tier)
-        for one, active in (("naive", loop), ("fused", fused))
-    ]
-
-
 def recurrent(*, square: bool) -> Rows:
     ours = [counted("rnn", 0.1, layer(n), 1e-6 * n * n if square else 1e-2 * n) for n in LENGTHS]
     return [*ours, *(counted("fused", 0.9, layer(n)) for n in LENGTHS)]
-
-
-def gru(n: int, ms: float, **facts: Any) -> Rows:
-    shape = problem(n, 1, d_model=512, scope="layer")
-    ours = timed("rnn", ms, shape, exactness="other", work_flops=work(shape), **facts)
-    return [ours, timed("sdpa", 1.0, shape)]
-
-
-def cell(name: str) -> dict[str, Any]:
-    return {"configuration": {"cell": name}}
 
 
 def over_width(
@@ -105,17 +88,6 @@ def over_width(
         timed(backend, times[d], of, **({"work_flops": work(of)} | given))
         for d, of in shapes.items()
     ]
-
-
-def crossings(power: float, widths: tuple[int, ...] = (256, 512, 1024)) -> Rows:
-    """Layers whose time crosses at 512 for the narrowest, and at this power of d for the others."""
-    found = []
-    for d in widths:
-        crossing = 512 * (d / widths[0]) ** power
-        for n in LENGTHS:
-            of = problem(n, 8, d_model=d, scope="layer")
-            found.append(timed("fused", 2e-6 * n * (crossing + n), of, work_flops=work(of)))
-    return found
 
 
 def batches(n: int, times: float, bytes_: float = 4.0, **changes: Any) -> Rows:
@@ -192,10 +164,6 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C12", [*recurrent(square=False), *over_width("rnn", 2.0, scope="layer")], "supported"),
     ("C12", [*recurrent(square=False), *over_width("rnn", 3.0, scope="layer")], "refuted"),
     ("C12", [*recurrent(square=True), *over_width("rnn", 2.0, scope="layer")], "refuted"),
-    ("C13", used(0.2, 0.8), "supported"),
-    ("C13", used(0.8, 0.2), "refuted"),
-    ("C13", used(0.5, 0.51), "not decided"),
-    ("C13", used(0.2, 0.8, tier="busy"), "not run"),
     ("C14", [WHOLE, HALF, pruned(1, 1.0, 100)], "supported"),
     ("C14", [WHOLE, pruned(4, 6.0, 700), pruned(1, 5.0, 600)], "refuted"),
     ("C14", [WHOLE, pruned(4, 4.0, 700)], "refuted"),
@@ -216,22 +184,12 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C18", over_width("fused", 2.0, scope="layer", work_flops=None), "not decided"),
     ("C18", over_width("fused", 2.0, scope="layer", work_flops=4096), "refuted"),
     ("C18", over_width("fused", 2.0, n=1024, scope="layer"), "not run"),  # no projections alone
-    ("C19", crossings(1.0), "supported"),
-    ("C19", crossings(0.0), "refuted"),
-    ("C19", crossings(1.0, (256, 1024)), "not run"),
     ("C20", batches(64, 4.0), "supported"),
     ("C20", batches(64, 1.5), "refuted"),  # a larger batch saves time, and no bytes
     ("C20", [*batches(64, 1.5), *batches(512, 4.0)], "depends"),
     ("C20", batches(64, 4.0, 5.0), "refuted"),
     ("C20", batches(64, 1.5, **LOUD), "not decided"),
     ("C20", batches(64, 4.0)[:1], "not run"),
-    ("Q11a", gru(64, 5.0, **cell("GRU")), "supported"),
-    ("Q11b", gru(64, 5.0, **cell("GRU")), "refuted"),
-    ("Q11a", gru(64, 0.2, **cell("RNN")), "refuted"),
-    ("Q11b", gru(64, 0.2, **cell("RNN")), "supported"),
-    ("Q11b", gru(64, 0.2, **cell("GRU")), "depends"),  # fewer FLOPs are not less time
-    ("Q11a", gru(1024, 1.0), "not run"),
-    ("Q11a", [timed("sdpa", 1.0, layer(64))], "not run"),
 ]
 
 

@@ -21,7 +21,7 @@ def test_json_has_rates_shares_and_reasons_of_both(tmp_path: Path) -> None:
     assert base["bytes_per_s"] == pytest.approx(10e9)
     assert base["low_bytes_per_s"] < 10e9 < base["high_bytes_per_s"]
     assert base["bandwidth_ratio"] is base["measured_bytes_per_s"] is base["fits_in_cache"] is None
-    assert "attnbench doctor --calibrate" in base["note"]
+    assert "attnbench doctor --deep" in base["note"]
     assert new["bandwidth_ratio"] == pytest.approx(0.5)
     assert new["low_bandwidth_ratio"] < 0.5 < new["high_bandwidth_ratio"]
     assert (new["measured_bytes_per_s"], new["fits_in_cache"]) == (20e9, False)

@@ -125,7 +125,7 @@ def test_without_a_measured_bandwidth_the_rate_stays_and_the_note_has_the_comman
         assert table["decode_bytes_per_s"].notna().all()
         assert table["decode_low_bytes_per_s"].notna().all()
         assert table[list(BOUNDS)].isna().all(axis=None)
-        assert table["decode_bandwidth_note"].str.contains("attnbench doctor --calibrate").all()
+        assert table["decode_bandwidth_note"].str.contains("attnbench doctor --deep").all()
 
 
 @pytest.mark.parametrize(

@@ -4,29 +4,29 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.rows.findings import Generated, JoinedProjections, ScoreScale
+from attnbench.harness.rows.findings import EachAlone, Generated, ScoreScale
 from attnbench.reports.data.study_processes import read_findings
 from tests.reports.subjects.test_generation import finding
 
 
-def product(process: int | None, ratio: float, **more: Any) -> dict[str, Any]:
-    ends = {"time_low_ratio": 0.1, "time_high_ratio": 9.0, "time_ratio": ratio}
-    of = {"study": "joined_projections", "batch": 1, "seq_len": 16, "d_model": 256}
-    return {**of, **ends, "process": process, "contended_blocks": 1, "blocks": 4, **more}
+def alone(process: int | None, ratio: float, batch: int = 1) -> dict[str, Any]:
+    ends = {"alone_low_ratio": 0.1, "alone_high_ratio": 9.0, "alone_ratio": ratio}
+    of = {"study": "batch_invariance", "backend": "sdpa", "kv_seq_len": 64, "batch": batch}
+    return {**of, **ends, "process": process, "contended_blocks": 1, "blocks": 4}
 
 
 def test_the_interval_is_over_processes_and_spans_them() -> None:
     """What a process says of itself does not count."""
     ratios = (1.1, 1.3, 1.2, 1.25, 1.15)
-    (one,) = read_findings(JoinedProjections, [product(i, of) for i, of in enumerate(ratios)])
-    assert one.time_ratio == pytest.approx(1.2)
-    assert 1.0 < one.time_low_ratio <= 1.1 < 1.3 <= one.time_high_ratio < 1.45
+    (one,) = read_findings(EachAlone, [alone(i, of) for i, of in enumerate(ratios)])
+    assert one.alone_ratio == pytest.approx(1.2)
+    assert 1.0 < one.alone_low_ratio <= 1.1 < 1.3 <= one.alone_high_ratio < 1.45
     assert (one.processes, one.contended_blocks, one.blocks) == (5, 5, 20)
 
 
 def test_a_single_process_and_other_shapes_stay_as_they_are() -> None:
-    found = read_findings(JoinedProjections, [product(None, 1.1), product(None, 1.1, batch=2)])
-    assert [(one.batch, one.time_low_ratio, one.processes) for one in found] == [
+    found = read_findings(EachAlone, [alone(None, 1.1), alone(None, 1.1, batch=2)])
+    assert [(one.batch, one.alone_low_ratio, one.processes) for one in found] == [
         (1, 0.1, 1),
         (2, 0.1, 1),
     ]

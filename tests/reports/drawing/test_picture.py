@@ -26,7 +26,6 @@ def test_every_class_of_a_drawing_is_in_the_style_sheet() -> None:
     figure = figure_of(
         times(line("sdpa", 1, 2, low=(1, 1), high=(2, 3), busy=(True, False)), line=(2, "a line")),
         times(line("sdpa", 1, 2, kind="formula"), line("a", None, kind="failed"), unit="bytes"),
-        times(line("sdpa", 1, 2, kind="trace")),
     )
     pictures = (QUICKSTART, PLOT, figure, maps_of(2))
     every = [drawn(one, BACKENDS, f"p{place}", {}) for place, one in enumerate(pictures)]

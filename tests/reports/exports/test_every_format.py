@@ -9,7 +9,7 @@ from attnbench.reports.exports import NotExportable, PackageMissing, export, loa
 from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.subjects.test_wall_rows import only_walls
 
-WHOLE_RUNS = ("csv", "json", "json-rows", "md", "parquet")
+WHOLE_RUNS = ("csv", "json", "json-rows", "parquet")
 SPEEDS_ONLY = ("github-benchmark", "pytest-benchmark")
 
 

@@ -1,16 +1,14 @@
-"""csv, json and md: the same table for spreadsheets, programs and people."""
+"""csv and json: the same table for spreadsheets and programs."""
 
 import csv
 import io
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
-from attnbench.reports.exports.md import MOST_CHARACTERS
 from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
 
 
@@ -50,13 +48,3 @@ def test_numbers_below_zero_stay_numbers(tmp_path: Path) -> None:
     run = write_run(tmp_path, [planned], [row(planned, a_probe_c=-5)])
     (line,) = csv.DictReader(io.StringIO(export(run, "csv").content))
     assert line["a_probe_c"] == "-5"
-
-
-def test_markdown_fits_a_comment_and_says_how_much_is_left_out(tmp_path: Path) -> None:
-    cases = [case("sdpa", problem(n)) for n in range(64, 64 + 1000)]
-    done = export(write_run(tmp_path, cases, [row(one) for one in cases]), "md")
-    assert isinstance(done.content, str)
-    assert MOST_CHARACTERS - 1000 < len(done.content) < 65_536
-    shown = len(re.findall(r"^\| sdpa", done.content, re.MULTILINE))
-    assert f"{1000 - shown} more rows left out" in done.content
-    assert f"{1000 - shown} more rows left out" in done.notes[0]

@@ -105,15 +105,6 @@ def test_json_keeps_the_name_as_it_was(run: Path) -> None:
     assert json.loads(text)[0]["backend"] == HOSTILE
 
 
-def test_names_add_no_markup_to_markdown(run: Path) -> None:
-    text = text_of(run, "md")
-    assert "<" not in text
-    assert "\x1b" not in text
-    assert not re.search(r"(?<!\\)\[red", text)
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
-
-
 @pytest.mark.parametrize("name", ["pytest-benchmark", "github-benchmark"])
 def test_names_that_other_programs_print_hold_no_control_byte(run: Path, name: str) -> None:
     text = text_of(run, name)

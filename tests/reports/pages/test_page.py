@@ -1,4 +1,4 @@
-"""The page as a whole: its policy, several runs on it, the timeline, and reproducible bytes."""
+"""The page as a whole: its policy, several runs on it, and reproducible bytes."""
 
 import re
 import sys
@@ -12,8 +12,7 @@ import pytest
 from attnbench.reports.pages.html import write_pages
 from attnbench.reports.pages.report import open_report
 from tests.conftest import environment, ran
-from tests.made_runs import grid, quickstart, row, write_run
-from tests.reports.rendering import page_of, text_of
+from tests.made_runs import quickstart
 
 
 def test_the_policy_allows_only_our_own_script_and_style(page: str) -> None:
@@ -26,15 +25,6 @@ def test_the_policy_allows_only_our_own_script_and_style(page: str) -> None:
             f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in found
         }
     assert directives["base-uri"] == directives["form-action"] == "'none'"
-
-
-def test_telemetry_that_is_no_plain_file_removes_the_timeline_only(tmp_path: Path) -> None:
-    cases = grid(("fused",), (128,))
-    windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100}]
-    rows = [row(one, utilization_tier="host", windows=windows, missing={}) for one in cases]
-    run = write_run(tmp_path, cases, rows)
-    (run / "telemetry.jsonl").symlink_to("/etc/hostname")
-    assert "No timeline: " in text_of(page_of(run))
 
 
 @pytest.mark.long

@@ -23,8 +23,6 @@ def test_runs_older_than_these_columns_are_still_read(tmp_path: Path) -> None:
     for field in (
         "output_bytes",
         "predicted_source",
-        "meta_peak_bytes",
-        "meta_reason",
         "work_exps",
         "minimal_bytes",
     ):

@@ -85,7 +85,7 @@ MIB = 1 << 20
 
 
 def row_with_peaks(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
-    counts = ("peak_bytes", "predicted_peak_bytes", "meta_peak_bytes", "resident_peak_bytes")
+    counts = ("peak_bytes", "predicted_peak_bytes", "resident_peak_bytes")
     usual = {"status": "ok", "device": "cpu", "heads": 8, "predicted_source": "formula"}
     return usual | dict.fromkeys(counts, measured) | changes
 
@@ -94,11 +94,11 @@ def row_with_peaks(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
     ("changes", "text"),
     [
         ({}, ""),
-        ({"predicted_peak_bytes": 150 * MIB - 64, "meta_peak_bytes": 150 * MIB + 64 + 8 * 8}, ""),
+        ({"predicted_peak_bytes": 150 * MIB - 64}, ""),
         ({"predicted_peak_bytes": 134 * MIB}, "formula 16 MiB less"),
-        ({"meta_peak_bytes": 150 * MIB + 200}, "meta 200 B more"),
-        ({"device": "cuda", "meta_peak_bytes": 150 * MIB + 200}, ""),
-        ({"predicted_peak_bytes": None, "meta_peak_bytes": None, "resident_peak_bytes": None}, ""),
+        ({"predicted_peak_bytes": 150 * MIB + 200}, "formula 200 B more"),
+        ({"device": "cuda", "predicted_peak_bytes": 150 * MIB + 200}, ""),
+        ({"predicted_peak_bytes": None, "resident_peak_bytes": None}, ""),
         ({"resident_peak_bytes": 154 * MIB}, ""),
         ({"resident_peak_bytes": 200 * MIB}, "resident 50 MiB more"),
         ({"measured": MIB, "resident_peak_bytes": 9 * MIB}, ""),
@@ -115,7 +115,6 @@ def test_a_prediction_that_came_from_the_meta_device_is_no_formula() -> None:
     row = row_with_peaks(
         predicted_source="meta",
         predicted_peak_bytes=140 * MIB,
-        meta_peak_bytes=140 * MIB,
         resident_peak_bytes=None,
     )
-    assert [other.name for other in other_peaks(row)] == ["meta"]
+    assert other_peaks(row) == []

@@ -185,6 +185,27 @@ def test_more_flops_than_calibration_measured_is_called_impossible(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("clocks_mhz", "said"),
+    [
+        (
+            {"gemm_fp32_flops_per_s": 1410.4, "copy_bytes_per_s": 1980.0},
+            "product at 1410 MHz: that",
+        ),
+        (None, "product: that"),
+    ],
+)
+def test_a_beaten_peak_is_no_peak_and_is_told_with_its_clock(
+    tmp_path: Path, clocks_mhz: dict[str, float] | None, said: str
+) -> None:
+    peaks = {"gemm_fp32_flops_per_s": 1e12, "copy_bytes_per_s": 1e11}
+    beaten = {"work_flops": 2 * 10**9, "minimal_bytes": 10**6, "block_ms": [[[1.0]] * 8]}
+    calibration = {"peaks": peaks, "clocks_mhz": clocks_mhz}
+    badge = made(tmp_path, beaten, calibration=calibration)["peak"]
+    assert badge.state == "caution"
+    assert f"by calibration's best matrix {said} is no peak of this device" in badge.text
+
+
+@pytest.mark.parametrize(
     ("changes", "missed"),
     [
         ({"stop": "ci", "half_width_ratio": 0.2}, False),

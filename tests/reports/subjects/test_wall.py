@@ -78,7 +78,7 @@ def test_a_case_that_crashed_is_drawn_by_formula(tmp_path: Path) -> None:
     assert not any(2048 in points for kind, points in found.items() if kind != "formula")
 
 
-UNKNOWN = {"peak_bytes": None, "predicted_peak_bytes": None, "meta_peak_bytes": None}
+UNKNOWN = {"peak_bytes": None, "predicted_peak_bytes": None}
 
 
 @pytest.mark.parametrize(("lengths", "changes"), [(LENGTHS, UNKNOWN), ((512, 1024), {})])

@@ -2,7 +2,8 @@
 
 A clock turned by hand would be found out: the parent process compares it with its own.
 FAKE_CUDA_KERNEL_S: how long every kernel takes. FAKE_CUDA_LAUNCHED: a file that gets the names of
-kernels as they are launched, a line each.
+kernels as they are launched, a line each. FAKE_CUDA_EXCLUSIVE: the GPU is in exclusive mode, and
+the process with its context holds this file.
 """
 
 import os
@@ -36,9 +37,11 @@ def start() -> AbstractContextManager[object]:
     clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
     clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
     launch.BLOCKS, launch.CALLS = 2, 5
-    pace.SIZE["cuda"], pace.MEMORY_BYTES["cuda"] = 32, 1 << 20
+    pace.SIZE["cuda"] = 32
     if file := os.environ.get("FAKE_CUDA_LAUNCHED"):
         gpu.launched = Told(file)
+    if file := os.environ.get("FAKE_CUDA_EXCLUSIVE"):
+        gpu.exclusive = Path(file)
     entered = fake_cuda(gpu)
     entered.__enter__()
     return entered

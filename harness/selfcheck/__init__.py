@@ -1,1 +1,0 @@
-"""Whether attnbench can be believed: equal backends compared, and backends that cheat."""

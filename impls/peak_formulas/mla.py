@@ -1,0 +1,45 @@
+"""Peak bytes of `mla`: the scores and weights of all heads, beside what is made of the latent."""
+
+from typing import TYPE_CHECKING
+
+from ..attention_flops import Form, form_flops
+from ..problem import Problem
+from .sizes import MASKS, Sizes, allocates_results_only
+
+if TYPE_CHECKING:
+    import torch
+
+
+def peak_bytes(
+    problem: Problem, device: "torch.device", threads: int, *, variant: str
+) -> int | None:
+    """None with gradients, for several lengths, and for absorbed queries that are not small beside
+    the scores.
+    """
+    p = problem
+    if p.backward or p.scope != "core" or p.lengths or p.empty_rows or p.mask not in MASKS:
+        return None
+    if not allocates_results_only(p, device.type):
+        return None
+    forms: tuple[Form, ...] = ("absorbed", "unabsorbed")
+    flops = {form: form_flops(p, form) for form in forms if variant in ("", form)}
+    core = {"absorbed": _absorbed, "unabsorbed": _unabsorbed}[min(flops, key=flops.__getitem__)](p)
+    z = Sizes(p)
+    return None if core is None else max(z.making_mask(), z.mask() + core)
+
+
+def _unabsorbed(p: Problem) -> int:
+    z = Sizes(p)
+    token_bytes = p.batch * p.heads * p.kv_seq_len * p.item_bytes
+    k, v, without_rope = (token_bytes * width for width in (p.d_k, p.d_v, p.d_k - p.rope))
+    # Values lie by token: a batched product copies them unless batch and heads have one stride.
+    v_copy = v if p.batch > 1 and p.heads > 1 and p.kv_seq_len > 1 else 0
+    return max(without_rope + k, k + v + max(2 * z.s, z.s + v_copy + z.o))
+
+
+def _absorbed(p: Problem) -> int | None:
+    z = Sizes(p)
+    row_bytes = p.batch * p.heads * p.seq_len * p.item_bytes
+    latent, query = row_bytes * p.latent, row_bytes * (p.latent + p.rope)
+    are_small = z.s > 2 * latent + z.q + z.o  # queries and outputs, copied or not
+    return query + 2 * z.s if are_small else None

@@ -1,0 +1,78 @@
+"""attnbench run --checkpoint: alone and beside a scenario, refused and resumed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.heads.checkpoints import decoder_file
+from tests.harness.heads.test_checkpoint_files import decoder
+from tests.made_runs import read_rows
+
+pytest.importorskip("safetensors")
+
+ALONE = ("run", "--device", "cpu", "--quiet")
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.safetensors"
+    decoder_file.save(decoder(), path, {})
+    return path
+
+
+def rows_of(done) -> dict[str, dict]:
+    (line,) = done.stdout.splitlines()
+    return {row["case"]: row for row in read_rows(Path(line))}
+
+
+@pytest.mark.long
+def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
+    done = attnbench("run", "--checkpoint", saved, "--device", "cpu", check=True)
+    (row,) = rows_of(done).values()
+    assert (row["case"], row["part"]) == ("study-checkpoint_heads-mine", {"checkpoint": "mine"})
+    assert row["findings"][0]["layer_heads"] == [4, 4]
+    assert "Of the 8 heads of mine" in done.stderr
+    run = Path(done.stdout.strip())
+    assert str(saved) not in json.dumps(json.loads((run / "run.json").read_text())["studies"])
+
+
+@pytest.mark.long
+def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
+    saved.write_bytes(saved.read_bytes()[:-8])
+    out = tmp_path / "out"
+    done = attnbench(*ALONE, "--checkpoint", saved, "--out", out)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: --checkpoint: ")
+    assert "wanted a whole safetensors file" in line
+    assert not out.exists()
+
+
+@pytest.mark.nightly
+def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path):
+    first = attnbench(*ALONE, "--checkpoint", saved, "--checkpoint", f"other={saved}")
+    run = Path(first.stdout.strip())
+    lines = (run / "rows.jsonl").read_text().splitlines(keepends=True)
+    (run / "rows.jsonl").write_text(lines[0])
+    refused = attnbench("run", "--resume", run, "--quiet")
+    assert refused.returncode == 2
+    assert "--checkpoint other=PATH" in refused.stderr
+    assert len((run / "rows.jsonl").read_text().splitlines()) == 1
+    done = attnbench("run", "--resume", run, "--checkpoint", f"other={saved}", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert set(rows_of(done)) == {"study-checkpoint_heads-mine", "study-checkpoint_heads-other"}
+
+
+@pytest.mark.nightly
+def test_models_that_a_scenario_saves_can_be_looked_at(attnbench):
+    done = attnbench(
+        *(*ALONE, "--set", "studies=[trained_heads]", "--only", "trained_heads-majority-heads2"),
+        *("--backends", "sdpa", "--seq-len", "16", "--d-model", "32", "--heads", "2"),
+        *("--set", "save_models=true"),
+        check=True,
+    )
+    models = sorted((Path(done.stdout.strip()) / "models").iterdir())
+    assert models[0].name == "majority-heads2-seed0.safetensors"
+    (row,) = rows_of(attnbench(*ALONE, "--checkpoint", models[0])).values()
+    assert row["findings"][0]["token_source"] == "new sequences of its task, majority"

@@ -1,0 +1,83 @@
+"""harness/heads/synthetic_tasks.py: the answers are those of the questions, by plain Python."""
+
+import pytest
+import torch
+
+from attnbench.harness.heads import synthetic_tasks
+from attnbench.harness.heads.studies.trained_heads import PARTS
+from attnbench.harness.heads.synthetic_tasks import BACK, SHORT, SHORT_BACK, UNSCORED, task
+
+NAMES = PARTS["task"]
+
+
+def drawn(name: str, size: int = 20) -> list[tuple[list[int], list[int]]]:
+    batch = task(name).draw(torch.Generator().manual_seed(5), size)
+    return list(zip(batch.tokens.tolist(), batch.targets.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_seeds_give_equal_batches_and_others_do_not(name: str) -> None:
+    one, same, other = (
+        task(name).draw(torch.Generator().manual_seed(seed), 4) for seed in (1, 1, 2)
+    )
+    assert torch.equal(one.tokens, same.tokens)
+    assert torch.equal(one.targets, same.targets)
+    assert not torch.equal(one.tokens, other.tokens)
+
+
+def test_copy_begins_again_and_asks_only_what_was_seen() -> None:
+    periods = set()
+    for tokens, targets in drawn("copy"):
+        period = tokens[1:].index(tokens[0]) + 1
+        periods.add(period)
+        for place, answer in enumerate(targets):
+            known = period <= place < len(tokens) - 1
+            assert answer == (tokens[place + 1] if known else UNSCORED)
+            assert not known or answer == tokens[place + 1 - period]
+    assert len(periods) > 2, "the distance must not be the same for all"
+
+
+@pytest.mark.parametrize(
+    ("name", "symbols", "back"), [("two_relations", SHORT, SHORT_BACK), ("six_relations", 2, BACK)]
+)
+def test_relations_ask_for_every_token_so_many_places_before(
+    name: str, symbols: int, back: tuple[int, ...]
+) -> None:
+    for tokens, targets in drawn(name):
+        for place in range(max(back), len(tokens)):
+            digits, answer = [], targets[place]
+            for _ in back:
+                digits.append(answer % symbols)
+                answer //= symbols
+            assert digits[::-1] == [tokens[place - places] for places in back]
+
+
+def test_the_text_asks_for_the_next_character_and_holds_some_back() -> None:
+    for tokens, targets in drawn("text"):
+        assert targets[:-1] == tokens[1:]
+    learnt, held_out = ("".join(synthetic_tasks.ALPHABET[c] for c in one) for one in corpora())
+    assert len(learnt) == synthetic_tasks.LEARNT
+    windows = {learnt[place : place + 48] for place in range(len(learnt))}
+    new = [held_out[place : place + 48] not in windows for place in range(len(held_out) - 48)]
+    assert sum(new) > 0.9 * len(new), "the held-out text is another one"
+
+
+def corpora() -> tuple[list[int], list[int]]:
+    learnt, held_out = synthetic_tasks.corpora()
+    return learnt.tolist(), held_out.tolist()
+
+
+def test_verbs_of_the_grammar_agree_with_the_noun_they_belong_to() -> None:
+    from random import Random
+
+    text = synthetic_tasks.text(Random(3), 8_000)
+    sentences = [one.split() for one in text.split(". ")[:-1]]
+    far = 0
+    for words in sentences:
+        plural = words[1].endswith("s")
+        # After a clause, "that VERB ARTICLE NOUN", the verb follows six words behind the noun.
+        verb = words[6] if "that" in words else words[2]
+        far += "that" in words
+        assert verb.endswith("s") is not plural, words
+    assert len(sentences) > 100
+    assert far > 20

@@ -1,0 +1,227 @@
+"""The court: what its files say, and what is made of the rows that they end in."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.measure.process_state import ProcessState
+from attnbench.harness.rows.record import Status
+from attnbench.harness.rows.run_files import read_rows
+from attnbench.harness.run.listener import Listener
+from attnbench.harness.run.start import RunOptions, resume_run
+from attnbench.impls.problem import Problem
+from tests.conftest import ROOT
+from tests.fakes.cheats._torch_backends import settable
+from tests.harness.worker.court import (
+    FOLDER,
+    Conviction,
+    CourtResult,
+    Shown,
+    Suspect,
+    Verdict,
+    cheat_verdict,
+    court,
+    groups_of,
+    honest_verdict,
+    judged,
+    sentences,
+    suspect,
+    suspects,
+)
+
+CONVICTION = Conviction(statuses=(Status.INCORRECT,), reason="(?i)from memory")
+SHOWN = Shown(field="workspace_bytes", least=1000)
+
+
+# ---- the files -----------------------------------------------------------------------------------
+
+
+def test_the_shipped_files_are_cheats_and_honest_neighbours():
+    found = suspects()
+    assert {one.name for one in found} == {path.stem for path in FOLDER.glob("[!_]*.py")}
+    assert sum(one.must is None for one in found) >= 5
+    assert all(one.what.startswith("Honest: ") == (one.must is None) for one in found)
+
+
+def test_the_readme_says_how_many_cheats_there_are_and_what_must_become_of_them():
+    found = suspects()
+    must_end = sum(len(one.backends) for one in found if isinstance(one.must, Conviction))
+    must_show = sum(len(one.backends) for one in found if isinstance(one.must, Shown))
+    words = " ".join((ROOT / "README.md").read_text().split())
+    assert (
+        f"tries {must_end + must_show} backends that cheat: {must_end} must be convicted, and"
+        f" {must_show} that are right must show the bytes"
+    ) in words
+
+
+def test_each_thing_that_torch_backends_lets_one_set_has_a_cheat():
+    (one,) = (one for one in suspects() if one.name == "sets_one_thing_of_torch_backends")
+    state = ProcessState()
+    changed = {name for name, thing in settable().items() if thing.change()}
+    state.undo()
+    assert changed <= set(one.variants)
+    assert len(one.backends) == len(set(one.variants)) > 30
+
+
+def test_a_file_is_read_without_being_imported(tmp_path):
+    path = tmp_path / "explodes.py"
+    path.write_text(
+        '"""Explodes,\nat once.\n\nMore."""\nSHOWN = {"field": "peak_bytes", "least": 3}\n'
+        'PROBLEM = {"batch": 40, "scope": "layer"}\nraise SystemExit\n'
+    )
+    found = suspect(path)
+    assert (found.name, found.what) == ("explodes", "Explodes, at once.")
+    assert found.must == Shown(field="peak_bytes", least=3)
+    assert (found.problem.batch, found.problem.seq_len, found.problem.scope) == (40, 256, "layer")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Says nothing of how it ends."""',
+        "HONEST = True  # and has no docstring",
+        '"""Both."""\nHONEST = True\nCONVICTED = "x"',
+        '"""Neither."""\nHONEST = False',
+        '"""No text."""\nCONVICTED = 3',
+        '"""No regex."""\nINCORRECT = "("',
+        '"""Not a literal."""\nHONEST = bool(1)',
+        '"""No such axis."""\nHONEST = True\nPROBLEM = {"length": 3}',
+        '"""Not Python."""\nHONEST = = True',
+    ],
+)
+def test_a_file_that_does_not_say_what_it_is_is_refused_by_name(tmp_path, text):
+    (tmp_path / "unclear.py").write_text(text)
+    with pytest.raises(BadInput, match=r"unclear\.py: not a file of the court"):
+        suspects(tmp_path)
+
+
+# ---- verdicts ------------------------------------------------------------------------------------
+
+
+def row(status, reason="", **fields):
+    return {"status": status, "reason": reason, **fields}
+
+
+@pytest.mark.parametrize(
+    ("must", "ended", "verdict"),
+    [
+        (CONVICTION, row("incorrect", "answers from memory"), Verdict.CONVICTED),
+        (CONVICTION, row("incorrect", "3 times as far"), Verdict.OTHERWISE),
+        (CONVICTION, row("error", "answers from memory"), Verdict.OTHERWISE),
+        (CONVICTION, row("crashed", "SIGSEGV"), Verdict.OTHERWISE),
+        (CONVICTION, row("ok"), Verdict.ESCAPED),
+        (CONVICTION, row("unavailable", "a CPU has no streams"), Verdict.NOT_APPLICABLE),
+        (CONVICTION, row("interrupted", "stopped by SIGINT"), Verdict.NOT_APPLICABLE),
+        (SHOWN, row("ok", workspace_bytes=1000), Verdict.CONVICTED),
+        (SHOWN, row("ok", workspace_bytes=999), Verdict.ESCAPED),
+        (SHOWN, row("ok", workspace_bytes=None), Verdict.ESCAPED),
+        (SHOWN, row("ok"), Verdict.ESCAPED),
+        (SHOWN, row("error", "a bug", workspace_bytes=1000), Verdict.OTHERWISE),
+    ],
+)
+def test_a_cheat_is_convicted_only_if_its_row_ends_as_its_file_says(must, ended, verdict):
+    assert cheat_verdict(must, ended) is verdict
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_an_honest_backend_is_untouched_only_if_it_is_ok(status):
+    could_not_run = ("unavailable", "unsupported", "predicted_oom", "interrupted")
+    wanted = Verdict.NOT_APPLICABLE if status in could_not_run else Verdict.TOUCHED
+    wanted = Verdict.UNTOUCHED if status is Status.OK else wanted
+    assert honest_verdict(row(status, "why")) is wanted
+
+
+def tried():
+    problem = Problem(batch=1, seq_len=8, d_model=8, heads=2)
+    return (
+        Suspect(name="lies", what="Lies.", problem=problem, must=CONVICTION),
+        Suspect(name="hoards", what="Hoards.", problem=problem, must=SHOWN),
+        Suspect(name="fine", what="Honest: is fine.", problem=problem, must=None),
+    )
+
+
+def result(**ends):
+    """Of made-up rows: `ends` by the backend's name, or by NAME_beside_SUSPECT; others are ok."""
+    groups = groups_of(tried())
+    rows = {}
+    for one, group in zip(tried(), groups, strict=True):
+        for case in group.cases:
+            beside = ends.get(f"{case.backend}_beside_{one.name}")
+            rows[case.id] = beside or ends.get(case.backend) or row("ok")
+    return CourtResult(path=Path("x"), device="cpu", findings=tuple(judged(tried(), groups, rows)))
+
+
+WELL = {"lies": row("incorrect", "from memory"), "hoards": row("ok", workspace_bytes=5000)}
+
+
+NOWHERE = row("unavailable", "not here")
+
+
+@pytest.mark.parametrize(
+    ("ends", "code", "said"),
+    [
+        ({}, 0, ["2 of 2 convicted, no honest backend touched"]),
+        (
+            {"lies": row("ok")},
+            1,
+            [
+                "Reported as if they were honest: lies.",
+                "1 of 2 convicted, no honest backend touched",
+            ],
+        ),
+        (
+            {"sdpa_beside_lies": row("incorrect", "far off"), "fine": row("error", "bug")},
+            1,
+            [
+                "Honest, and convicted: sdpa beside lies, fine.",
+                "2 of 2 convicted, 2 honest backends touched",
+            ],
+        ),
+        ({"lies": NOWHERE, "hoards": NOWHERE}, 1, ["Not tried here: lies, hoards."]),
+    ],
+)
+def test_escapes_and_honest_ones_that_are_convicted_are_exit_code_1_and_named(ends, code, said):
+    found = result(**WELL | ends)
+    assert found.exit_code == code
+    assert set(said) <= set(sentences(found))
+
+
+def test_what_a_row_shows_is_its_reason():
+    hoarder = next(one for one in result(**WELL).findings if one["backend"] == "hoards")
+    assert hoarder["reason"] == "workspace_bytes is 5000; wanted at least 1000"
+
+
+# ---- the whole -----------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path, monkeypatch):
+    before = os.environ.get("ATTNBENCH_BACKENDS")
+    options = RunOptions(command=["court"], listener=Listener(), embedded=True)
+    names = ("replaces_the_check", "wrong_scale", "shuffles_the_keys")  # tried in this order
+    three = [one for one in suspects() if one.name in names]
+    monkeypatch.setattr("tests.harness.worker.court.suspects", lambda: three)
+    found = court("cpu", tmp_path, 0, options)
+    assert os.environ.get("ATTNBENCH_BACKENDS") == before
+    verdicts = {one["case"]: one["verdict"] for one in found.findings}
+    after = [one["verdict"] for one in found.findings if one["beside"] != "replaces_the_check"]
+    assert after == ["convicted", *["untouched"] * 3, *["untouched"] * 4]
+    assert {row["case"] for row in read_rows(found.path)} == verdicts.keys()
+    with pytest.raises(BadInput, match="is a court of backends"):
+        resume_run(found.path, options)
+
+
+@pytest.mark.nightly
+def test_every_cheat_is_convicted_by_name_and_no_honest_backend_is(tmp_path):
+    found = court("cpu", tmp_path, 0, RunOptions(command=["court"], listener=Listener()))
+    wrong = {
+        one["case"]: (one["verdict"], one["status"], one["reason"])
+        for one in found.findings
+        if one["verdict"] not in (Verdict.CONVICTED, Verdict.UNTOUCHED, Verdict.NOT_APPLICABLE)
+    }
+    said = "\n".join(sentences(found))
+    assert not wrong, said
+    assert found.tried >= 100, said
+    assert found.exit_code == 0, said
