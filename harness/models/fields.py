@@ -1,7 +1,7 @@
 """The fields of a configuration by their usual names, and what it says beside its layers."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..files.errors import shown
@@ -85,14 +85,20 @@ READ = {
     *("sparse_attention_config", "use_bidirectional_attention", "alibi_bias_max"),
     *("kv_source_layers", "attention_layers"),
 }
-# How it is computed or trained; scales, gates and norms beside the scores; what else a layer has.
+# Whole names: how it is computed or trained; scales, gates and norms beside the scores; what else a
+# layer has.
 HARMLESS = re.compile(
-    r"dropout|layerdrop|_bias$|implementation|attn_impl|output_attentions|_multipliers?$|norm|kernels"
-    r"|_dt_|_act$|chunk_size|chunk_size_feed|flash|_scale|scale_|_alpha|_beta|_factor|rotary|gate|mtp_|^moe_|_ffn"
-    r"|mlp|prune|classifier|projection|rope_|query_pre_attn_scalar|attn_temperature|floor_scale"
-    r"|reorder_and_upcast|softmax_in_fp32|router|final_logit|shared_|num_mem_|num_query_groups"
-    r"|sparse_(num|block|local|init|disable|score)|use_sparse|offset_alibi|ffn_config|ssm_cfg"
-    r"|num_ln_in|hc_sinkhorn|heads_per_ngram|attn_type$|max_distance|use_mamba2|attention_hidden_size"
+    r"\w*dropout(_prob|_rate)?|\w*layerdrop|_?attn_impl\w*|output_attentions|attn_type|mamba_dt_\w+"
+    r"|(use_|mamba_|lm_)?(attention|attention_out|attn|conv|proj|head|qkv)_bias|\w*_multipliers?"
+    r"|\w*(layer_?norm|rms_norm)(_eps)?|layernorm_\w+_attention_(alpha|beta)|mamba_norm_before_gate"
+    r"|(mamba_)?chunk_size|chunk_size_(feed_forward|lm_head)|\w*flash_att(n|ention)|\w*_hidden_act"
+    r"|(mtp|moe|mlp|rope)_\w+|(full|linear)_attn_(alpha|beta)_factor|(final|router)_logit_softcapping"
+    r"|scale_attn_\w+|attn_scale|query_pre_attn_scalar|attn_temperature_tuning|attention_value_scale"
+    r"|\w*softmax_in_fp32|reorder_and_upcast_attn|attn_rotary_emb|attn_output_gate|gated_attn"
+    r"|use_(attention|head_wise_attn)_gate|use_mamba_kernels|use_mamba2|mamba_use_mlp|ssm_cfg"
+    r"|num_ln_in_parallel_attn|offset_alibi|relative_attention_max_distance|hc_sinkhorn_iters"
+    r"|heads_per_ngram|shared_expert_sink|use_shared_attention_adapter|attention_hidden_size"
+    r"|attention_projection_layout|use_sparse_attention|sparse_num_index_heads|pruned_heads"
 )
 
 
@@ -140,21 +146,20 @@ def of_layer(fields: Fields, name: str, index: int) -> Any:
     return value[index]
 
 
-def unknown_names(given: Fields, more: Collection[str] = ()) -> list[str]:
+def unknown_names(given: Fields) -> list[str]:
     """Fields that may change attention and were not read.
 
     A name that begins with that of a field that was read, and has its value, is that field's other
     name, as Gemma 2's `sliding_window_size`.
     """
-    read = {*READ, *more}
     return sorted(
         name
         for name, value in given.items()
-        if name not in read
-        and not HARMLESS.search(name)
+        if name not in READ
+        and not HARMLESS.fullmatch(name)
         and not (value is None or value is False or value in ([], {}, 0))
         and ABOUT_ATTENTION.search(name)
-        and not any(name.startswith(f"{one}_") and given.get(one) == value for one in read)
+        and not any(name.startswith(f"{one}_") and given.get(one) == value for one in READ)
     )
 
 

@@ -32,6 +32,10 @@ MOST_LINES = 3
 ENDS = ("seq_len_low", "seq_len_high", "predicted_seq_len")
 BUDGETS_S = (60, 300, 1200, 3600)  # that are advised where one was used up
 
+SMALL_BUDGET_BYTES = 64 << 20
+"""On a CPU the heap and the interpreter take 0.5 to 2.3 MiB of a trial's budget."""
+EARLY_RATIO = 0.99  # of the prediction: what is not the boundary's own blur
+
 How = Literal["tried", "formula", "at least"]
 
 
@@ -195,6 +199,9 @@ def _remarks(row: Row) -> Iterator[str]:
     if max(fits, default=0) > (row.get("seq_len_low") or 0):
         yield "some longer N fitted too: the boundary is not sharp"
     limit = row.get("limited_by")
+    if _by_the_process(row):
+        size = size_text(row["memory_bytes"])
+        yield f"of a budget of {size} the process's heap and interpreter take part: 0.5 to 2.3 MiB"
     if limit == "length":
         yield "no longer N is supported"
     for trial in row["probes"]:
@@ -203,6 +210,15 @@ def _remarks(row: Row) -> Iterator[str]:
             break
         if limit == "time" and trial["status"] == "timeout":
             yield f"{length_text(trial['seq_len'])}: {trial['reason']}"
+
+
+def _by_the_process(row: Row) -> bool:
+    """Whether a budget so small ended it before the formula does."""
+    predicted, high = row.get("predicted_seq_len"), row.get("seq_len_high")
+    if row.get("limited_by") != "memory" or row.get("device") != "cpu" or not (predicted and high):
+        return False
+    small = row["memory_bytes"] is not None and row["memory_bytes"] <= SMALL_BUDGET_BYTES
+    return small and bool(high <= EARLY_RATIO * predicted)
 
 
 def _is_bound(row: Row) -> bool:

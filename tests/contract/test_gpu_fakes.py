@@ -123,9 +123,11 @@ def test_a_graph_is_a_whole_number_of_kernels(hopper: OnGpu) -> None:
     for backend in ("naive", "sdpa:math"):
         row = hopper.rows[backend]
         assert (row["graph_failed"], row["graph_reason"]) == (False, "")
-        # the shortest: a host that is busy elsewhere delays a part of the others
-        count = round(min(numbers(row["graph_block_ms"])) / KERNEL_MS, 3)
+        # a host that is busy elsewhere delays one or another: none is shorter, and most are exact
+        counts = [round(ms / KERNEL_MS, 3) for ms in numbers(row["graph_block_ms"])]
+        count = min(counts)
         assert count == round(count) > 1, "no gap and no flush is in it"
+        assert 2 * counts.count(count) >= len(counts), counts
         assert min(numbers(row["block_ms"])) >= count * KERNEL_MS - 1e-6
 
 

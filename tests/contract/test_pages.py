@@ -160,9 +160,10 @@ def test_what_was_not_measured_is_not_shown_as_zero(tmp_path: Path) -> None:
     [
         ("show", FAILURES),
         ("show", FAILURES, "-o", "page.html"),
+        ("show", FAILURES, "--format", "csv"),
         ("compare", APPROVED / "before", APPROVED / "after"),
     ],
-    ids=lambda words: "-".join(map(str, words[::2])),
+    ids=["terminal", "page", "csv", "compare"],
 )
 def test_results_are_read_without_torch(words: tuple[object, ...], tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()

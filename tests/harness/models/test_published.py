@@ -4,13 +4,13 @@ The files of data/configs/small have the fields that are published, with smaller
 lists the families. Where transformers is installed they are read with it too.
 """
 
-from importlib.util import find_spec
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models import config_file, plain
+from attnbench.harness.models import config_file, fields, plain
 from attnbench.harness.models.layers import Model
 from attnbench.harness.models.questions import cache_bytes, state_bytes
 
@@ -77,6 +77,25 @@ BY_HAND: dict[str, tuple[int, int | None]] = {
     "mamba2": (0, 4 * (32 * 64 * 128 * 4 + (2048 + 2 * 8 * 128) * 3 * BF16)),
 }
 REFUSED = {"deepseek-v4": "what layer 2 keeps of compressed keys is not known"}
+QWEN3_VL_30B = {
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "vocab_size": 151_936,
+}
+ITS_IMAGES = {
+    "depth": 27,
+    "hidden_size": 1152,
+    "num_heads": 16,
+    "intermediate_size": 4304,
+    "out_hidden_size": 2048,
+    "deepstack_visual_indexes": [8, 16, 24],
+}
 NOT_ITS_OWN = ("ernie-4.5-vl", "exaone-4", "minimax-01", "nemotron-nas")
 """Whose type transformers lacks, or whose fields it refuses: they are read as they stand."""
 
@@ -122,13 +141,52 @@ def test_the_bytes_are_those_by_hand_with_transformers(name: str) -> None:
     assert found.cautions == ()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refusal_names_the_layer_whose_bytes_cannot_be_known(name: str) -> None:
-    readers = [read, by_transformers] if find_spec("transformers") else [read]
-    for reader in readers:
-        with pytest.raises(BadInput, match=REFUSED[name]):
-            reader(name)
+@pytest.mark.parametrize(
+    "reader", [read, pytest.param(by_transformers, marks=pytest.mark.long)], ids=["own", "with"]
+)
+def test_a_refusal_names_the_layer_whose_bytes_cannot_be_known(
+    name: str, reader: Callable[[str], Model]
+) -> None:
+    if reader is by_transformers:
+        pytest.importorskip("transformers")  # whose import takes seconds
+    with pytest.raises(BadInput, match=REFUSED[name]):
+        reader(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["has_relative_attention_bias", "kv_norm_window", "gate_of_attention_sinks"]
+)
+def test_a_word_in_the_name_of_an_unknown_field_does_not_make_it_harmless(name: str) -> None:
+    assert fields.unknown_names({name: 3, "attention_bias": True, "attn_output_gate": True}) == [
+        name
+    ]
+
+
+@pytest.mark.long
+def test_a_mixture_in_bf16_takes_58_gib_as_published() -> None:
+    """Qwen3-VL-30B-A3B: it was called 116 GiB in fp32."""
+    pytest.importorskip("transformers")
+    from attnbench.harness.models import by_transformers
+
+    path = FOLDER / "dtype-in-text-config.json"
+    data = config_file.read(path)
+    found = by_transformers.model(
+        {
+            **data,
+            "text_config": {**data["text_config"], **QWEN3_VL_30B},
+            "vision_config": {**data["vision_config"], **ITS_IMAGES},
+        },
+        "qwen3-vl-30b-a3b",
+        str(path),
+    )
+    experts = 48 * 128 * 3 * 2048 * 768
+    attention = 48 * 2 * 2048 * (32 + 4) * 128
+    text = experts + attention + 48 * 2048 * 128 + 2 * 151_936 * 2048
+    assert found.dtype == "bfloat16"
+    assert found.weights is not None
+    assert 0 < found.weights.parameters - text < 0.02 * text  # norms, and the encoder of images
+    assert round(found.weights.size_bytes(BF16) / 2**30) == 58
 
 
 def test_what_no_backend_computes_is_named() -> None:

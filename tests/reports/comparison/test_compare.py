@@ -106,9 +106,6 @@ def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
     found = compare_runs(run, slow, None)
     assert found.rules.floor.starts == 5
     assert all(one.worse for one in found.latencies)
-    said = " ".join(compare_text.sentences(found))
-    assert "by which two runs may differ here: 5 self-checks within 4.0 hours have a" in said
-    assert "standard deviation of 5.6 %, which 6 would show more closely, and" in said
     starts(run.parent, 0.5, count=4, first=10)
     assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
 

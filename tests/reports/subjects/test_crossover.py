@@ -18,7 +18,6 @@ def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
     found = crossover(rows, "linformer", "sdpa")
     assert (found.last_fail, found.start) == (1024, 2048)
     assert found.even_at == pytest.approx(1536, rel=0.05)
-    assert text_of(found) == "from N = 2k on (slower up to 1k, even at about 1500)"
     assert text_of(crossover(rows, "rnn", "sdpa")) == "at no N up to 4k"
     assert text_of(crossover(rows, "sdpa", "fused")) == "at every N from 256 to 4k"
     assert crossover(rows, "linformer", "naive") is None
@@ -46,7 +45,6 @@ def of_blocks(parent: Path, *at: list[float]) -> Crossover:
 def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
     found = of_blocks(tmp_path, SLOWER, OPEN, FASTER)
     assert (found.last_fail, found.start) == (128, 512)
-    assert text_of(found).startswith("at N = 512, the longest (slower up to 128, even at about ")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +72,6 @@ def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> 
     assert found.even_at == pytest.approx(359, rel=0.01)
     several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
     assert several.even_at is None
-    assert text_of(several) == "at N = 1k, the longest (slower up to 128)"
 
 
 def findings_of(rows: list[Row]) -> list[str]:

@@ -234,9 +234,7 @@ def test_kernels_that_were_interpreted_have_no_speed() -> None:
 
     assert trust._interpreted([timed()], meta(OMP_NUM_THREADS="1", TRITON_INTERPRET="0")) == []
     (found,) = trust._interpreted([timed()], meta(TRITON_INTERPRET="1"))
-    assert found.startswith(
-        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter"
-    )
+    assert "TRITON_INTERPRET=1" in found
     assert trust._interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
 
 

@@ -57,6 +57,29 @@ def only_walls(parent: Path) -> Path:
     return write_run(parent, [], rows, walls=planned(walls))
 
 
+@pytest.mark.parametrize(
+    ("budget_bytes", "high", "changes", "said"),
+    [
+        (2_147_483, 260, {}, True),
+        (30 << 20, 1343, {"predicted_seq_len": 1395}, True),
+        (30 << 20, 1390, {"predicted_seq_len": 1395}, False),  # the boundary's own blur
+        (GIB, 260, {}, False),
+        (2_147_483, 260, {"device": "cuda"}, False),
+        (2_147_483, 260, {"limited_by": "backend"}, False),
+        (2_147_483, 260, {"predicted_seq_len": None}, False),
+    ],
+)
+def test_an_end_before_the_formula_says_why_where_the_budget_is_small(
+    tmp_path: Path, budget_bytes: int, high: int, changes: dict[str, Any], said: bool
+) -> None:
+    """fused was told 258 tokens of 354 without a word."""
+    walls = [wall("fused")]
+    usual = {"device": "cpu", "memory_bytes": budget_bytes, "predicted_seq_len": 354}
+    rows = [wall_row(walls[0], high - 1, high, **{**usual, **changes})]
+    text = text_of(page_of(write_run(tmp_path, [], rows, walls=planned(walls))))
+    assert ("heap and interpreter take part" in text) is said
+
+
 def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_path: Path) -> None:
     run = only_walls(tmp_path)
     rows = read_rows(run)
