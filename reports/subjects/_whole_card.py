@@ -71,7 +71,8 @@ def whole_card(group: Group, meta: Meta) -> tuple[str, Figure] | None:
 def longest(curve: MemoryCurve, card_bytes: float) -> int:
     """The longest N that fits by the formula."""
     assert curve.need is not None
-    return bisect(range(1, MOST_N), card_bytes, key=curve.need.at)
+    need = curve.need
+    return bisect(range(1, MOST_N), card_bytes, key=lambda n: float(need.at(n)))
 
 
 def _series(curve: MemoryCurve, last: int, ending: str) -> Series:
