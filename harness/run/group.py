@@ -387,25 +387,15 @@ class GroupRun:
                     return self._record(state, Status.ERROR, impossible, "latency")
                 values |= launch_flags(state.fields | values)
             values |= {"windows": state.windows or None, "tables": state.tables or None}
-            values |= {"missing": self._missing(state)}
+            missing = state.missing or {}
+            if "latency" in self.config.measure and not state.windows:
+                missing = self.config.without_windows(state.case.problem) | missing
+            values |= {"missing": missing or None}
             if "utilization" in self.config.measure and state.windows:
                 tier = tier_of(state.windows, self.config.device, self.config.peaks)
                 values |= {"utilization_tier": tier}
         values = state.fields | values | state.verdicts.fields()
         return self.context.record(state.case, status, reason, **values)
-
-    def _missing(self, state: CaseState) -> dict[str, str] | None:
-        """Why columns of the windows are null, and why a case on a GPU has no window at all."""
-        if self.config.device != "cuda" or state.windows or "latency" not in self.config.measure:
-            return state.missing
-        why = "no window: "
-        if not self.config.windows:
-            why += f"measure is {', '.join(self.config.measure)}"
-        elif not self.config.watches(state.case.problem):
-            why += "the scenario's watch leaves this problem out"
-        else:
-            why += "the worker took none"
-        return {"windows": why, **(state.missing or {})}
 
     def _impossible(self, state: CaseState, samples: Mapping[str, Any]) -> str:
         """Why the device cannot have done the work in this time; "" if it can."""

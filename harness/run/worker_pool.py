@@ -102,6 +102,18 @@ class RunConfig:
             getattr(problem, axis) in values for axis, values in self.watch.items()
         )
 
+    def without_windows(self, problem: Problem) -> dict[str, str]:
+        """Why a case that was timed on a GPU has no window of its counters; {} on a CPU."""
+        if self.device != "cuda":
+            return {}
+        if not self.windows:
+            why = f"measure is {', '.join(self.measure)}"
+        elif not self.watches(problem):
+            why = "the scenario's watch leaves this problem out"
+        else:
+            why = "the worker took none"
+        return {"windows": f"no window: {why}"}
+
 
 def wall_share(meta: Mapping[str, Any]) -> float:
     """How much of the time for walls this run has: a shard's walls get what they get in one run."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.scenario import schema
 from attnbench.impls.discovery.source import EXACTNESS
 from tests.conftest import command_line, ran
 from tests.made_runs import read_rows
@@ -133,10 +132,6 @@ def test_lists_show_what_there_is(here, finished_run):
     (finished_run / ".lock").write_text(str(os.getpid()))  # as while it is written
     assert "in progress: 8 of 8" in here("list", "runs", "--out", finished_run.parent).stdout
     (finished_run / ".lock").write_text("")
-
-
-def test_schema_prints_the_schema(here):
-    assert json.loads(here("schema").stdout) == schema()
 
 
 def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run):

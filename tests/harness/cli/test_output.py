@@ -54,7 +54,7 @@ def test_a_refusal_keeps_its_exit_code(tmp_path: Path) -> None:
 
 def test_a_reader_that_has_read_enough_is_no_news(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command_line("schema"),
+        command_line("help", "all"),
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
