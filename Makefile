@@ -43,9 +43,6 @@ contract: $(STAMP)  ## what a user relies on, seen from outside: processes, file
 
 nightly: $(STAMP)  ## what takes minutes each: compiled backends on every problem, all cheats, then bench, faults, net-proof and cookbook; an hour and a half
 	$(BIN)/python -m pytest -m nightly $(IN_PARALLEL)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .triton-lowest \
-	  $$($(PYTHON) .ci/floors.py triton | grep ^triton)
-	ATTNBENCH_TRITON=$(CURDIR)/.triton-lowest $(BIN)/python -m pytest -m nightly tests/impls/_triton/test_executed.py $(IN_PARALLEL)
 	$(MAKE) bench faults net-proof cookbook
 
 cookbook:  ## the cookbook's entries for other tools, with those installed, in .venv-cookbook
@@ -85,9 +82,8 @@ faults: $(STAMP)  ## attack attnbench: kills, full disks, broken files, hostile 
 net-proof: $(STAMP)  ## 24 defects, planted one at a time into a copy of this tree: does a test notice each? 15 minutes; ARGS="'W for mW'"
 	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m tests.net_proof $(ARGS)
 
-pictures: $(STAMP)  ## what README and the notebook show, from the kept quickstart, and docs/gpu.md; needs chromium
+pictures: $(STAMP)  ## what README and the notebook show, from the kept quickstart; needs chromium
 	$(BIN)/python docs/pictures.py
-	$(BIN)/python docs/gpu.py
 	$(BIN)/python docs/notebook.py
 
 site: $(STAMP)  ## the site, into .site-pages: docs/, and a page of every run under results/reference; seconds, no network
@@ -118,7 +114,7 @@ lock:  ## .ci/locked.txt from constraints.txt; needs uv
 	sed -i '1i # What CI installs: `make lock` writes it from pyproject.toml and constraints.txt.' .ci/locked.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .triton-lowest .venv-cookbook .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
+	rm -rf $(VENV) .venv-lowest .venv-cookbook .venv-rehearsal .rehearsal .whl .site .site-pages .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist release build
 
 $(USABLE): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'

@@ -16,14 +16,11 @@ from typer.testing import CliRunner
 from attnbench.harness.cli.app import app
 from attnbench.harness.machine import this_device
 from attnbench.harness.machine.this_device import ThisDevice
-from attnbench.reports.data.read import read_runs
-from attnbench.reports.pages.html import render, write_pages
+from attnbench.reports.pages.html import write_pages
 from attnbench.reports.pages.report import open_report
-from attnbench.reports.published.page import wall
 
 FIRST = ("quickstart", "memory_wall", "head_cost", "advise", "what_heads_learn")
 """The order of the gallery, by scenario; others follow by name."""
-BESIDE = ("quickstart-gpu", "published")  # our runs beside what others published
 ONLY_WHEN_MEASURING = ("--measure", "--quiet", "--wait")
 
 
@@ -57,21 +54,7 @@ def examples(folder: Path) -> list[Example]:
         for name, runs in found.items()
     ]
     made.sort(key=lambda one: (place(one.name), one.name))
-    return [*made, published([runs[-1][0] for name, runs in found.items() if name in BESIDE])]
-
-
-def published(runs: list[Path]) -> Example:
-    """What others measured, with these runs of ours as marks."""
-    page = wall(read_runs(runs), "2")
-    return Example(
-        name="the-wall-on-real-gpus",
-        title=page.heading,
-        question="Where is the quadratic wall on a GPU, and do formulas give it?",
-        answer=page.answer,
-        device="published measurements, not ours",
-        command="attnbench published -o wall.html",
-        pages={"the-wall-on-real-gpus.html": render(page)},
-    )
+    return made
 
 
 def is_advice(meta: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Our tiled kernels in Triton, forward and backward: no score matrix, no copies, no atomic adds.
+"""Our tiled kernels in Triton, no score matrix; the portable ones changed: not yet run on a GPU.
 
 The kernels are in _triton/kernels/, the torch operators in _triton/op.py; only `prepare` imports
 triton. fp32 products use full precision unless torch.set_float32_matmul_precision allows TF32, as

@@ -221,7 +221,9 @@ def list_text(items: Sequence[str], most: int | None = None) -> str:
 
 
 def capital(text: str) -> str:
-    """With a capital, as a sentence begins."""
+    """With a capital, as a sentence begins; a symbol such as the h of `h = 1` keeps its case."""
+    if text.split(maxsplit=2)[1:2] == ["="]:
+        return text
     return f"{text[:1].upper()}{text[1:]}"
 
 

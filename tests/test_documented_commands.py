@@ -49,9 +49,9 @@ STANDS_FOR = {
     "NAME": "other",
 }
 """What placeholders of the documentation are here."""
-MEASURE = {"doctor", "kernels", "gate"}  # or look at this machine
+MEASURE = {"doctor", "gate"}  # or look at this machine
 UNKNOWN_HERE = (
-    "published:flashattention",  # beside a run of its shape
+    "latest published/flashattention",  # beside a run of its shape
     "attnbench merge",
     "--python",
     "@old",

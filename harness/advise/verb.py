@@ -23,7 +23,6 @@ from ..cli.options import (
     own_option,
     switch,
 )
-from ..run.packs import packs
 from .ask import Ended, Measuring, answered, given_limits, measured
 from .question import Question, inquiry_of
 
@@ -110,12 +109,6 @@ def advise(
     timeout: options.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Path | None = own_option("--output -o FILE", "Also write a page.", OUTPUT),
-    published: str | None = own_option(
-        "--published GPU",
-        "Below the answer and apart from it: the nearest shapes that others published of this"
-        " GPU, such as h200.",
-        OUTPUT,
-    ),
     policy: Path | None = own_option(
         "--policy FILE",
         "Also write which to take in which phase over which lengths: .json, or .py for"
@@ -171,28 +164,11 @@ def advise(
         found = decided(advice)
         lines = [json.dumps(found, indent=2)] if policy.suffix == ".json" else found["python"]
         _write(policy, "\n".join((*lines, "")), "--policy FILE")
-    others = [
-        pack.likened(
-            asked.config,
-            published,
-            context=inquiry.contexts[-1],
-            batch=asked.batch,
-            dtype=inquiry.dtype,
-        )
-        for pack in packs()
-        if published and pack.likened
-    ]
     if as_json:
-        by_others = [row for _, rows in others for row in rows] if published else None
-        whole = document(advice, by_others)
+        whole = document(advice)
         typer.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        from ..cli.tables import show
-
         _print(advice)
-        for table, _ in others:
-            typer.echo("")
-            show([table])
     if not advice.can_be_measured or inquiry.cautions:
         raise typer.Exit(NO_ANSWER)
 

@@ -12,7 +12,6 @@ import typer
 from ..api.gate import EXIT_CODES
 from ..api.sides import against, named_backend, runs_in
 from ..files.errors import BadInput
-from ..run.packs import of_names
 from . import completion
 from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, Texts, argument, own, own_option, switch
 
@@ -107,11 +106,6 @@ def compare(
         if asked.new or asked.baseline or gate.gate:
             raise BadInput("--save: names one run; leave out NEW, --against and --gate")
         return _save(name, asked.base, out, force=force)
-    if (pack := of_names(asked.base, asked.new)) is not None and pack.compared is not None:
-        if gate.gate is not None:
-            raise BadInput("--gate: for runs; of what others published there are ratios only")
-        pack.compared(asked.base, asked.new, out)
-        return None
 
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time

@@ -12,7 +12,6 @@ import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, instead_of, shown, unless_refused
-from ..run.packs import of_names
 from . import completion
 from .options import (
     DEFAULT_ROOT,
@@ -89,14 +88,6 @@ def _write_page(
     from ..store.suites import is_suite
     from ..terminal.live_bar import busy
 
-    if (pack := of_names(*runs)) is not None and pack.reported is not None:
-        if form == Pages.MD:
-            raise BadInput("--format md: of what others published there is an html page")
-        _of_no_effect(figures=figures, salvage=salvage, anonymous=anonymous)
-        written = pack.reported(runs, output, out)
-        if open_it and written is not None:
-            typer.launch(written.resolve().as_uri())
-        return
     paths = _run_paths(runs, out)
     opened = _opened(paths, salvage=salvage, hide=anonymous)
     if figures is not None:
@@ -133,12 +124,6 @@ def _write_page(
     typer.echo(page)
     if open_it:
         typer.launch(page.resolve().as_uri())
-
-
-def _of_no_effect(**given: object) -> None:
-    """Says which of the options of runs were given."""
-    if names := [f"--{name}" for name, value in given.items() if value]:
-        typer.echo(f"note: {', '.join(names)}: no effect on what others published", err=True)
 
 
 def _opened(paths: list[Path], *, salvage: bool, hide: bool) -> "Report":
@@ -197,17 +182,6 @@ def show(
     """Print a run's answers; --open shows its page, --format csv its rows."""
     named = runs or [LATEST]
     form = _format_of(format_, output, is_page=open_it or figures is not None)
-    pack = of_names(*named)
-    if pack is not None and form not in (None, *Pages):
-        raise BadInput(f"--format {form}: of runs; what others published is CSV itself")
-    if form is None and pack is not None and pack.shown is not None:
-        _of_no_effect(
-            all=everything,
-            sections=sections,
-            salvage=salvage,
-            anonymous=anonymous,
-        )
-        return pack.shown(named)
     if form is None:
         return _print(
             named, sections, out, everything=everything, salvage=salvage, anonymous=anonymous

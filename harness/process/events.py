@@ -2,7 +2,7 @@
 
 A backend shares its process with the code that answers, so an event may be anything. What passes
 here has the fields and types that the parent relies on; all else is a bad reply. worker/measure.py
-says what the events of a worker mean, telemetry/sampler.py and audit/child.py those of the others.
+says what the events of a worker mean, telemetry/sampler.py those of the sampler.
 """
 
 import json
@@ -138,18 +138,6 @@ class Outcome(Part):
         return self
 
 
-class Compiled(OpenPart):
-    event: Literal["compiled"]
-    status: Literal["ok", "error"]
-    reason: str
-    log_tail: str | None
-
-    @model_validator(mode="after")
-    def _has_fields_of_a_row(self) -> "Compiled":
-        some_of("kernel").model_validate(self.model_extra or {})
-        return self
-
-
 def _event(name: str, fields: Mapping[str, Any], base: type[BaseModel] = Part) -> type[BaseModel]:
     """`fields`: the type of each, or type and default."""
     named: dict[str, Any] = {"event": Literal[name], **fields}
@@ -247,16 +235,6 @@ JUDGE = _one_of(
     STARTED,
 )
 SAMPLER = _one_of({"ready": {}, "paused": {}, "failed": {"reason": str}}, STARTED)
-COMPILER = _one_of(
-    {
-        "done": {},
-        "ready": {"environment": Environment},
-        "unknown_capability": {"capability": list[int], "ptxas": str, "known": list[list[int]]},
-        "planned": {"kernels": list[Object]},
-    },
-    STARTED,
-    Compiled,
-)
 
 
 def any_event(event: Mapping[str, Any]) -> object:

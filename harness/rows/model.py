@@ -9,7 +9,15 @@ dictionaries: fields that only later versions know are kept.
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
@@ -33,7 +41,6 @@ from .fields import (
     Watched,
     Weighed,
 )
-from .kernel_fields import Compiled, KernelPlan
 from .values import Count, Each, Int, Object, Part, printable
 from .wall_fields import Searched
 
@@ -58,7 +65,6 @@ PARTS: dict[str, tuple[type[Part], ...]] = {
         Searched,
     ),
     "study": (Named, Placed, Outcome, Ended, Studied),
-    "kernel": (Named, KernelPlan, Outcome, Ended, Compiled),
 }
 """Of each kind of row, in the order of its fields; a later part may say more of a field."""
 KINDS: dict[str, type[Part]] = {
@@ -201,28 +207,52 @@ class PlannedStudy(Planned):
     study: str
 
 
-class PlannedKernel(Planned, KernelPlan):
-    pass
-
-
 class Environment(Part):
     name: str
     path: str
     environment: Object
 
 
+class Source(Part):
+    """Who published the numbers of a run that is not ours."""
+
+    title: str
+    cited: str
+    url: str
+    licence: str
+    date: str
+    commit: str | None = None
+    how: str | None = None
+
+
 class Meta(Part):
+    """`source`: of numbers that others published; only there what a run of ours has may be null."""
+
     run: str
     device: str
     scenario: Object
     environment: Object
+    source: Source | None = None
+    attnbench: str | None = None
+    started_utc: str | None = None
+    seed: Int | None = None
     memory_bytes: Count | None = None
     cases: Each[PlannedCase]
     walls: Each[PlannedWall] = Field([])
     studies: Each[PlannedStudy] = Field([])
-    kernels: Each[PlannedKernel] = Field([])
     environments: Each[Environment] = Field([])
     own_backends: Each[str] | None = None
+
+    @model_validator(mode="after")
+    def _says_what_we_know(self) -> "Meta":
+        given = [name for name in OURS if name in self.model_fields_set]
+        if self.source is None and (unsaid := [one for one in given if getattr(self, one) is None]):
+            raise ValueError(f"{unsaid[0]}: found null, wanted a value in a run without a source")
+        return self
+
+
+OURS = ("attnbench", "started_utc", "seed")
+"""What attnbench knows of every run that it makes."""
 
 
 def check_meta(meta: dict[str, Any]) -> None:

@@ -18,14 +18,14 @@ EMPTY = {"str": "", "list": [], "object": {}}
 """What a field that must have a value is if nothing was said of it, by its type."""
 
 
-Kind = Literal["latency", "wall", "study", "kernel"]
+Kind = Literal["latency", "wall", "study"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Blocks = list[list[list[float]]]
 """Samples, [process][block][call]."""
 
 
 class Planned(Protocol):
-    """What a row is about: a Case, Wall or PlannedStudy of cases.py, or a PlannedKernel."""
+    """What a row is about: a Case, Wall or PlannedStudy of cases.py."""
 
     @property
     def kind(self) -> Kind: ...

@@ -56,12 +56,9 @@ Block = Each[Sample]
 Samples = Each[Each[Block]]
 """[process][block][call]"""
 Readings = dict[str, Annotated[float, Field(ge=-INT64, lt=INT64)]]
-Cycles = dict[str, Annotated[float, Field(ge=0, lt=INT64)]]
-Counts = dict[str, Count]
 Reasons = dict[str, str]
 Object = dict[str, Any]
 PlainValue = Annotated[Any, AfterValidator(_plain)]
-Config = dict[str, PlainValue]
 StatusWord = Annotated[
     str, AfterValidator(_status), Field(json_schema_extra={"enum": [*map(str, Status)]})
 ]

@@ -1,4 +1,4 @@
-"""Who hears how a run or an audit goes: a progress bar, JSON lines, a test."""
+"""Who hears how a run goes: a progress bar, JSON lines, a test."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..studies import HARNESS, HARNESS_NAME
@@ -47,15 +46,6 @@ class Pack:
     `foreseen(dry_run, forecast, **values)`: what `--dry-run` prints beside its own tables;
     `dry_run` is harness.cli.dry_run.DryRun.
     They raise Refusal.
-
-    `prefix`: of names that are this pack's in the verbs show, report and compare, which then call
-    `shown(names)`, `reported(names, output, root)` and `compared(base, new, root)`.
-
-    `reported` returns the page's path, or None if it went into a pipe.
-
-    `likened(config, device, context=, batch=, dtype=)`: what it knows of a model on a device
-    that is named, which `attnbench advise` has below its answer: a table of reports.elements, and
-    its rows for --json.
     """
 
     verbs: Sequence[PackVerb] = ()
@@ -63,11 +53,6 @@ class Pack:
     selected: "Callable[..., Selection] | None" = None
     opted: "Callable[..., RunOptions] | None" = None
     foreseen: Callable[..., Iterator[Any]] | None = None
-    prefix: str = ""
-    shown: Callable[..., None] | None = None
-    reported: Callable[..., Path | None] | None = None
-    compared: Callable[..., None] | None = None
-    likened: Callable[..., tuple[Any, list[dict[str, Any]]]] | None = None
 
     def own(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Of the options of all packs, this one's."""
@@ -79,13 +64,6 @@ def packs() -> tuple[Pack, ...]:
     """All, in the order of their folders' names."""
     folders = sorted(file.parent.name for file in HARNESS.glob("*/pack.py"))
     return tuple(import_module(f"{HARNESS_NAME}.{folder}.pack").PACK for folder in folders)
-
-
-def of_names(*names: str | None) -> Pack | None:
-    """The pack whose prefix one of these names has."""
-    given = [name for name in names if name]
-    prefixed = (pack for pack in packs() if pack.prefix)
-    return next((one for one in prefixed if any(n.startswith(one.prefix) for n in given)), None)
 
 
 def run_options() -> dict[str, Any]:

@@ -38,10 +38,7 @@ class Unfinished:
         """Raises BadInput for what is no run, or one that is never resumed."""
         meta = read_meta(path)
         if meta.get("kernels"):
-            raise BadInput(
-                f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit`"
-                " again, what was compiled is kept"
-            )
+            raise BadInput(f"--resume: {path.name} is an audit of kernels of an older version")
         if meta.get("court"):
             raise BadInput(f"--resume: {path.name} is a court of backends, which has one start")
         previous = {

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, instead_of, shown, suggestion
 from ..files.safe_files import NotPlain, is_folder, make_folder, refuse_way_out, write_whole
 from ..files.user_cache import cache_folder
 from ..rows.record import Status
@@ -21,6 +21,8 @@ from .run_store import LATEST, runs, runs_and_suites
 from .suites import RunState, is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
 FOLDER = "baselines"
+PUBLISHED = "published/"
+SHIPPED = Path(__file__).parent / "published"  # a link to results/published
 PREFIX = "baseline:"
 LAST, MOST_LAST = "last:", 999  # last:5 are five runs
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -148,6 +150,8 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
     for path in (Path(name), root / name):
         if (path / META).is_file() or is_suite(path):
             return _inside(path).resolve()
+    if name.startswith(PUBLISHED):
+        return _published(name.removeprefix(PUBLISHED))
     if (named := run_of(name, root)) is not None:
         if not (named / META).is_file():
             raise BadInput(
@@ -168,6 +172,14 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --runs"
         f" {root}`"
     )
+
+
+def _published(name: str) -> Path:
+    """The folder of what others published. Raises BadInput."""
+    known = sorted(path.parent.name for path in SHIPPED.glob(f"*/{META}"))
+    if name not in known:
+        raise BadInput(f"{shown(PUBLISHED + name)}: not published here; {instead_of(name, known)}")
+    return (SHIPPED / name).resolve()
 
 
 def find_run(name: str, root: Path) -> Path:

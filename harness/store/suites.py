@@ -110,7 +110,7 @@ def run_state(path: Path) -> RunState:
     """Raises BadInput if a file of the run is broken."""
     meta = read_meta(path)
     last = {row["case"]: str(row.get("status")) for row in read_rows(path)}
-    planned = {one["case"] for plan in (*PLANNED, "kernels") for one in meta.get(plan) or ()}
+    planned = {one["case"] for plan in PLANNED for one in meta.get(plan) or ()}
     kernels, court = meta.get("kernels"), meta.get("court")
     return RunState(
         path=path,

@@ -39,7 +39,7 @@ STYLE = {
     Status.UNAVAILABLE: "dim",
     Status.INTERRUPTED: "yellow",
 }
-SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
+SINGULAR = {"cases": "case", "walls": "wall", "studies": "study"}
 LATE_S = 5.0  # more than the first estimate, before that is said
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
@@ -50,7 +50,6 @@ PHASES = {
     "memory": "measuring memory of",
     "latency": "timing",
     "utilization": "reading counters of",
-    "kernels": "listing kernels of",
     "prediction": "predicting",
 }
 """What a worker's phases are called for people; `--json` has the phases themselves."""
@@ -181,7 +180,7 @@ class LiveProgress(Listener):
         self.bar.start()
 
     def _left(self) -> str:
-        """By the forecast; what has none, such as kernels to compile, takes about equally long."""
+        """By the forecast; what has none takes about equally long."""
         if self.time_left:
             return clock_text(self.time_left.seconds())
         done = self.done - self.found_done

@@ -2,10 +2,10 @@
 
 The lists are short, because each entry costs seconds of compilation on first use. They were chosen
 from some 300 configurations compiled by Triton 3.9, some by 3.6, for capability 8.0, 9.0 and 10.0.
-An entry is listed if, on full-width problems without a key mask, `attnbench kernels audit` finds
-neither registers spilled in a loop nor matrix products that run one at a time, and if it fits into
+An entry is listed if, on full-width problems without a key mask, its machine code had neither
+registers spilled in a loop nor matrix products that run one at a time, and if it fits into
 shared memory: 227 KiB for WARPGROUP; elsewhere at least one entry of each list fits into 99 KiB,
-which the smallest GPUs have. Tuning decides; the order is by the audit's bound of
+which the smallest GPUs have. Tuning decides; the order is by a bound of
 how busy the tensor cores can be and by blocks per SM, and for 9.x by what an H200 showed of them
 (docs/method.md, "Kernels, seen on an H200").
 

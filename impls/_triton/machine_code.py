@@ -1,7 +1,6 @@
 """Read a disassembly of machine code (SASS): opcodes, loops, and the loop that multiplies matrices.
 
-What tuning and the audit must agree on. Instructions count as they stand in the code, not as often
-as they run.
+Instructions count as they stand in the code, not as often as they run.
 """
 
 import re
@@ -16,15 +15,14 @@ _LABEL = re.compile(r"^(\.L_\w+):")
 _BACK = re.compile(r"\bBRA(?:\.\w+)*\b[^;]*`\((\.L_\w+)\)")
 _END = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+EXIT\b")  # without a condition
 PADDING = "NOP"
-PRODUCTS = {
-    # by one warp
-    "HMMA": ("HMMA", "IMMA", "QMMA", "OMMA"),
+PRODUCTS = (
+    *("HMMA", "IMMA", "QMMA", "OMMA"),  # by one warp
     # by four warps together, from shared memory: compute capability 9.0
-    "HGMMA": ("HGMMA", "IGMMA", "QGMMA"),
+    *("HGMMA", "IGMMA", "QGMMA"),
     # into tensor memory: compute capability 10.x and 11.0
-    "UTCHMMA": ("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"),
-}
-"""The instructions that multiply matrices, by class and the beginning of the opcode."""
+    *("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"),
+)
+"""Beginnings of the opcodes that multiply matrices."""
 WAIT = "WARPGROUP.DEPBAR"
 FEWEST_TO_JUDGE = 4  # matrix products of a loop: with fewer, each may be a group of its own
 
@@ -36,7 +34,7 @@ def opcodes(disassembly: str) -> list[str]:
 
 def is_matrix(name: str) -> bool:
     """Whether it multiplies matrices."""
-    return any(name.startswith(begins) for begins in PRODUCTS.values())
+    return name.startswith(PRODUCTS)
 
 
 class Loop(NamedTuple):
@@ -92,12 +90,7 @@ def _per_product(loop: Loop) -> float:
     return len(loop.names) / sum(map(is_matrix, loop.names))
 
 
-def wait_count(names: Sequence[str]) -> int:
-    """How many instructions wait for the matrix products of a warpgroup."""
-    return sum(name.startswith(WAIT) for name in names)
-
-
 def is_serialized(names: Sequence[str]) -> bool:
     """Whether a loop of these opcodes waits after every matrix product of a warpgroup."""
     products = sum(name.startswith("HGMMA") for name in names)
-    return FEWEST_TO_JUDGE <= products <= wait_count(names)
+    return FEWEST_TO_JUDGE <= products <= sum(name.startswith(WAIT) for name in names)

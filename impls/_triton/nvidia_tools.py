@@ -1,5 +1,5 @@
-"""NVIDIA's programs that ship with Triton: ptxas makes cubins, cuobjdump and nvdisasm read them.
-Whether a kernel runs its matrix products one at a time, by its machine code. Imports triton.
+"""Whether a kernel runs its matrix products one at a time, by its machine code, which nvdisasm, a
+program of NVIDIA that ships with Triton, reads. Imports triton.
 """
 
 import hashlib
@@ -29,9 +29,8 @@ class Unreadable(Exception):
 def serialized(asm: Mapping[str, Any]) -> bool:
     """Of the `asm` of a compiled kernel, its PTX and cubin. Raises Unreadable.
 
-    The audit asks the same of every listed configuration; here it is asked of the very code that
-    will run, which another version of Triton or ptxas may have made. The answer is kept in Triton's
-    cache, by the machine code and the code that reads it: nvdisasm takes as long as ptxas.
+    Asked of the very code that will run. The answer is kept in Triton's cache, by the machine code
+    and the code that reads it: nvdisasm takes as long as ptxas.
     """
     if ASYNCHRONOUS not in asm.get("ptx", ""):
         return False
@@ -50,16 +49,11 @@ def serialized(asm: Mapping[str, Any]) -> bool:
 
 def disassembly(cubin: bytes) -> str:
     """Raises Unreadable."""
-    # -ndf leaves out the analysis of jumps, which takes half the time and is not needed here.
-    return read("nvdisasm", cubin, "-ndf", "-c")
-
-
-def read(tool: str, cubin: bytes, *options: str) -> str:
-    """What a tool says of a cubin. Raises Unreadable."""
     with NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        return run([tool_path(tool), *options, file.name])
+        # -ndf leaves out the analysis of jumps, which takes half the time and is not needed here.
+        return run([tool_path("nvdisasm"), "-ndf", "-c", file.name])
 
 
 def tool_path(tool: str) -> str:
@@ -70,11 +64,11 @@ def tool_path(tool: str) -> str:
         raise Unreadable(f"Triton has no {tool} here to read it with") from None
 
 
-def run(command: list[str], *, of_errors: bool = False) -> str:
-    """What it prints, or writes to standard error. Raises Unreadable."""
+def run(command: list[str]) -> str:
+    """What it prints. Raises Unreadable."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=True)
-        return done.stderr if of_errors else done.stdout
+        return done.stdout
     except (OSError, subprocess.SubprocessError) as error:
         stderr = str(getattr(error, "stderr", None) or "").strip().splitlines()
         reason = f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"

@@ -1,7 +1,7 @@
 """Read in a compiled kernel's code what would make it hang on a GPU, or race there.
 
 Triton compiles both without a note, and they depend on its version. So tuning asks before it
-launches a candidate, of the very code that would run, and the audit of every kernel.
+launches a candidate, of the very code that would run.
 """
 
 import re

@@ -5,8 +5,8 @@ number of programs, not what one does. Neither is TF32: choices for fp32 are for
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,6 @@ from ..problem import ITEM_BYTES, Dtype, Problem
 from .configs import KERNELS, Config, Kernel, candidates, padded
 
 FILE = Path(__file__).with_name("tuned.json")
-ABOUT = (
-    "Configurations of the Triton kernels that runs on GPUs chose; tuned.py explains the fields."
-)
 LONGEST = 4096  # the last bucket: longer sequences only repeat the same tiles
 PASSES = ("forward", "forward+backward")
 
@@ -87,31 +84,8 @@ def kind_of(problem: Problem, capability: tuple[int, int]) -> Kind:
     )
 
 
-def choice_of(
-    problem: Problem,
-    capability: tuple[int, int],
-    facts: Mapping[str, Any],
-    *,
-    run: str,
-    gpu: str,
-    triton: str,
-) -> Choice:
-    """From the `facts` of a prepared call. Raises ValueError if its problem was not a plain one."""
-    p = problem
-    if p.mask not in ("none", "padding") or p.softcap or p.sinks or p.lengths or p.page:
-        raise ValueError(
-            "timed with a mask, softcap, sinks, lengths or pages; the table is of plain problems"
-        )
-    configs: dict[Kernel, Config] = {
-        kernel: Config(**numbers) for kernel, numbers in facts["configuration"].items()
-    }
-    return Choice(
-        kind=kind_of(problem, capability), configs=configs, run=run, gpu=gpu, triton=triton
-    )
-
-
 def read(path: Path = FILE) -> dict[Kind, Choice]:
-    """Raises ValueError, with the choice's number, for what `merged` would not have written."""
+    """Raises ValueError, with the choice's number, for what the table cannot hold."""
     choices: dict[Kind, Choice] = {}
     for number, entry in enumerate(json.loads(path.read_text())["choices"], 1):
         try:
@@ -126,13 +100,6 @@ def read(path: Path = FILE) -> dict[Kind, Choice]:
     return choices
 
 
-def merged(new: Iterable[Choice], path: Path) -> str:
-    """What the file holds once choices are added; the newest of each kind stays."""
-    choices = read(path) | {choice.kind: choice for choice in new}
-    entries = [_entry(choices[kind]) for kind in sorted(choices)]
-    return json.dumps({"about": ABOUT, "choices": entries}, indent=2) + "\n"
-
-
 def _parsed(entry: Mapping[str, Any]) -> Choice:
     rest = dict(entry)
     kind = Kind(**{field.name: rest.pop(field.name) for field in fields(Kind)})
@@ -140,16 +107,6 @@ def _parsed(entry: Mapping[str, Any]) -> Choice:
         kernel: Config(**numbers) for kernel, numbers in rest.pop("configuration").items()
     }
     return Choice(kind=kind, configs=configs, **rest)
-
-
-def _entry(choice: Choice) -> dict[str, Any]:
-    configuration = {kernel: asdict(config) for kernel, config in choice.configs.items()}
-    return asdict(choice.kind) | {
-        "configuration": configuration,
-        "run": choice.run,
-        "gpu": choice.gpu,
-        "triton": choice.triton,
-    }
 
 
 def _bucket(tokens: int) -> int:

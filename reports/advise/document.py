@@ -1,6 +1,5 @@
 """Advice as JSON; docs/format.md describes it."""
 
-from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -17,10 +16,8 @@ from .times import Cell
 SCHEMA = 1
 
 
-def document(
-    advice: Advice, by_others: Sequence[Mapping[str, Any]] | None = None
-) -> dict[str, Any]:
-    """What is not known is null. `by_others`: what others published, if that was asked for."""
+def document(advice: Advice) -> dict[str, Any]:
+    """What is not known is null."""
     asked = advice.inquiry
     names = ("model", "model_type", "device", "device_name", "dtype", "batch", "tp", "most_context")
     sizes = ("weight_bytes", "cache_bytes", "paged_cache_bytes", "state_bytes", "kept_bytes")
@@ -76,7 +73,6 @@ def document(
         "measure": measure_command(advice) if advice.missing else None,
         "runs": [str(run.path) for run in advice.runs],
         "not_included": not_included(advice),
-        "published_by_others": by_others,
     }
 
 

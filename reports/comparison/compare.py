@@ -302,7 +302,10 @@ def _compared(
     pairs = _selected(every, only)
     of_backends = baseline is not None
     same_run = of_backends or (None not in (base.python, new.python) and base.path == new.path)
-    differences = [] if of_backends else fact_differences(base.meta, new.meta, every=same_run)
+    published = any(side.meta.get("source") for side in (base, new))
+    differences = (
+        [] if of_backends or published else fact_differences(base.meta, new.meta, every=same_run)
+    )
     mine = [one for one in base.cases if one.ok] if same_run else []
     # In turns, and in a history, a process stands for a run.
     known = [] if turns else [pair[1:] if history else pair for pair in every]
@@ -379,6 +382,9 @@ def problem_of(case: CaseSamples) -> tuple[Any, ...]:
 
 
 def _refuse_other_device(base: Side, new: Side) -> None:
+    """Published numbers are there to be compared with what one has."""
+    if base.meta.get("source") or new.meta.get("source"):
+        return
     before, now = device_identity(base.meta), device_identity(new.meta)
     for fact in sorted(before.keys() & now.keys()):
         if before[fact] != now[fact]:

@@ -25,14 +25,14 @@ def anonymous(runs: Sequence[Run]) -> list[Run]:
     """All of them, the same device by the same number in each."""
     numbers: dict[str, str] = {}
     for run in runs:
-        for document in (run.meta, *run.rows, *run.walls, *run.studies, *run.kernels):
+        for document in (run.meta, *run.rows, *run.walls, *run.studies):
             _number(document, "", numbers)
 
     def without(found: Any) -> Any:
         return _changed(found, "", lambda text, name: _hidden(text, name, numbers))
 
     plain = ("meta", "rows", "missing", "walls", "missing_walls", "studies", "missing_studies")
-    names = (*plain, "kernels", "missing_kernels", "notes")
+    names = (*plain, "notes")
     return [replace(run, **{name: without(getattr(run, name)) for name in names}) for run in runs]
 
 

@@ -1,6 +1,7 @@
 """Runs as rows: one per case, a field per quantity, None if it was not measured."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 from statistics import mean
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _NOT_SHOWN = {"schema", "kind", "group", "replica_of"}  # bookkeeping of the file, not of the case
 _PLAIN = {NUMBER: float, YES_NO: bool}  # of what numpy computed, and of whole numbers
 LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is more than noise
+PUBLISHED = "published: one number"
 _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns of a window
 
 
@@ -161,6 +163,8 @@ def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
     if row["status"] != "ok" or row.get("block_ms") is None:
         return counts
     interval = latency_interval(row["block_ms"])
+    if run.get("source"):
+        interval = replace(interval, reason=PUBLISHED)
     has_rate = interval.value > 0 and row["work_flops"] is not None and is_exact(row)
     achieved = row["work_flops"] / (interval.value / 1000) if has_rate else nan
     return counts | {

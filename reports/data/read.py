@@ -36,7 +36,7 @@ class Run:
     """A run's folder.
 
     `rows`: the last row of every case in the order of the plan; `missing`: the planned cases
-    without a row; the same for walls, studies and kernels.
+    without a row; the same for walls and studies.
     """
 
     path: Path
@@ -47,8 +47,6 @@ class Run:
     missing_walls: list[Document]
     studies: list[Document]
     missing_studies: list[Document]
-    kernels: list[Document]
-    missing_kernels: list[Document]
     notes: list[str]
 
 
@@ -56,7 +54,6 @@ _FIELDS = {
     "latency": ("cases", "rows", "missing"),
     "wall": ("walls", "walls", "missing_walls"),
     "study": ("studies", "studies", "missing_studies"),
-    "kernel": ("kernels", "kernels", "missing_kernels"),
 }
 """By kind of row: where run.json plans it, and the fields of a Run."""
 

@@ -1,4 +1,4 @@
-"""What run.json says about a run: device, scenario, budget, walls, studies and kernels."""
+"""What run.json says about a run: device, scenario, budget, walls and studies."""
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -6,6 +6,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ...harness.files.printable import visible
 from ...harness.rows.run_files import COMPARED_FACTS
 from ..formatting import list_text, plural
 from .read import Run
@@ -28,7 +29,7 @@ def not_reached(what: str = "it started") -> dict[str, str]:
 def run_meta(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """run.json of each run by the run's name in the table, with these keys added.
 
-    `path`: the run's folder. `walls`, `kernels`: their rows. `studies`: the findings of all
+    `path`: the run's folder. `walls`: their rows. `studies`: the findings of all
     studies, each with the name of its study. `unanswered`: the studies without findings, with the
     reason.
     """
@@ -44,7 +45,6 @@ def run_meta(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
                 for row in run.studies
                 for finding in row["findings"]
             ],
-            "kernels": run.kernels + [{**one, **absent} for one in run.missing_kernels],
             "unanswered": [row for row in run.studies if row["status"] != "ok"]
             + [{**one, **absent} for one in run.missing_studies],
         }
@@ -126,15 +126,11 @@ def fact_differences(
 
 
 def about(meta: Meta) -> set[str]:
-    """What these runs have: "kernels", "cases" (walls and studies too), or only those of a "court",
-    whose backends nobody wants ranked.
+    """What these runs have: "cases" (walls and studies too), or only those of a "court", whose
+    backends nobody wants ranked.
     """
-    if meta and all(run.get("court") for run in meta.values()):
-        return {"court"}
-    present = {"kernels"} if any(run.get("kernels") for run in meta.values()) else {"cases"}
-    if any(run.get(plan) for run in meta.values() for plan in ("cases", "walls", "studies")):
-        present.add("cases")
-    return present
+    court = bool(meta) and all(run.get("court") for run in meta.values())
+    return {"court"} if court else {"cases"}
 
 
 def scenario_name(run: Mapping[str, Any]) -> str:
@@ -150,6 +146,19 @@ def when_text(run: Mapping[str, Any], *, clock: bool = False) -> str:
         return started
     day = f"{at.day} {MONTHS[at.month - 1]}"
     return f"{day} {at:%H:%M:%S}" if clock else f"{day} {at.year}"
+
+
+def published_text(run: Mapping[str, Any]) -> str:
+    """Whose numbers these are; "" of a run of ours."""
+    source = run.get("source")
+    if not isinstance(source, dict):
+        return ""
+    return visible(f"published by others {source['date']}, not checked here: {source['url']}")
+
+
+def ours(rows: Sequence[Row], meta: Meta) -> list[Row]:
+    """Those that were measured here, not published by others."""
+    return [row for row in rows if not (meta.get(row.get("run") or "") or {}).get("source")]
 
 
 def shard_text(run: Mapping[str, Any]) -> str:

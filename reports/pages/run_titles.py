@@ -10,6 +10,7 @@ from ..data.run_meta import (
     Meta,
     cpu_threads,
     device_name,
+    published_text,
     question,
     scenario_name,
     shard_text,
@@ -59,4 +60,5 @@ def subtitle(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
         if value is not None
     ]
     part = "" if run.get("merged") else visible(shard_text(run))
-    return " · ".join(filter(None, (device, ", ".join(equal), when_text(run), part)))
+    whose = published_text(run)
+    return " · ".join(filter(None, (device, ", ".join(equal), when_text(run), part, whose)))

@@ -78,7 +78,7 @@ class Teller(Protocol):
     has neither card nor line is in the last one. `ORDER`: its place there. Optional `PAGE`: without
     a card it is on a page of this name, beside the report.
     Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of
-    "cases" (the default; includes walls and studies), "kernels" and "court": runs without any have
+    "cases" (the default; includes walls and studies) and "court": runs without any have
     no such subject. Optional `ALL_COPIES`: it gets further copies of a case (`--replicate`) too.
     Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and picture below.
     Optional `STUDIES`: those that it shows; Studies has tables of all others.

@@ -161,19 +161,34 @@ def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
         picture=_dot_plot(picked),
         subtitle=f"ratios{to}{picked.at}{f', {run}' if len(meta) > 1 else ''}",
         sure=paragraph(
-            _how_sure(every),
+            _how_sure(picked),
             what_decides_ratios(filter(None, (one.time for one in every)), rows, {run: meta[run]}),
         ),
         note=" ".join(filter(None, notes)),
     )
 
 
-def _how_sure(every: Sequence[Contrast]) -> str:
-    """`Time: confirmed for naive and sdpa; too noisy for fused. Bytes and FLOPs are exact.`"""
+def _how_sure(picked: Picked) -> str:
+    """`Time: confirmed for naive and sdpa; too noisy for fused. Bytes and FLOPs are exact.`
+    A backend that has another mark elsewhere has its place behind it: `confirmed for fused (h = 1);
+    too noisy for fused (h = 8)`.
+    """
+    timed = [
+        (place, one.backend, one.time.mark)
+        for place, some in picked.places
+        for one in some
+        if one.of_heads and one.time is not None
+    ]
+    marks = {name: {mark for _, of, mark in timed if of == name} for _, name, _ in timed}
     by_mark = {
-        mark: [one.backend for one in every if one.time is not None and one.time.mark == mark]
+        mark: [
+            f"{name} ({place})" if place and len(marks[name]) > 1 else name
+            for place, name, own in timed
+            if own == mark
+        ]
         for mark in MARKS
     }
+    every = [one for one in picked.every if one.of_heads]
     texts = [
         f"{mark.words} for {list_text(list(dict.fromkeys(names)), MOST_NAMES)}"
         for mark, names in by_mark.items()

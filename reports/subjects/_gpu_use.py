@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..data.row_groups import Group, Row, backends, case_key, groups
-from ..data.run_meta import Meta, caption, scenario_name
+from ..data.run_meta import Meta, caption, ours, scenario_name
 from ..elements import Bar, Bars, Card, Figure, Marked, table_of
 from ..formatting import Number, list_text, paragraph, share_text
 from ..quantity import Cell, Quantity
@@ -79,7 +79,8 @@ class Use:
 
 def not_measured(rows: Sequence[Row], meta: Meta) -> str:
     """That a GPU was timed without a window, and what takes one; "" if not so."""
-    timed = [row for row in rows if row["device"] == "cuda" and row.get("latency_ms") is not None]
+    mine = ours(rows, meta)
+    timed = [row for row in mine if row["device"] == "cuda" and row.get("latency_ms") is not None]
     if not timed or any(map(windows, rows)):
         return ""
     run = meta[timed[0]["run"]]

@@ -6,6 +6,7 @@ from itertools import islice
 from math import isfinite
 
 from ...harness.stats.intervals import Interval
+from ..contrasts import asks_for
 from ..data.exactness import baseline
 from ..data.polynomial import Polynomial, bytes_over_n
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, by, groups, value_text
@@ -56,6 +57,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         )
     return Subject(
         card=_card(rows, meta),
+        lines=tuple(_lines(rows, meta)),
         blocks=tuple(blocks),
         lacking=f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS}"
         " lengths or more. Bytes are not solved for N: that needs four lengths of one problem whose"
@@ -84,6 +86,24 @@ def _card(rows: list[Row], meta: Meta) -> Card | None:
                 note=f"{how} Growth has every step.",
             )
     return None
+
+
+def _lines(rows: list[Row], meta: Meta) -> Iterator[str]:
+    """Of a run that varies N and other sizes: a sentence on each that is no contrast, from the
+    largest problem; of N and d_model, where one answer would leave out the other.
+    """
+    for name, run in meta.items():
+        mine = [row for row in rows if row["run"] == name]
+        along = {axis: growth_along(mine, axis) for axis in SIZES if not asks_for(run, axis)}
+        varied = {axis: found for axis, found in along.items() if found}
+        if len(varied) > 1 and not testing_claims(meta):
+            for found in varied.values():
+                group, some = max(found, key=lambda one: _work(one[0]))
+                yield f"{capital(joint_finding([(group, some)]))}."
+
+
+def _work(group: Group) -> float:
+    return max(row.get("work_flops") or 0 for row in group.rows)
 
 
 def _along(rows: list[Row], axis: str) -> Iterator[Block]:

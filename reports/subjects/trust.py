@@ -16,7 +16,7 @@ from ..data.noise_floor import DISTURBED_RATIO, share_text
 from ..data.peaks import places
 from ..data.processor_time import disturbed, in_most
 from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
-from ..data.run_meta import UNFINISHED, Meta, cpu_threads, plan_of
+from ..data.run_meta import UNFINISHED, Meta, cpu_threads, ours, plan_of
 from ..elements import Badge, Text
 from ..formatting import (
     STATUS_WORDS,
@@ -37,7 +37,6 @@ SECTION = "trust"
 ORDER = 0
 NEEDS = ("status", "latency_ms")
 ALL_COPIES = True
-ABOUT = ("cases", "kernels")
 MOST_NAMED = 4
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
@@ -70,12 +69,13 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             )
             for one in trust(rows, meta)
         ),
-        lacking="The plan has no case.",
+        lacking="No case was measured here.",
     )
 
 
 def trust(rows: Sequence[Row], meta: Meta) -> list[Badge]:
-    """Four sentences: right, undisturbed, repeated, complete. None without cases."""
+    """Four sentences: right, undisturbed, repeated, complete. None without cases of ours."""
+    rows = ours(rows, meta)
     if not rows:
         return []
     found = checks(list(rows), meta)

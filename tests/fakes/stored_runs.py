@@ -45,9 +45,3 @@ def write_run(root: Path, ended: Mapping[Case, str], scenario: str = "one", **mo
     store.append(record(one, status) for one, status in ended.items() if status)
     store.close()
     return store.path
-
-
-def kernel(name: str) -> dict[str, Any]:
-    """A kernel that an audit plans."""
-    of = {"compute_capability": "9.0", "kernel": "forward", "dtype": "bf16", "causal": False}
-    return {"case": name, **of, "d_k": 128, "d_v": 128, "config": {"warps": 4}, "rank": 1}

@@ -40,7 +40,7 @@ def test_it_is_read_or_refused_in_a_line(name: str, seed: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["studies", "learning", "kernels", "gpu"])
+@pytest.mark.parametrize("name", ["studies", "learning", "gpu"])
 @settings(max_examples=12, derandomize=True, deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 def test_a_page_leaves_out_values_that_are_none(name: str, seed: int) -> None:

@@ -112,7 +112,7 @@ JSON = st.recursive(
 def test_any_value_of_any_field_passes_or_is_a_bad_reply(
     event: dict[str, Any], name: str, value: Any
 ) -> None:
-    for kind in (events.WORKER, events.SAMPLER, events.COMPILER, events.any_event):
+    for kind in (events.WORKER, events.SAMPLER, events.any_event):
         assert complaint(changed(event, **{name: value}), kind).isprintable()
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import Planned, Record, Status
@@ -15,7 +14,6 @@ PLANNED: dict[str, Planned] = {
     "latency": Case(backend="fused", problem=PROBLEM),
     "wall": Wall(backend="fused", problem=PROBLEM),
     "study": PlannedStudy(study="precision", problem=PROBLEM),
-    "kernel": PlannedKernel({"case": "kernel-sm90", "compute_capability": "9.0"}),
 }
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.kernel_row import PlannedKernel
 from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import MOST_CHARACTERS, Planned, Record, Status, stored, written
@@ -15,7 +14,7 @@ from attnbench.harness.rows.run_files import parsed_row
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.read import read_run
-from tests.fakes.stored_runs import case, kernel, plan, record
+from tests.fakes.stored_runs import case, plan, record
 from tests.faults.mutations import ODD, ODD_NUMBERS, ODD_TEXTS
 
 DEEP: list[Any] = []
@@ -107,13 +106,11 @@ PLANNED: dict[str, Planned] = {
     "latency": case(),
     "wall": Wall(backend="fused", problem=case().problem),
     "study": PlannedStudy(study="precision", problem=case().problem),
-    "kernel": PlannedKernel(kernel("kernel-sm90")),
 }
 NEEDED: dict[str, dict[str, Any]] = {
     "latency": record(case()).values,
     "wall": {"memory_bytes": 1 << 30, "probes": []},
     "study": {},
-    "kernel": {},
 }
 
 

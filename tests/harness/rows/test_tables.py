@@ -14,7 +14,6 @@ HEADINGS = {
     "latency": "rows.jsonl",
     "study": "Rows of kind study",
     "wall": "Rows of kind wall",
-    "kernel": "Rows of kind kernel",
 }
 
 

@@ -1,11 +1,10 @@
 """Compiles our Triton kernels for GPUs that are not here and prints the results as JSON: `python -m
-tests.impls._triton.compiled CHECK`, where CHECK is `compiled`, `launched` or `tuned`.
+tests.impls._triton.compiled CHECK`, where CHECK is `compiled`, `refusals` or `tuned`.
 
 A process of its own, so that no other test meets triton or the driver that replaces a GPU's here.
 """
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -21,17 +20,12 @@ from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
-from attnbench.harness.audit.compiler import compile_kernel
-from attnbench.harness.audit.kernel_row import kernel_record
-from attnbench.harness.rows.record import Status
 from attnbench.impls import Problem, load, make_inputs, make_weights
-from attnbench.impls._triton import launch, nvidia_tools, op, tune
+from attnbench.impls._triton import launch, nvidia_tools, tune
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import BANDS, KERNELS, Config, Kernel, candidates
-from attnbench.impls._triton.jobs import Job, jobs
-from attnbench.impls._triton.machine_code import loops, main_loop
-from attnbench.impls._triton.nvidia_tools import Unreadable, disassembly
-from attnbench.impls._triton.safe_code import why_unsafe
+from attnbench.impls._triton.jobs import Job
+from attnbench.impls._triton.nvidia_tools import Unreadable
 from attnbench.impls.problem import Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 
@@ -112,7 +106,7 @@ def compiled() -> list[dict[str, Any]]:
 
 
 def built(job: Job) -> dict[str, Any]:
-    kernel, fields = triton.compile(*job.arguments()), compile_kernel(job)
+    kernel = triton.compile(*job.arguments())
     ptx = kernel.asm["ptx"]
     found = next((name for name in ("tcgen05.mma", "wgmma.mma", "mma.sync") if name in ptx), "fma")
     return {
@@ -121,34 +115,32 @@ def built(job: Job) -> dict[str, Any]:
         # registers handed from the warps that copy to those that compute
         "specializes": "setmaxnreg" in ptx,
         "shared_bytes": kernel.metadata.shared,
-        "stack_bytes": fields["thread_stack_bytes"],
     }
 
 
-def gluon() -> list[dict[str, Any]]:
-    """What the audit says of the Gluon kernel, in bf16, and where its exponentials stand."""
-    found = []
-    for job in jobs((9, 0), ("bf16",)):
-        if job.config.gluon:
-            made = triton.compile(*job.arguments())
-            code = disassembly(made.asm["cubin"])
-            fields = compile_kernel(job)
-            record = kernel_record(
-                {"case": "kernel", "compute_capability": "9.0", "config": asdict(job.config)},
-                Status.OK,
-                **fields,
-            )
-            loop = main_loop(loops(code))
-            body = "\n".join(loop.lines)
-            before = body[: re.search(r"DEPBAR\.LE gsb0, 0x0", body).start()]
-            found.append(
-                {"width": job.d_k, "causal": job.causal}
-                | dict(record.values)
-                | {"exponentials_before_the_wait": before.count("MUFU.EX2") >= 64}
-                | {"unsafe": why_unsafe(made.asm)}
-                | {"arrives": "mbarrier.arrive.shared" in made.asm["ptx"]}
-            )
-    return found
+def refusals() -> dict[str, list[Any]]:
+    """The forward kernel that is launched, and why not the one in Gluon."""
+    q, k, v = (torch.randn(2, 2, n, 64).half() for n in (37, 50, 50))
+    found = {
+        "taken": asked(q, k, v),
+        "a key mask": asked(q, k, v, torch.ones(2, 50, dtype=torch.bool)),
+        "fp32": asked(q.float(), k.float(), v.float()),
+        "wide heads": asked(*(x.repeat_interleave(3, 3) for x in (q, k, v))),
+        "columns apart": asked(*(x.mT.contiguous().mT for x in (q, k, v))),
+        "one for all heads": asked(*(x[:, :1].expand_as(x) for x in (q, k, v))),
+    }
+    with patch.object(launch, "_missing_for_gluon", lambda: "Triton 3 has not the Gluon"):
+        return found | {"no Gluon": asked(q, k, v)}
+
+
+def asked(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None = None
+) -> list[Any]:
+    o, lse = torch.empty_like(q), torch.empty(q.shape[:3])
+    setting = launch.Setting(scale=0.125, causal=True, causal_offset=13, tf32=False)
+    gluon = next(config for config in listed("forward") if config.gluon)
+    made = launch.forward(q, k, v, mask, o, lse, setting=setting, config=gluon)
+    return [made.kernel.__name__, made.why_not]
 
 
 class NoGpu:
@@ -186,46 +178,6 @@ class NoGpu:
 
     def launcher_cls(self, *_others: Any) -> Any:
         return lambda *_arguments: None
-
-
-def launched() -> dict[str, Any]:
-    """What a training step compiles on its way to the GPU, and what the jobs find of it in Triton's
-    cache: the key of each kernel there.
-    """
-    gpu = NoGpu((9, 0))
-    driver.set_active(gpu)
-    by_launch: dict[str, str] = {}
-    start = launch.Launch.start
-
-    def spy(one: launch.Launch) -> None:
-        compile_it = one.kernel._do_compile
-
-        def note(*arguments: Any) -> Any:
-            made = compile_it(*arguments)
-            by_launch[f"{one.kernel.__name__.removeprefix('hopper_')} {one.config}"] = made.hash
-            return made
-
-        with patch.object(one.kernel, "_do_compile", note):
-            start(one)
-
-    def tensor() -> torch.Tensor:
-        return torch.randn(1, 2, 256, 64, dtype=torch.bfloat16, requires_grad=True)
-
-    q, k, v = tensor(), tensor(), tensor()
-    by_pointers = [listed(name, n_q=256)[-1] for name in KERNELS]
-    in_gluon = [next(one for one in listed("forward", n_q=256) if one.gluon), *by_pointers[1:]]
-    with patch.object(launch.Launch, "start", spy):
-        for configs in (by_pointers, [described(name) for name in KERNELS], in_gluon):
-            numbers = (config.numbers() for config in configs)
-            o, _ = op.attention(q, k, v, None, 1.0, True, 0, False, *numbers)
-            torch.autograd.grad(o, (q, k, v), tensor().detach())
-    by_job = {
-        name: triton.compile(*job.arguments()).hash
-        for job in jobs((9, 0), ("bf16",))
-        if (name := f"{job.kernel}_kernel {job.config}") in by_launch
-        and (job.d_k, job.causal) == (64, True)
-    }
-    return {"launch": by_launch, "job": by_job, "loaded": gpu.launched}
 
 
 def tuned() -> dict[str, Any]:
@@ -270,10 +222,11 @@ def tuned() -> dict[str, Any]:
         made["all_serialized"] = found(core, serialized=listed("forward", n_q=256))
         made["unread"] = found(core, unread="Triton has no nvdisasm here")
         path = Path(folder) / "tuned.json"
-        path.write_text('{"choices": []}')
         facts = made["timed"]["facts"]
         names = {"run": "a run", "gpu": "a GPU", "triton": triton.__version__}
-        path.write_text(table.merged([table.choice_of(problem, (9, 0), facts, **names)], path))
+        kind = asdict(table.kind_of(problem, (9, 0)))
+        choice = kind | {"configuration": facts["configuration"]} | names
+        path.write_text(json.dumps({"choices": [choice]}))
         with patch.object(tune, "read", lambda: table.read(path)):
             made["table"] = found(problem)
             stale = Config(**facts["configuration"]["forward"])

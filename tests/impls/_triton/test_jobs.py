@@ -20,7 +20,7 @@ def instruction(job: dict[str, Any]) -> str:
 
 
 @pytest.mark.nightly
-def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
+def test_kernels_compile_to_the_instructions_of_each_architecture(tmp_path: Path) -> None:
     found = child("compiled", "compiled", TRITON_CACHE_DIR=str(tmp_path))
     assert {tuple(job["capability"]) for job in found} == set(INSTRUCTIONS)
     for job in found:
@@ -28,7 +28,6 @@ def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
         assert job["copies_tiles"] == job["config"]["descriptors"], job
         assert job["specializes"] == job["config"]["specialize"], job
         assert job["shared_bytes"] <= 227 << 10, job
-        assert job["masked"] or job["stack_bytes"] == 0, job
 
     def having(option: str) -> set[tuple[tuple[int, int], str]]:
         jobs = (job for job in found if job["config"][option])
@@ -37,13 +36,3 @@ def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
     newer = ((9, 0), (10, 0))
     assert having("descriptors") == {(one, kernel) for one in newer for kernel in KERNELS}
     assert having("specialize") == {((10, 0), "forward")}
-
-
-@pytest.mark.nightly
-def test_a_launch_finds_what_an_audit_compiled_in_tritons_cache(tmp_path: Path) -> None:
-    found = child("compiled", "launched", TRITON_CACHE_DIR=str(tmp_path))
-    gradients = ["grad_q_kernel", "grad_kv_kernel"]
-    portable = ["forward_kernel", *gradients]
-    assert found["loaded"] == [*portable, *portable, "hopper_forward_kernel"]
-    assert len(found["launch"]) == 7
-    assert found["launch"] == found["job"]

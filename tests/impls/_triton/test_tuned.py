@@ -1,4 +1,4 @@
-"""The table of configurations that runs on GPUs chose: reading, refusing, adding."""
+"""The table of configurations that runs on GPUs chose: reading and refusing."""
 
 import json
 from dataclasses import asdict, replace
@@ -9,16 +9,7 @@ import pytest
 
 from attnbench.impls import Problem
 from attnbench.impls._triton.configs import KERNELS, candidates
-from attnbench.impls._triton.tuned import (
-    ABOUT,
-    FILE,
-    Choice,
-    Kind,
-    choice_of,
-    kind_of,
-    merged,
-    read,
-)
+from attnbench.impls._triton.tuned import FILE, Kind, kind_of, read
 
 PROBLEM = Problem(
     batch=2,
@@ -40,38 +31,15 @@ KIND = Kind(
 )
 
 
-def facts(number: int = 0, *, problem: Problem = PROBLEM) -> dict[str, Any]:
-    """As in a row, through JSON."""
-    kernels = KERNELS if problem.backward else KERNELS[:1]
-    listed = {
-        kernel: candidates(
-            kernel,
-            capability=(9, 0),
-            item_bytes=2,
-            width=128,
-            n_q=3000,
-            causal=True,
-            triton="3.6.0",
-        )[number]
-        for kernel in kernels
+def choice(problem: Problem = PROBLEM) -> dict[str, Any]:
+    """As in the table."""
+    sizes = {"capability": (9, 0), "item_bytes": 2, "width": 128, "n_q": 3000, "causal": True}
+    configs = {
+        kernel: asdict(candidates(kernel, **sizes, triton="3.6.0")[0])
+        for kernel in (KERNELS if problem.backward else KERNELS[:1])
     }
-    found: dict[str, Any] = json.loads(
-        json.dumps({"configuration": {kernel: asdict(config) for kernel, config in listed.items()}})
-    )
-    return found
-
-
-def choice(number: int = 0, *, problem: Problem = PROBLEM, run: str = "first") -> Choice:
-    return choice_of(
-        problem, (9, 0), facts(number, problem=problem), run=run, gpu="NVIDIA H100", triton="3.6.0"
-    )
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "tuned.json"
-    path.write_text(json.dumps({"about": ABOUT, "choices": []}))
-    return path
+    chosen = {"run": "first", "gpu": "NVIDIA H100", "triton": "3.6.0"}
+    return asdict(kind_of(problem, (9, 0))) | {"configuration": configs} | chosen
 
 
 def test_the_shipped_table_is_valid_and_says_if_it_is_empty() -> None:
@@ -104,26 +72,14 @@ def test_problems_that_differ_in_no_tile_are_of_one_kind(
     assert kind_of(replace(PROBLEM, **changes), (9, 0)) == kind
 
 
-@pytest.mark.parametrize(
-    "changes", [{"mask": "local"}, {"softcap": 5.0}, {"sinks": True}, {"page": 16}]
-)
-def test_choices_of_problems_that_are_not_plain_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="the table is of plain problems"):
-        choice(problem=replace(PROBLEM, passes="forward", **changes))
-
-
-def test_merged_choices_can_be_read_and_the_newest_of_a_kind_stays(table: Path) -> None:
+def test_a_table_is_read_by_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "tuned.json"
     forward = replace(PROBLEM, passes="forward")
-    table.write_text(merged([choice(), choice(problem=forward)], table))
-    table.write_text(merged([choice(1, run="second")], table))
-    found = read(table)
-    assert found == {
-        KIND: choice(1, run="second"),
-        replace(KIND, passes="forward"): choice(problem=forward),
-    }
+    path.write_text(json.dumps({"choices": [choice(forward), choice()]}))
+    found = read(path)
+    assert set(found) == {KIND, replace(KIND, passes="forward")}
     assert list(found[KIND].configs) == list(KERNELS)
     assert found[KIND].configs["forward"].descriptors
-    assert json.loads(table.read_text())["about"] == ABOUT
 
 
 @pytest.mark.parametrize(
@@ -144,12 +100,11 @@ def test_merged_choices_can_be_read_and_the_newest_of_a_kind_stays(table: Path) 
     ],
 )
 def test_a_wrong_choice_is_refused_with_its_number(
-    table: Path, changes: dict[str, Any], message: str
+    tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    table.write_text(merged([choice(problem=replace(PROBLEM, passes="forward")), choice()], table))
-    written = json.loads(table.read_text())
-    written["choices"][1] |= changes
-    table.write_text(json.dumps(written))
+    table = tmp_path / "tuned.json"
+    forward = replace(PROBLEM, passes="forward")
+    table.write_text(json.dumps({"choices": [choice(forward), choice() | changes]}))
     with pytest.raises(ValueError, match=r"tuned\.json: choice 2: ") as refusal:
         read(table)
     assert message in str(refusal.value)

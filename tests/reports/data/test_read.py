@@ -173,10 +173,11 @@ def test_a_path_that_is_no_run_is_named(tmp_path: Path, path: str, message: str)
 
 def test_rows_of_another_kind_or_of_no_planned_case_have_a_note(run: Path) -> None:
     unplanned = row(case("sdpa", problem(512)))
-    write_rows(run, [*read_rows(run), unplanned, unplanned | {"kind": "poem"}])
+    audited = {"schema": 1, "kind": "kernel", "case": "kernel-sm90", "status": "ok"}
+    write_rows(run, [*read_rows(run), unplanned, unplanned | {"kind": "poem"}, audited])
     found = read_run(run)
     assert found.rows[-1]["case"] == unplanned["case"]
     assert found.notes == [
-        "1 row of a kind other than latency, wall, study and kernel left out",
+        "2 rows of a kind other than latency, wall and study left out",
         "1 row of cases that are not in the plan",
     ]

@@ -80,3 +80,18 @@ def test_the_unpruned_layer_is_among_its_pruned_ones(tmp_path: Path) -> None:
     """8 * 64 = d_model, which once gave the whole layer another problem than its pruned ones."""
     (table,) = tables_of(list(subject_of(heads, pruning(tmp_path)).blocks))
     assert [line[2] for line in table.rows] == [1, 4, 8]
+
+
+def test_a_backend_with_two_marks_is_named_with_the_place_of_each(tmp_path: Path) -> None:
+    """Sure with one head, noisy with eight: never both of one name."""
+    pairs = [
+        made("fused", problem(512, heads, batch=batch), ms, session=f"{heads}", noise_sd=noise)
+        for heads, noise in ((1, 0.001), (8, 0.9))
+        for batch, ms in ((1, 1.0), (4, 4.0 if heads == 1 else 1.02))
+    ]
+    card = card_of(contrasts, run_of(tmp_path, *pairs, contrast=("batch",)))
+    assert (
+        "confirmed for fused (h\u00a0=\u00a01); too noisy for fused (h\u00a0=\u00a08)" in card.sure
+    )
+    assert " h\u00a0=\u00a01: " in card.sentence
+    assert "H\u00a0=" not in card.sentence

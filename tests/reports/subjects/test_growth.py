@@ -9,7 +9,7 @@ import pytest
 from attnbench.reports.subjects import growth as section
 from attnbench.reports.subjects._growth_along import growth_along, joint_finding
 from tests.made_runs import case, made, problem, row, run_of, write_run
-from tests.reports.rendering import blocks_of, rows_of, tables_of
+from tests.reports.rendering import blocks_of, rows_of, subject_of, tables_of
 
 SIZES: dict[str, list[dict[str, Any]]] = {
     "kv_seq_len": [{"kv_seq_len": 4096}, {"kv_seq_len": 8192}],
@@ -86,3 +86,22 @@ def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None
     tables = tables_of(blocks_of(section, run))
     needs = next(one for one in tables if one.title.startswith("Peak bytes of a call"))
     assert needs.rows[0][6] == "64.1 GiB, predicted"
+
+
+def test_each_size_of_a_grid_has_its_sentence(tmp_path: Path) -> None:
+    """N and d_model by exponents; the batch is a contrast, which another section tells."""
+    pairs = [
+        made("fused", problem(n, d_model=d, batch=b), n * n * d * b / 2**26)
+        for n in (512, 1024)
+        for d in (256, 512)
+        for b in (1, 2)
+    ]
+    lines = subject_of(section, run_of(tmp_path, *pairs, contrast=("batch",))).lines
+    assert [line.split("^")[0] for line in lines] == ["Time grows as N", "Time grows as d_model"]
+    assert "B\u00a0=\u00a02, d_model\u00a0=\u00a0512, fused x = 2.0" in lines[0]
+    assert "B\u00a0=\u00a02, N\u00a0=\u00a01k, fused x = 1.0" in lines[1]
+
+
+def test_a_run_over_one_size_has_no_sentences_beside_its_card(tmp_path: Path) -> None:
+    pairs = [made("fused", problem(n), n * n / 2**20) for n in (512, 1024)]
+    assert subject_of(section, run_of(tmp_path, *pairs)).lines == ()

@@ -1,1 +1,0 @@
-"""The pack of audited kernels: their verdicts, what an SM holds of them, what limits them."""

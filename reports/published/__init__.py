@@ -1,1 +1,0 @@
-"""The pages of what others measured and published."""

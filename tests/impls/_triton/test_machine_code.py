@@ -1,0 +1,56 @@
+"""impls/_triton/machine_code.py on lines as nvdisasm prints them."""
+
+import pytest
+
+from attnbench.impls._triton.machine_code import is_serialized, loops, main_loop
+
+HGMMA = "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR24], R24 ;"
+WAIT = "WARPGROUP.DEPBAR.LE gsb0, 0x0 ;"
+
+
+def program(*lines: str) -> str:
+    """Labels begin with a dot."""
+    return "\n".join(
+        line if line.startswith(".") else f"        /*{16 * place:04x}*/                   {line}"
+        for place, line in enumerate(lines)
+    )
+
+
+def kernel(*body: str) -> str:
+    """A loop over `body`, and what comes behind the end of a program: a wait that tries again."""
+    return program(
+        ".L_x_1:", *body, "@!P0 BRA `(.L_x_1) ;", "STG.E [R2], R4 ;", "EXIT ;",
+        ".L_x_2:", "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR17], R184 ;", "@!P0 BRA `(.L_x_2) ;",
+        "BRA `(.L_x_1) ;",
+    )  # fmt: skip
+
+
+def test_a_branch_back_closes_a_loop_unless_it_comes_from_behind_the_end() -> None:
+    code = kernel(HGMMA, WAIT, "NOP;")
+    first, second = loops(code)
+    assert [name.partition(".")[0] for name in first.names] == ["HGMMA", "WARPGROUP", "BRA"]
+    assert [name.partition(".")[0] for name in second.names] == ["SYNCS", "BRA"]
+    assert main_loop(loops(code)) == first
+
+
+def test_the_innermost_loop_with_the_fewest_instructions_per_product_is_described() -> None:
+    code = program(
+        ".L_x_0:", "MOV R1, R2 ;",
+        ".L_x_1:", HGMMA, "FADD R1, R2, R3 ;", "BRA `(.L_x_1) ;",
+        ".L_x_2:", HGMMA, *["FSEL R1, R2, R3, P0 ;"] * 5, "BRA `(.L_x_2) ;",
+        "@P1 BRA `(.L_x_0) ;", "EXIT ;",
+    )  # fmt: skip
+    found = main_loop(loops(code))
+    assert found is not None
+    assert [name.partition(".")[0] for name in found.names] == ["HGMMA", "FADD", "BRA"]
+
+
+@pytest.mark.parametrize(
+    ("products", "waits", "serialized"), [(8, 8, True), (8, 2, False), (4, 4, True), (2, 2, False)]
+)
+def test_a_wait_for_each_product_serializes_them(
+    products: int, waits: int, serialized: bool
+) -> None:
+    found = main_loop(loops(kernel(*[HGMMA] * products, *[WAIT] * waits)))
+    assert found is not None
+    assert is_serialized(found.names) is serialized
