@@ -156,10 +156,10 @@ def test_a_peak_is_checked_against_the_data_sheet(stated, outcome):
 @pytest.mark.gpu
 def test_this_gpus_counters_read_what_they_should(attnbench, tmp_path):
     # In a new process: this one must not keep the GPU, on which others are then measured.
-    done = attnbench("doctor", "--calibrate", "--device", "cuda", "--wait", "--json")
-    line = json.loads(done.stdout)
+    done = attnbench("doctor", "--deep", "--device", "cuda", "--wait", "--json")
+    line = json.loads(done.stdout)["calibration"]
     assert [check for check in line["checks"] if check["verdict"] == "off"] == []
-    assert done.returncode == 0
+    assert done.returncode in (0, 1)  # 1: a check is off, or equals were told apart by chance
     assert all(line["peaks"].values())
     root = tmp_path / "results"
     assert newest_calibration(root, line["device_uuid"], line["device_name"]) == line
