@@ -16,7 +16,6 @@ from typing import Any
 
 from ..cases.case import Case, reported_pairs
 from ..cases.costs import known_costs
-from ..files.errors import shown
 from ..machine.cpu import waited_s
 from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
@@ -26,7 +25,7 @@ from ..rows.record import Record, Status
 from ..rows.utilization import tier_of
 from .case_state import CaseState
 from .sampling import Sampler
-from .worker_pool import RunContext, hanging_launch
+from .worker_pool import RunContext, bad_reply, hanging_launch
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
@@ -43,12 +42,6 @@ class WorkerLost(Exception):
     log_tail: str | None
     python: str | None
     again: bool  # another case may have broken the process: only alone a case shows what it does
-
-
-def bad_reply(event: Mapping[str, Any]) -> WorkerFailure:
-    """For an event that does not fit what was asked."""
-    of = f" of {shown(event['case'])}" if event.get("case") else ""
-    return WorkerFailure(Status.ERROR, f"bad reply: {event['event']}{of} answers no request")
 
 
 class GroupRun:
@@ -148,8 +141,8 @@ class GroupRun:
             yield from self._release(0, pythons)
 
     def _window(self, process: int, name: str, mode: str) -> Iterator[Record]:
-        window_s = self.config.plan.window_s
-        more = {"measure": self.config.measure, "window_s": window_s, "mode": mode}
+        plan, measure = self.config.plan, self.config.measure
+        more = {"measure": measure, "window_s": plan.window_s, "mode": mode}
         yield from self._ask(process, self._python(name), "watch", [name], more)
 
     def finish(self) -> Iterator[Record]:
@@ -387,10 +380,8 @@ class GroupRun:
                     return self._record(state, Status.ERROR, impossible, "latency")
                 values |= launch_flags(state.fields | values)
             values |= {"windows": state.windows or None, "tables": state.tables or None}
-            missing = state.missing or {}
-            if "latency" in self.config.measure and not state.windows:
-                missing = self.config.without_windows(state.case.problem) | missing
-            values |= {"missing": missing or None}
+            why = {} if state.windows else self.config.without_windows(state.case.problem)
+            values |= {"missing": {**why, **(state.missing or {})} or None}
             if "utilization" in self.config.measure and state.windows:
                 tier = tier_of(state.windows, self.config.device, self.config.peaks)
                 values |= {"utilization_tier": tier}

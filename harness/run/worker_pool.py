@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 from ...impls._triton.launch_notes import unreturned
 from ...impls.problem import Problem
 from ..cases.case import id_in
+from ..files.errors import shown
 from ..measure.physical_floor import Device
 from ..probes import measures
 from ..process.child import AllowImport
@@ -104,7 +105,7 @@ class RunConfig:
 
     def without_windows(self, problem: Problem) -> dict[str, str]:
         """Why a case that was timed on a GPU has no window of its counters; {} on a CPU."""
-        if self.device != "cuda":
+        if self.device != "cuda" or "latency" not in self.measure:
             return {}
         if not self.windows:
             why = f"measure is {', '.join(self.measure)}"
@@ -259,6 +260,12 @@ class WorkerPool:
             worker.kill()
             raise
         return worker
+
+
+def bad_reply(event: Mapping[str, Any]) -> WorkerFailure:
+    """For an event that does not fit what was asked."""
+    of = f" of {shown(event['case'])}" if event.get("case") else ""
+    return WorkerFailure(Status.ERROR, f"bad reply: {event['event']}{of} answers no request")
 
 
 def hanging_launch(worker: WorkerProcess | None) -> str:
