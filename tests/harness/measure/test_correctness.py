@@ -77,6 +77,24 @@ def test_correct_backends_pass(problem, backend, dtype):
     assert result.error_ratio <= 2
 
 
+@pytest.mark.parametrize("backend", ["torch_mha", "torch_mha:no_fast_path"])
+def test_torch_s_module_passes_where_keys_are_padding(backend):
+    problem = Problem(
+        batch=3,
+        seq_len=9,
+        kv_seq_len=50,
+        d_model=32,
+        heads=4,
+        mask="padding",
+        dtype="fp16",
+        scope="layer",
+        passes="forward+backward",
+    )
+    result = result_of(problem, backend=backend)
+    assert result.complaint == ""
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_a_kernel_that_drops_the_last_64_keys_fails_at_16k(dtype):
     problem = Problem(batch=1, seq_len=16384, d_model=64, heads=1, dtype=dtype)
