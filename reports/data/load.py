@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NOT_SHOWN = {"schema", "kind", "group", "replica_of"}  # bookkeeping of the file, not of the case
+_FORMER = {"meta_peak_bytes", "meta_reason"}  # of rows before 1.0
 _PLAIN = {NUMBER: float, YES_NO: bool}  # of what numpy computed, and of whole numbers
 LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is more than noise
 PUBLISHED = "published: one number"
@@ -88,7 +89,7 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
             for name, value in record.items()
             if not isinstance(value, list | dict)
         }
-        - {"run", *_NOT_SHOWN, *COLUMNS}
+        - {"run", *_NOT_SHOWN, *_FORMER, *COLUMNS}
     )
     return [
         LoadedRow(
