@@ -52,6 +52,7 @@ STANDS_FOR = {
 MEASURE = {"doctor", "gate"}  # or look at this machine
 UNKNOWN_HERE = (
     "latest published/flashattention",  # beside a run of its shape
+    "published/cudnn-h200 h200-",  # a run of results/reference
     "attnbench merge",
     "--python",
     "@old",

@@ -49,7 +49,8 @@ def nearest(backend: str, problem: Problem, threads: int) -> Iterator[Near]:
     half = problem.dtype != "fp32"
     family = FAMILIES.get(backend)
     if family is None:
-        copies = backend == "kv_cache" and problem.d_k != problem.d_v  # torch's math kernel, of fp32
+        # torch's math kernel, which computes in fp32, from copies
+        copies = backend == "kv_cache" and problem.d_k != problem.d_v
         if half and backend not in UNBOUNDED and not copies:
             z, more_bytes = Sizes(in_fp32), 0
             if backend == "sdpa:math":  # computes in fp32, from copies of q, k and v
