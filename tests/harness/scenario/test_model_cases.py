@@ -78,7 +78,7 @@ def test_a_mistake_is_one_line_with_its_place(case: str, said: str) -> None:
 @pytest.mark.long
 def test_a_model_without_softmax_attention_is_refused_for_what_it_has(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    config = {"model_type": "zaya", "num_hidden_layers": 2}
+    config = {"model_type": "mamba", "num_hidden_layers": 2, "hidden_size": 64}
     (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    with pytest.raises(BadInput, match="only hybrid, which is not measured"):
+    with pytest.raises(BadInput, match="only Mamba, which is not measured"):
         scenario({"model": str(tmp_path), "seq_len": 8})

@@ -82,7 +82,8 @@ def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(at
         done = attnbench(*arguments)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", REFUSAL)
     # reading a scenario runs nothing
-    assert attnbench("run", "with_mine.yaml", "--only", "none", "--dry-run").returncode == 5
+    read = attnbench("run", "with_mine.yaml", "--only", "none", "--dry-run")
+    assert (read.returncode, "attend@mine-b1-n64" in read.stderr) == (2, True)
     dry = attnbench("run", "--backends", "mine:attend", *SMALL, "--dry-run")
     assert dry.returncode == 0
     assert "from the module mine, which is imported in workers only" in dry.stdout
