@@ -70,6 +70,7 @@ def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_module_of_the_users_is_imported_only_if_that_is_allowed(tmp_path: Path) -> None:
     code = f"import attnbench; attnbench.run({TINY | {'backends': 'attend@mine'}})"
     done = python(code, tmp_path)

@@ -107,6 +107,7 @@ def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run
     ran([sys.executable, "-c", code, *words], check=True)
 
 
+@pytest.mark.long
 def test_lists_show_what_there_is(here, finished_run):
     _, *scenarios = here("list", "scenarios").stdout.splitlines()
     assert scenarios[0].startswith("quickstart ")
@@ -134,6 +135,7 @@ def test_lists_show_what_there_is(here, finished_run):
     (finished_run / ".lock").write_text("")
 
 
+@pytest.mark.long
 def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run):
     code = (
         "import sys, attnbench\n"

@@ -154,6 +154,7 @@ def test_a_block_has_the_mean_clock_by_the_multiprocessors_own_counters():
 
 
 @needs_triton
+@pytest.mark.long
 def test_triton_compiles_the_kernel_that_reads_the_counters():
     program = """
 import triton

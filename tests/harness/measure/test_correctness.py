@@ -68,6 +68,7 @@ PROBLEMS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
@@ -304,6 +305,7 @@ def test_rows_left_at_zero_fail_also_where_nothing_is_compared():
     assert result_of(LONG, drop).complaint == "10 of 800 rows are all zeros: not computed"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_one_wrong_tile_of_16_rows_fails_though_the_mean_hides_it(dtype):
     problem = Problem(batch=1, seq_len=8192, d_model=16, heads=1, dtype=dtype)

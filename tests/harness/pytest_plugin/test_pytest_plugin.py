@@ -189,6 +189,7 @@ def imported(tmp_path: Path, *arguments: str) -> set[str]:
 HEAVY = {"torch", "pandas", "numpy", "scipy", "matplotlib"}
 
 
+@pytest.mark.long
 def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
     (tmp_path / "test_theirs.py").write_text("def test_theirs(): pass\n")
     scenario(tmp_path, COMPOSE, "docker-compose.yaml")

@@ -95,6 +95,7 @@ def coverage(plan, kind, **effects):
 long = partial(pytest.param, marks=pytest.mark.long)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("plan", "kind", "effects"),
     [

@@ -57,6 +57,7 @@ def test_true_properties_hold_in_every_backend_and_a_false_one_does_not() -> Non
     }
 
 
+@pytest.mark.long
 def test_statements_hold_in_every_backend_or_in_none_but_for_a_fill_in_fp16() -> None:
     assert held("statement", found("attention_facts")) == {
         "outputs_in_hull_of_values": {True},

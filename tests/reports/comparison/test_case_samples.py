@@ -73,6 +73,7 @@ def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> No
         assert latency(base, new, given=GATED).verdict in ("same", "not decided")
 
 
+@pytest.mark.long
 def test_equals_rarely_differ_without_a_margin_and_never_with_one() -> None:
     without = [
         latency(*both(seed, own=0.05, drift=0.3), given={"latency": 0.0}).verdict
