@@ -20,7 +20,7 @@ def state_layer(fields: Fields) -> OtherLayer:
     made = (way(fields) for way in WAYS)
     found = next((one for one in made if one is not None), None)
     if found is None:
-        return OtherLayer(what="layers with a state of unknown size", state=None)
+        return OtherLayer(what="an unknown kind", state=None)
     dtypes = {fields.get(name) for name in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype")}
     if dtypes & set(HALF) and found.state is not None:
         return replace(found, state=found.state + found.state_fp32, state_fp32=0)
