@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.cases.case import Wall, wall_of
+from attnbench.harness.cases.case import Wall
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run import wall_runner
@@ -195,18 +195,10 @@ def test_without_a_limit_walls_are_searched_as_given() -> None:
     assert [one.planned.fields()["backend"] for one in at_leisure.records(sought)] == ["b", "a"]
 
 
-def test_a_wall_is_searched_in_its_own_environment() -> None:
-    workers = Workers(5000, WorkerFailure(Status.CRASHED, "SIGKILL"), None)
-    wall = replace(WALL, python="new")
-    row = record_of(runner(workers), wall).row()
-    assert (row["case"], row["python"], row["status"]) == (
-        "wall-fused-b1-d64-h2-fp32-forward-core-new",
-        "new",
-        "ok",
-    )
-    assert workers.pythons == {"new"}
-    assert wall_of(wall.fields()) == wall
-    assert wall.at(8).python == "new"
+def test_where_not_even_one_token_fits_the_row_is_oom_and_says_so() -> None:
+    record = record_of(runner(Workers(0, oom(), None)))
+    assert (record.status, record["limited_by"]) == (Status.OOM, None)
+    assert record.reason.startswith("nothing fits, not even N = 1: ")
 
 
 @pytest.mark.parametrize("predicted", [None, 900, 3000])
