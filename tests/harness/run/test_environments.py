@@ -15,13 +15,10 @@ from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import environments
 from attnbench.harness.run.environments import (
-    Change,
     changes,
     environments_of,
-    first_of,
     first_workers,
     lock_device,
-    refuse_changes,
 )
 
 OLD, NEW = (
@@ -67,61 +64,6 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Any:
             return dict(found)
 
     return start
-
-
-def test_each_environment_has_one_and_the_first_decides_on_the_device(workers: Any) -> None:
-    found = workers(old="GPU-1", new="GPU-1")
-    assert list(found) == ["old", "new"]
-    assert [worker.wanted for worker in found.values()] == ["auto", "cuda"]
-    assert all(worker.killed for worker in found.values())
-    assert first_of(found) is found["old"]
-
-
-NEW_ONE = "--python new=/venvs/new/bin/python: no"
-NO_CUDNN = WorkerFailure(
-    Status.CRASHED, "exit code 1", "Traceback\n  in x\nImportError: no libcudnn\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("GPU-1", None, f"{NEW_ONE} cuda device: torch was built without CUDA; wanted one device"),
-        ("GPU-1", "GPU-2", "--python: the environments see different GPUs (old GPU-1, new GPU-2);"),
-        (None, NO_CUDNN, f"{NEW_ONE} worker could be started: ImportError: no libcudnn; install"),
-        (
-            None,
-            WorkerFailure(Status.CRASHED, "SIGKILL"),
-            f"{NEW_ONE} worker could be started: SIGKILL; install what it needs: /venvs/new/bin/",
-        ),
-    ],
-)
-def test_environments_that_cannot_be_compared_are_refused_in_one_line_and_nothing_stays(
-    workers: Any, old: Any, new: Any, said: str
-) -> None:
-    with pytest.raises(EnvironmentUnmet) as refusal:
-        workers(old=old, new=new)
-    assert str(refusal.value).startswith(said)
-    assert "\n" not in str(refusal.value)
-    assert Worker.made
-    assert all(worker.killed for worker in Worker.made)
-
-
-def test_a_change_names_the_environment_that_changed(workers: Any) -> None:
-    found = workers(old=None, new=None)
-    meta = {
-        "environments": [
-            {"name": name, "environment": {"device_uuid": None, "torch": "old"}}
-            for name in ("old", "new")
-        ]
-    }
-    changed = changes(meta, environments_of(found))
-    assert changed == [Change("new", "torch", "old", "new")]
-    with pytest.raises(
-        EnvironmentUnmet, match="the run was measured with torch of new 'old', new now has 'new'"
-    ):
-        refuse_changes(changed)
-    assert refuse_changes([]) is None
 
 
 def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None:
