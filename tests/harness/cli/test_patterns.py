@@ -31,7 +31,6 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         ("quickstart", "--dry-run"),
         ("quickstart", "head_cost"),
         ("quickstart", "--device", "cpu"),
-        ("quickstart", "--python", "old=absent", "--python", "new=absent"),
         ("quickstart", "--only", "fused"),
         SMALL,
     ],
