@@ -54,24 +54,6 @@ def test_environment_and_copy_show_in_the_id_and_survive_the_way_through_a_row()
     assert case_of(earlier) == plain
 
 
-def test_environments_are_compared_with_the_first_and_the_rest_within_each():
-    one_head = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
-    (group,) = group_cases(("naive", "fused"), [(PLAIN, one_head)], ("old", "new", "next"))
-    by_id = {case.id: (case.backend, case.problem.heads, case.python) for case in group.cases}
-    pairs = {
-        (by_id[one], by_id[other])
-        for one, other in reported_pairs(group.cases, "fused", ("heads",))
-    }
-    for python in ("old", "new", "next"):
-        assert (("naive", 8, python), ("fused", 8, python)) in pairs
-        assert (("fused", 1, python), ("fused", 8, python)) in pairs
-    assert (("fused", 8, "new"), ("fused", 8, "old")) in pairs
-    assert (("fused", 8, "next"), ("fused", 8, "old")) in pairs
-    differing = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs]
-    assert set(differing) == {1}, "a ratio is of two cases that differ in one thing"
-    assert len(pairs) == 3 * (2 + 2) + 2 * 4
-
-
 def cases(backends, *problems):
     return [Case(backend=backend, problem=problem) for problem in problems for backend in backends]
 
