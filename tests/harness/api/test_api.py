@@ -36,16 +36,6 @@ def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_
     assert done.stderr == ""
 
 
-def test_importing_and_listing_names_loads_nothing_heavy() -> None:
-    code = "import sys, attnbench; dir(attnbench); attnbench.BadInput; attnbench.Run; attnbench.run"
-    code += (
-        "; print([name for name in ('torch', 'pandas', 'pydantic', 'numpy') if name in"
-        " sys.modules])"
-    )
-    done = python(code, ROOT)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
-
-
 def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> None:
     run = attnbench.Run(quickstart(tmp_path))
     assert sum(run.statuses.values()) == len(run.frame()) == 80
