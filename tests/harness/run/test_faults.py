@@ -24,17 +24,9 @@ pytestmark = pytest.mark.long
 FAULTS = [
     ("killed", "crashed", "SIGKILL, maybe by the host's out-of-memory killer"),
     ("dies_of_signal_35", "crashed", "signal 35 (SIGRTMIN+1)"),
-    ("lies", "incorrect", "times as far from the exact result as the textbook formula in fp32"),
     ("kills_its_judge", "error", "the process that judges its results has ended"),
     ("scribbles", "error", "bad reply: b'nonsense' is not an event"),
     ("falls_back:flash", "error", "the kernel flash was requested, but matmul+softmax ran"),
-    ("hangs_in_c", "timeout", "more than 4 s in one step;"),
-    (
-        "hangs_in_launch",
-        "timeout",
-        "more than 4 s in one step, in a launch of forward of Config(warps=8) that has not"
-        " returned;",
-    ),
 ]
 RIGHT = ("naive", "chooses", "talks", "fits_alone", "sdpa")
 
@@ -44,7 +36,7 @@ def run(tmp_path_factory) -> Path:
     """All faults beside backends that are right and do more than compute."""
     folder = tmp_path_factory.mktemp("faults")
     names = ",".join([*RIGHT[:-1], *(name for name, *_ in FAULTS), RIGHT[-1]])
-    done = run_in(folder, *axes(names), *QUICK, "--timeout", "4")
+    done = run_in(folder, *axes(names), *QUICK)
     assert done.returncode == 1
     return folder / done.stdout.strip()
 
