@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "api.md").read_text()
 
 
 def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    return ran([sys.executable, "-c", code], cwd=folder, env=environment(changes))
+    return ran([sys.executable, "-c", code], cwd=folder, env=environment(changes), timeout=900)
 
 
 @pytest.mark.long
