@@ -169,6 +169,8 @@ def fault(error: ValidationError) -> str:
         return f"{place}: found nothing, wanted a value"
     found = found if len(found) <= SHOWN else f"{found[:SHOWN]}..."
     wanted = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if not place:  # found of several fields together, which names them
+        return wanted
     return f"{place}: found {found}, wanted {wanted.removeprefix('wanted ')}"
 
 
