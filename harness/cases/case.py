@@ -34,36 +34,30 @@ class Case:
     """One backend on one problem.
 
     `twin` tells equal cases apart, for A/A comparisons. `python` names the environment that
-    measures the case (`--python`); None in a run of one environment. `replica`: which copy of the
-    plan it belongs to (`--replicate`), from 1; None in a run without copies.
+    measures the case (`--python`); None in a run of one environment.
     """
 
     backend: str
     problem: Problem
     twin: int = 0
     python: str | None = None
-    replica: int | None = None
     kind: ClassVar[Literal["latency"]] = "latency"
 
     @property
     def id(self) -> str:
         """Readable, stable, unique; parts with their usual value are left out.
 
-        For example fused-b1-n4096-d512-h8-bf16-causal-forward-core. The first copy has the id of a
-        run without copies.
+        For example fused-b1-n4096-d512-h8-bf16-causal-forward-core.
         """
         p = self.problem
         lengths = (f"n{p.seq_len}", *((f"kv{p.kv_seq_len}",) if p.kv_seq_len != p.seq_len else ()))
         name = problem_id(self.backend, p, lengths)
         name += f"-twin{self.twin}" if self.twin else ""
-        name += f"-replica{self.replica}" if (self.replica or 1) > 1 else ""
         return id_in(self.python, name)
 
     def fields(self) -> dict[str, Any]:
         """The case as in a row and in run.json."""
         more: dict[str, Any] = {"twin": self.twin} if self.twin else {}
-        if self.replica is not None:
-            more["replica"] = self.replica
         return {**_names(self), **fields_of(self.problem), **more}
 
 
@@ -71,23 +65,15 @@ class Case:
 class Group:
     """Cases measured in the same randomised blocks, so that their ratios are paired.
 
-    All backends of one problem, all values of a contrast axis, and all environments. `replica_of`:
-    the number of the group that this one is a copy of (`--replicate`); None if it is no copy.
+    All backends of one problem, all values of a contrast axis, and all environments.
     """
 
     number: int
     cases: tuple[Case, ...]
-    replica_of: int | None = None
-
-    @property
-    def original(self) -> int:
-        """The same number in all copies of a group, which belong on different devices."""
-        return self.number if self.replica_of is None else self.replica_of
 
     def fields(self) -> dict[str, Any]:
         """What each case of run.json says of its group."""
-        copied = {} if self.replica_of is None else {"replica_of": self.replica_of}
-        return {"group": self.number, **copied}
+        return {"group": self.number}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,20 +231,15 @@ def case_of(fields: Mapping[str, Any]) -> Case:
         problem=problem_of(fields),
         twin=fields.get("twin", 0),
         python=fields.get("python"),
-        replica=fields.get("replica"),
     )
 
 
 def groups_of(planned: Iterable[Mapping[str, Any]]) -> tuple[Group, ...]:
     """The groups of cases as run.json plans them."""
-    cases: dict[tuple[int, int | None], list[Case]] = {}
+    cases: dict[int, list[Case]] = {}
     for fields in planned:
-        key = fields["group"], fields.get("replica_of")
-        cases.setdefault(key, []).append(case_of(fields))
-    return tuple(
-        Group(number=number, cases=tuple(some), replica_of=replica_of)
-        for (number, replica_of), some in cases.items()
-    )
+        cases.setdefault(fields["group"], []).append(case_of(fields))
+    return tuple(Group(number=number, cases=tuple(some)) for number, some in cases.items())
 
 
 def wall_of(fields: Mapping[str, Any]) -> Wall:

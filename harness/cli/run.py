@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ..run.suite import SuiteEntry
     from ..scenario.selection import Selection
 
-MOST_COPIES = 64
 SCENARIOS = argument(
     "SCENARIO",
     "Shipped scenarios or YAML files, also lists of several; claims are all of claims_*.",
@@ -104,14 +103,6 @@ class Part:
         " one run of them.",
         DEVICES,
     )
-    replicate: int | None = own_option(
-        "--replicate COUNT",
-        "Measure every group of cases so many times, to see how much devices of one kind differ:"
-        " with --shard or --on ray on different ones, else on this one.",
-        DEVICES,
-        min=2,
-        max=MOST_COPIES,
-    )
     pythons: Texts = own_option(
         "--python NAME=PATH",
         "Measure in this interpreter; two or more are interleaved and compared.",
@@ -128,7 +119,6 @@ class Part:
             only=tuple(self.only or ()),
             skip=tuple(self.skip or ()),
             interpreters=read_interpreters(self.pythons or ()),
-            copies=self.replicate or 1,
             shard=None if self.shard is None else read_shard(self.shard),
         )
 
@@ -180,13 +170,13 @@ def run(
     Prints the folder of each run; progress goes to stderr. Of several scenarios, what has finished
     is left as it is, and what was interrupted goes on.
     """
-    several = part.only or part.skip or part.shard or part.replicate
+    several = part.only or part.skip or part.shard
     planned = scenarios or grid.values or grid.backend or changed.changes or several
     if earlier.resume is not None and (planned or session.dry_run):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes,"
-            " --backends, --set, --only, --skip, --shard, --replicate, --plan, --device, --timeout,"
-            " --memory-gib and --dry-run"
+            " --backends, --set, --only, --skip, --shard, --plan, --device, --timeout, --memory-gib"
+            " and --dry-run"
         )
     if earlier.resume is None and (earlier.retry_failed or earlier.force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")

@@ -57,11 +57,11 @@ class Parametrised(Part):
 
 
 class Copied(Part):
-    """Which copy of the plan."""
+    """Which copy of the plan, in earlier versions."""
 
     replica: Int | None = None
-    """which copy of the plan the case belongs to, from 1 (`--replicate`); `case` of the second ends
-    in `replica2`. Null in a run without copies"""
+    """in earlier versions, which measured each case on several devices: the number of the copy,
+    from 1; `case` of the second ends in `replica2`. Else null"""
 
 
 class Placed(Part):

@@ -192,8 +192,6 @@ def some_of(kind: str) -> type[BaseModel]:
 class Planned(Part):
     case: str
     python: str | None = None
-    replica: Int | None = None
-    replica_of: Int | None = None
 
 
 class PlannedCase(Planned, Shape):

@@ -39,9 +39,9 @@ class Selection:
 
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
     whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
-    `interpreters`: where to measure each case; none: in the interpreter that runs us. `copies`: of
-    each group of cases, to be measured on as many devices. `attachments`: files of the user's
-    that studies look at beside the cases. `shard`: of what the others select, only this part.
+    `interpreters`: where to measure each case; none: in the interpreter that runs us.
+    `attachments`: files of the user's that studies look at beside the cases. `shard`: of what the
+    others select, only this part.
     """
 
     only: tuple[str, ...] = ()
@@ -49,7 +49,6 @@ class Selection:
     within: tuple[str, ...] = ()
     ids: frozenset[str] | None = None
     interpreters: tuple[Interpreter, ...] = ()
-    copies: int = 1
     attachments: tuple[Attachment, ...] = ()
     shard: Shard | None = None
 
@@ -194,9 +193,7 @@ def _some(names: Sequence[str]) -> str:
 def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Units, int]:
     """All that a selection selects from, and how many repetitions of problems were left out."""
     problem_groups, duplicates = scenario.problem_groups(device)
-    groups = group_cases(
-        scenario.backends, problem_groups, selection.pythons, copies=selection.copies
-    )
+    groups = group_cases(scenario.backends, problem_groups, selection.pythons)
     walls = walls_of(scenario, device, selection.pythons)
     studies = studies_of(scenario, device, selection.attachments)
     return Units(groups, walls, studies), duplicates
@@ -206,31 +203,21 @@ def group_cases(
     backends: Sequence[str],
     problem_groups: Sequence[Sequence[Problem]],
     pythons: Sequence[str | None] = (None,),
-    *,
-    copies: int = 1,
 ) -> tuple[Group, ...]:
-    """Every backend on every problem in every environment; behind all groups their second copies,
-    and so on (`--replicate`).
+    """Every backend on every problem in every environment.
 
     Cases of one problem are neighbours in their group, because they share their inputs.
     """
     return tuple(
         Group(
-            number=len(problem_groups) * copy + number,
+            number=number,
             cases=tuple(
-                Case(
-                    backend=backend,
-                    problem=problem,
-                    python=python,
-                    replica=copy + 1 if copies > 1 else None,
-                )
+                Case(backend=backend, problem=problem, python=python)
                 for problem in problems
                 for backend in backends
                 for python in pythons
             ),
-            replica_of=number if copy else None,
         )
-        for copy in range(copies)
         for number, problems in enumerate(problem_groups)
     )
 
@@ -288,18 +275,18 @@ def studies_of(
 
 
 def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:
-    """Raises BadInput if environments or copies multiply a scenario's cases beyond its limit."""
-    pythons, copies = len(selection.pythons), selection.copies
-    times, of = pythons * copies, [f"{pythons} environments"] * (pythons > 1)
-    option = "--python" if pythons > 1 else "--replicate"
-    of += [f"{copies} copies"] * (copies > 1)
+    """Raises BadInput if environments multiply a scenario's cases beyond its limit."""
+    pythons = len(selection.pythons)
     for scenario in scenarios:
-        count, most = times * max(map(scenario.count, scenario.devices)), scenario.limits.max_cases
+        count, most = (
+            pythons * max(map(scenario.count, scenario.devices)),
+            scenario.limits.max_cases,
+        )
         if count > most:
             hint = f"give fewer values, or raise the limit with --set limits.max_cases={count}"
             raise BadInput(
-                f"{option}: {scenario.name}: {count} cases in {' and '.join(of)}; wanted at most"
-                f" {most}; {hint}"
+                f"--python: {scenario.name}: {count} cases in {pythons} environments; wanted at"
+                f" most {most}; {hint}"
             )
 
 

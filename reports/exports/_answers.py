@@ -68,15 +68,14 @@ def facts_of(runs: Sequence[Run]) -> list[Fact]:
 
 
 def _of_run(run: Run) -> Iterator[Fact]:
-    every, meta = rows_of([run]), run_meta([run])
-    rows = first_copies(every)
+    rows, meta = first_copies(rows_of([run])), run_meta([run])
     alike = by(rows, lambda row: (row["backend"], *problem(row).values())).values()
     twins = {row["case"] for some in alike if len(some) > 1 for row in some}
     told = Told(rows, meta, distinguishing_axes(rows) if rows else (), twins)
     for answer in ANSWERS:
         yield from answer(told)
     place = {"run": str(run.meta["run"])}
-    for badge in trust(every, meta):
+    for badge in trust(rows, meta):
         yield Fact(answer="trust", place=place, quantity=badge.label, value=None, mark=badge.state)
 
 

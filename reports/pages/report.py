@@ -97,7 +97,7 @@ class Report:
 
     @cached_property
     def _choices(self) -> Choices | None:
-        return choices(first_copies(self.rows)) if self.is_choice else None
+        return choices(self.rows) if self.is_choice else None
 
     @cached_property
     def lead(self) -> Card | None:
@@ -130,7 +130,7 @@ class Report:
             return self.lead.sure
         if self._choices is None:
             return ""
-        found = certainty(self._choices, first_copies(self.rows), self.meta, brief=brief)
+        found = certainty(self._choices, self.rows, self.meta, brief=brief)
         return marked(found, {**self.names, **self.titles})
 
     @cached_property
@@ -187,7 +187,7 @@ class Report:
 
     @cached_property
     def _rows(self) -> Rows:
-        return Rows(every=self.rows, first=first_copies(self.rows), meta=self.meta)
+        return Rows(rows=self.rows, meta=self.meta)
 
     @property
     def subjects(self) -> list[Teller]:
@@ -380,5 +380,5 @@ def open_report(
     """
     runs: Sequence[Run] = read_runs(run_paths, salvage=salvage)
     runs = anonymous(runs) if hide else runs
-    rows, meta = rows_of(runs), run_meta(runs)
+    rows, meta = list(first_copies(rows_of(runs))), run_meta(runs)
     return Report(runs=runs, rows=rows, meta=meta, names=marked_names(rows, meta))

@@ -79,8 +79,8 @@ class Teller(Protocol):
     a card it is on a page of this name, beside the report.
     Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of
     "cases" (the default; includes walls and studies) and "court": runs without any have
-    no such subject. Optional `ALL_COPIES`: it gets further copies of a case (`--replicate`) too.
-    Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and picture below.
+    no such subject. Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and
+    picture below.
     Optional `STUDIES`: those that it shows; Studies has tables of all others.
     Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
     which answers this question and stands above the others.
@@ -121,12 +121,9 @@ def name_of(one: Teller) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """The rows of some runs, with and without further copies of a case (`--replicate`); what each
-    subject says of them is made once.
-    """
+    """The rows of some runs; what each subject says of them is made once."""
 
-    every: Sequence[Row]
-    first: Sequence[Row]
+    rows: Sequence[Row]
     meta: Meta
 
     @cached_property
@@ -135,16 +132,12 @@ class Rows:
 
     def of(self, runs: Meta) -> "Rows":
         """Those of some of the runs."""
-        every, first = (
-            [row for row in rows if row["run"] in runs] for rows in (self.every, self.first)
-        )
-        return replace(self, every=every, first=first, meta=runs)
+        return replace(self, rows=[row for row in self.rows if row["run"] in runs], meta=runs)
 
     def tell(self, one: Teller) -> Subject:
         """What the subject has to say."""
         if one.__name__ not in self._told:
-            rows = self.every if getattr(one, "ALL_COPIES", False) else self.first
-            self._told[one.__name__] = tell(one, rows, self.meta)
+            self._told[one.__name__] = tell(one, self.rows, self.meta)
         return self._told[one.__name__]
 
 
