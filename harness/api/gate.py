@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown, unless_refused
 from ..files.safe_files import refuse_way_out, write_whole
-from ..process.command import run_command
-from ..process.interpreter import SAFE_PATH
+from ..process.command import SAFE_PATH, run_command
 from .arguments import DEFAULT_ROOT, Device, Plan, public
 from .measuring import worker_variables
 from .sides import against, runs_in, why_nothing_is_ok

@@ -33,14 +33,12 @@ VALUE_ALIASES = {
 class Case:
     """One backend on one problem.
 
-    `twin` tells equal cases apart, for A/A comparisons. `python` names the environment that
-    measures the case (`--python`); None in a run of one environment.
+    `twin` tells equal cases apart, for A/A comparisons.
     """
 
     backend: str
     problem: Problem
     twin: int = 0
-    python: str | None = None
     kind: ClassVar[Literal["latency"]] = "latency"
 
     @property
@@ -52,8 +50,7 @@ class Case:
         p = self.problem
         lengths = (f"n{p.seq_len}", *((f"kv{p.kv_seq_len}",) if p.kv_seq_len != p.seq_len else ()))
         name = problem_id(self.backend, p, lengths)
-        name += f"-twin{self.twin}" if self.twin else ""
-        return id_in(self.python, name)
+        return name + (f"-twin{self.twin}" if self.twin else "")
 
     def fields(self) -> dict[str, Any]:
         """The case as in a row and in run.json."""
@@ -65,7 +62,7 @@ class Case:
 class Group:
     """Cases measured in the same randomised blocks, so that their ratios are paired.
 
-    All backends of one problem, all values of a contrast axis, and all environments.
+    All backends of one problem, and all values of a contrast axis.
     """
 
     number: int
@@ -78,7 +75,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:
-    """A backend and a problem whose longest seq_len is searched for; `python` as for a case.
+    """A backend and a problem whose longest seq_len is searched for.
 
     Keys and values grow with seq_len, unless `kv_seq_len` fixes their length.
     """
@@ -86,20 +83,19 @@ class Wall:
     backend: str
     problem: Problem
     kv_seq_len: int | None = None
-    python: str | None = None
     kind: ClassVar[Literal["wall"]] = "wall"
 
     @property
     def id(self) -> str:
         """Unique among cases and walls, for example wall-fused-b1-d512-h8-fp32-forward-core."""
         lengths = () if self.kv_seq_len is None else (f"kv{self.kv_seq_len}",)
-        return id_in(self.python, f"wall-{problem_id(self.backend, self.problem, lengths)}")
+        return f"wall-{problem_id(self.backend, self.problem, lengths)}"
 
     def at(self, seq_len: int) -> Case:
         """The case at one length."""
         kv_seq_len = seq_len if self.kv_seq_len is None else self.kv_seq_len
         problem = replace(self.problem, seq_len=seq_len, kv_seq_len=kv_seq_len)
-        return Case(backend=self.backend, problem=problem, python=self.python)
+        return Case(backend=self.backend, problem=problem)
 
     def fields(self) -> dict[str, Any]:
         """The wall as in a row and in run.json: no seq_len, kv_seq_len only if it is fixed."""
@@ -111,7 +107,7 @@ class Wall:
 
 def _names(of: Case | Wall) -> dict[str, Any]:
     given = given_parameters(of.backend) if "[" in of.backend else {}
-    names = {"case": of.id, "backend": of.backend, "python": of.python}
+    names = {"case": of.id, "backend": of.backend}
     return {**names, "parameters": given} if given else names
 
 
@@ -152,11 +148,6 @@ def problem_id(backend: str, problem: Problem, lengths: tuple[str, ...]) -> str:
     return "-".join([backend, batch, *lengths, *filter(None, parts.values())])
 
 
-def id_in(python: str | None, name: str) -> str:
-    """An id with the name of its environment, if it has one."""
-    return name if python is None else f"{name}-{python}"
-
-
 class ShortNames:
     """Ids of cases and walls without the parts that all of them have; the length always stays."""
 
@@ -187,19 +178,12 @@ def reported_pairs(
     """Pairs of case ids, (case, reference), whose latency ratio is reported.
 
     - each backend against the baseline (else the first backend) on the same problem;
-    - each value of a contrast axis against its first value, for the same backend;
-    - each environment against the first one, for the same backend and problem.
-
-    The first two within an environment.
+    - each value of a contrast axis against its first value, for the same backend.
     """
     compared: dict[tuple[Any, ...], list[Case]] = {}
     for case in cases:
-        keys: list[tuple[Any, ...]] = [(case.python, case.problem)]
-        if case.python is not None:
-            keys.append(("python", case.backend, case.problem))
-        keys += [
-            (case.python, case.backend, axis, *without(case.problem, axis)) for axis in contrast
-        ]
+        keys: list[tuple[Any, ...]] = [(case.problem,)]
+        keys += [(case.backend, axis, *without(case.problem, axis)) for axis in contrast]
         for key in keys:
             compared.setdefault(key, []).append(case)
     pairs: dict[tuple[str, str], None] = {}
@@ -230,7 +214,6 @@ def case_of(fields: Mapping[str, Any]) -> Case:
         backend=fields["backend"],
         problem=problem_of(fields),
         twin=fields.get("twin", 0),
-        python=fields.get("python"),
     )
 
 
@@ -249,7 +232,6 @@ def wall_of(fields: Mapping[str, Any]) -> Wall:
         backend=fields["backend"],
         problem=problem_of({**fields, **lengths}),
         kv_seq_len=kv_seq_len,
-        python=fields.get("python"),
     )
 
 

@@ -196,14 +196,12 @@ def planned_entries(
 
 def print_dry_run(planned: "Sequence[SuiteEntry]") -> None:
     """What is known before anything runs, on stdout."""
-    from ..process.interpreter import check_interpreters
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
 
     with busy("starting"):
         from .dry_run import preflight_tables
 
-    check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
         for table in preflight_tables(entry.scenario, entry.selection):
             echo(table)

@@ -20,7 +20,6 @@ from .measuring import (
 from .options import (
     DEVICES,
     EARLIER,
-    HOW,
     SHAPE,
     WHAT,
     MeasureNames,
@@ -89,7 +88,7 @@ class ModelGrid(Grid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Which cases, and in which interpreters."""
+    """Which cases."""
 
     only: Texts = own_option(
         "--only PATTERN", "Measure only cases whose id matches; repeatable.", WHAT
@@ -103,22 +102,15 @@ class Part:
         " one run of them.",
         DEVICES,
     )
-    pythons: Texts = own_option(
-        "--python NAME=PATH",
-        "Measure in this interpreter; two or more are interleaved and compared.",
-        HOW,
-    )
 
     def selection(self) -> "Selection":
         """Raises BadInput."""
-        from ..process.interpreter import read_interpreters
         from ..scenario.selection import Selection
         from ..scenario.shards import read_shard
 
         return Selection(
             only=tuple(self.only or ()),
             skip=tuple(self.skip or ()),
-            interpreters=read_interpreters(self.pythons or ()),
             shard=None if self.shard is None else read_shard(self.shard),
         )
 
@@ -210,8 +202,7 @@ def _resume(
 
     path = find(run, session.out, unfinished=True)
     keep_threads(path)
-    pythons, attachments = selection.interpreters, selection.attachments
-    job = partial(resume_run, path, interpreters=pythons, attachments=attachments)
+    job = partial(resume_run, path, attachments=selection.attachments)
     how = partial(job, retry_failed=earlier.retry_failed, force=earlier.force)
     return measure(how, options, session)
 
@@ -221,7 +212,7 @@ def _planned(
 ) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..scenario.of_attachments import alone, beside
-    from ..scenario.selection import backends_of, refuse_too_many, refuse_unmatched
+    from ..scenario.selection import backends_of, refuse_unmatched
 
     attachments, own = selection.attachments, None
     if attachments and not (scenarios or grid.values):
@@ -232,5 +223,4 @@ def _planned(
         own = beside(attachments, changes) if attachments and are_several else None
     planned = planned_entries(entries, selection, own)
     refuse_unmatched((entry.scenario, entry.selection) for entry in planned)
-    refuse_too_many((entry.scenario for entry in planned), selection)
     return planned, are_several

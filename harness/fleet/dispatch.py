@@ -14,7 +14,7 @@ from ..files.errors import BadInput, EnvironmentUnmet
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
-from ..run.environments import unlike
+from ..run.first_worker import unlike
 from ..run.run_rows import RunPlan, RunRows
 from ..run.schedule import MAX_CASES, schedule_parts
 from ..run.session import HINT
@@ -220,11 +220,11 @@ class Dispatch:
         before = self.devices[number if is_back else next(iter(self.devices))]
         self.lost.discard(number)
         self.devices[number] = opened
-        for one in unlike(before.environments, opened.environments)[:1]:
+        for one in unlike(before.environment, opened.environment)[:1]:
             self.gone.add(number)
             came, more = ("came back", " more") if is_back else ("joined", "")
             listener.remark(
-                f"{opened.host} {came} with {one.name} {one.now!r}, the run has {one.then!r};"
+                f"{opened.host} {came} with {one.fact} {one.now!r}, the run has {one.then!r};"
                 f" it measures nothing{more}"
             )
             return

@@ -101,7 +101,6 @@ def _document(sources: Sequence[Source], rows: Rows) -> dict[str, Any]:
         **{name: first[name] for name in kept if name in first},
         "started_utc": min(str(part["started_utc"]) for part in parts),
         "memory_bytes": min(part["memory_bytes"] for part in parts),
-        "environments": first.get("environments", []),
         "calibration": first.get("calibration"),
         **sources[0].plan,
         "devices": rows.devices,

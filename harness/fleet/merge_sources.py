@@ -14,14 +14,11 @@ from ..rows.model import check
 from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, Document, read_lines, read_meta, shown_path
 from ..rows.values import Int, Part
-from ..run.environments import recorded_environments, unlike
+from ..run.first_worker import unlike
 
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
 ALIKE = ("device", "seed", "own_backends")
-OF_PART = (
-    *("started_utc", "command", "memory_bytes"),
-    *("environment", "environments", "calibration"),
-)
+OF_PART = ("started_utc", "command", "memory_bytes", "environment", "calibration")
 """What a merged run keeps of each shard's run.json."""
 WHERE = ("host", "device_uuid", "device_name")
 MOST_NAME = 48
@@ -145,11 +142,11 @@ def _refuse_unlike(one: Source, two: Source) -> None:
             f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
             " wanted shards of one scenario, with the same options and --seed"
         )
-    for found in unlike(recorded_environments(one.meta), recorded_environments(two.meta)):
+    for found in unlike(one.meta["environment"], two.meta["environment"]):
         on_device = found.fact in DEVICE_FACTS
         what = "on different devices" if on_device else "in different environments"
         raise BadInput(
-            f"{both}: measured {what} ({found.name}: {_short(found.then)} and"
+            f"{both}: measured {what} ({found.fact}: {_short(found.then)} and"
             f" {_short(found.now)}); their rows are not comparable: measure one of them again"
             " where the other was measured"
         )

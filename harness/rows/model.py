@@ -191,7 +191,6 @@ def some_of(kind: str) -> type[BaseModel]:
 
 class Planned(Part):
     case: str
-    python: str | None = None
 
 
 class PlannedCase(Planned, Shape):
@@ -204,12 +203,6 @@ class PlannedWall(Planned, ShapeOfWall):
 
 class PlannedStudy(Planned):
     study: str
-
-
-class Environment(Part):
-    name: str
-    path: str
-    environment: Object
 
 
 class Source(Part):
@@ -239,7 +232,6 @@ class Meta(Part):
     cases: Each[PlannedCase]
     walls: Each[PlannedWall] = Field([])
     studies: Each[PlannedStudy] = Field([])
-    environments: Each[Environment] = Field([])
     own_backends: Each[str] | None = None
 
     @model_validator(mode="after")

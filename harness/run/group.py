@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,12 @@ COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a m
 
 @dataclass(eq=False)
 class WorkerLost(Exception):
-    """A worker was lost while it ran `case_id`, or our own work (None), in environment `python`."""
+    """A worker was lost while it ran `case_id`, or our own work (None)."""
 
     failure: WorkerFailure
     case_id: str | None
     phase: str
     log_tail: str | None
-    python: str | None
     again: bool  # another case may have broken the process: only alone a case shows what it does
 
 
@@ -77,7 +75,7 @@ class GroupRun:
     # ---- steps -----------------------------------------------------------------------------------
 
     def check(self) -> Iterator[Record]:
-        """Preflight, correctness and memory of every case, in its environment's first worker."""
+        """Preflight, correctness and memory of every case, in the first worker."""
         yield from self._ask_each(0, "check", list(self.states))
         for name, state in self.states.items():
             state.checked = True
@@ -93,17 +91,14 @@ class GroupRun:
     def sample(self, process: int) -> Iterator[Record]:
         """The blocks that this process still lacks before the next look at the precision."""
         names = self.sampler.wanting(process)
-        pythons = [self._python(name) for name in names]
         yield from self._ask_each(process, "warm_up", names)
         while wanting := self.sampler.wanting(process):
-            self.order.shuffle(wanting)  # over all environments: a block goes from one to another
+            self.order.shuffle(wanting)
             calls = self.sampler.calls(wanting, self.config.device)
-            runs = [(python, list(some)) for python, some in groupby(wanting, key=self._python)]
-            for python, some in runs:
-                yield from self._ask(process, python, "sample", some, {"calls": calls})
+            yield from self._ask(process, "sample", wanting, {"calls": calls})
         if process == self.confirmed_in:
             yield from self._ask_each(process, "confirm", names)
-        yield from self._release(process, pythons)
+        yield from self._ask(process, "release", [])
 
     def watch(self) -> Iterator[Record]:
         """Windows under the device's counters, spread over the processes; then profiles.
@@ -117,7 +112,6 @@ class GroupRun:
             if not names:
                 continue
             process = self._watched_in(repeat)
-            pythons = [self._python(name) for name in names]
             yield from self._ask_each(process, "warm_up", names)
             self.order.shuffle(names)
             for name in names:
@@ -126,24 +120,23 @@ class GroupRun:
                         yield from self._window(process, name, mode)
                 if name in self.states:
                     self.states[name].watched += 1
-            yield from self._release(process, pythons)
+            yield from self._ask(process, "release", [])
         if config.profiles and (left := [n for n in watched if n in self.states]):
             yield from self._profile(left)
 
     def _profile(self, names: list[str]) -> Iterator[Record]:
         """Last: on a GPU the profiler (CUPTI) stays in its process, so another takes its place."""
-        pythons = [self._python(name) for name in names]
         yield from self._ask_each(0, "warm_up", names)
         yield from self._ask_each(0, "profile_kernels", names)
         if self.config.device == "cuda":
             self.context.pool.dismiss(0)
         else:
-            yield from self._release(0, pythons)
+            yield from self._ask(0, "release", [])
 
     def _window(self, process: int, name: str, mode: str) -> Iterator[Record]:
         plan, measure = self.config.plan, self.config.measure
         more = {"measure": measure, "window_s": plan.window_s, "mode": mode}
-        yield from self._ask(process, self._python(name), "watch", [name], more)
+        yield from self._ask(process, "watch", [name], more)
 
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""
@@ -158,15 +151,12 @@ class GroupRun:
                 yield self._record(state, Status.OK)
 
     def fail_case(self, lost: WorkerLost) -> Iterator[Record]:
-        """The record of the case that lost the worker; of its whole environment, if we lost it.
+        """The record of the case that lost the worker; of all cases, if we lost it.
 
         A case that shared the process is tried again alone instead: another may have broken it.
         """
-        names = [lost.case_id]
-        if lost.case_id is None:
-            names = [name for name in self.states if self._python(name) == lost.python]
+        names = list(self.states) if lost.case_id is None else [lost.case_id]
         for name in filter(self.states.__contains__, names):
-            assert name is not None
             self.sampler.drop(name)
             failure, state = lost.failure, self.states.pop(name)
             if lost.again and not self.alone:
@@ -187,28 +177,13 @@ class GroupRun:
 
     # ---- asking a worker -------------------------------------------------------------------------
 
-    def _python(self, name: str) -> str | None:
-        return self.states[name].case.python
-
     def _ask_each(self, process: int, op: str, names: list[str]) -> Iterator[Record]:
-        """Ask each environment's worker for its own cases."""
-        by_python: dict[str | None, list[str]] = {}
-        for name in filter(self.states.__contains__, names):
-            by_python.setdefault(self._python(name), []).append(name)
-        for python, some in by_python.items():
-            yield from self._ask(process, python, op, some)
-
-    def _release(self, process: int, pythons: Iterable[str | None]) -> Iterator[Record]:
-        for python in dict.fromkeys(pythons):
-            yield from self._ask(process, python, "release", [])
+        """Ask for those that have not ended."""
+        if left := [name for name in names if name in self.states]:
+            yield from self._ask(process, op, left)
 
     def _ask(
-        self,
-        process: int,
-        python: str | None,
-        op: str,
-        names: list[str],
-        more: Mapping[str, Any] = {},
+        self, process: int, op: str, names: list[str], more: Mapping[str, Any] = {}
     ) -> Iterator[Record]:
         """Send one request and read its events; yield the records of the cases that end.
 
@@ -219,7 +194,7 @@ class GroupRun:
         worker, phase = None, ""
         since = time.monotonic()
         try:
-            worker = self.context.pool.worker(process, python)
+            worker = self.context.pool.worker(process)
             cases = [self.states[name].case.fields() for name in names]
             for name in names:
                 self.states[name].verdicts.need(process, op)
@@ -269,7 +244,7 @@ class GroupRun:
                         if event["poisoned"]:
                             self.context.pool.dismiss(process)
                             failure = WorkerFailure(Status.ERROR, event["reason"])
-                            raise WorkerLost(failure, event["case"], phase, None, python, False)
+                            raise WorkerLost(failure, event["case"], phase, None, False)
                     case _:
                         raise bad_reply(event)
         except WorkerFailure as failure:
@@ -280,9 +255,9 @@ class GroupRun:
                     f"{what}more than {self._limit_s(current, phase):g} s in one step"
                     f"{hanging_launch(worker)}; raise it with --timeout, or make the case smaller"
                 )
-            log_tail = self.context.pool.dismiss(process, python) or failure.log_tail
+            log_tail = self.context.pool.dismiss(process) or failure.log_tail
             again = worker is not None and failure.status is not Status.TIMEOUT
-            raise WorkerLost(failure, current, phase, log_tail, python, again) from None
+            raise WorkerLost(failure, current, phase, log_tail, again) from None
 
     def _state(self, event: Mapping[str, Any]) -> CaseState:
         """Of the case that an event is about. Raises WorkerFailure if it is not being measured."""

@@ -92,10 +92,10 @@ class Unfinished:
         earlier versions measured.
         """
         meta = self.meta
-        if any(one.get("replica") for one in meta["cases"]):
+        if meta.get("environments") or any(one.get("replica") for one in meta["cases"]):
             raise BadInput(
-                f"--resume: {self.path.name} has each case several times, which an older version"
-                " measured; start another run"
+                f"--resume: {self.path.name} is of an older version, which measured each case in"
+                " several interpreters or several times; start another run"
             )
         try:
             for name, kind in WANTED.items():

@@ -109,7 +109,7 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
 
 def units_of(whole: Units) -> list[Units]:
     """Each unit apart, in the order of the plan."""
-    walls: dict[object, list[Wall]] = {}  # of one problem: of all backends, in all environments
+    walls: dict[object, list[Wall]] = {}  # of one problem: of all backends
     for wall in whole.walls:
         walls.setdefault((without(wall.problem, "seq_len"), wall.kv_seq_len), []).append(wall)
     return [

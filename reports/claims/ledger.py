@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..data.row_groups import Row, by_environment
+from ..data.row_groups import Row
 from ..data.run_meta import Meta, device_name, found_nothing
 from ..formatting import in_brackets
 from .statement import Measured, Statement, statements
@@ -65,22 +65,16 @@ def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
 
 
 def ledgers(rows: Sequence[Row], meta: Meta) -> dict[str, list[Claim]]:
-    """The ledger of each kind of device and each environment, over all runs there.
+    """The ledger of each kind of device, over all runs there.
 
-    By what it is about, for titles: ` in torch-2.11 on AMD EPYC (cpu)`; of a lone one, "".
+    By what it is about, for titles: ` on AMD EPYC (cpu)`; of a lone one, "".
     """
-    found: dict[tuple[str, str | None], list[list[Claim]]] = {}
+    found: dict[str, list[list[Claim]]] = {}
     for name, run in meta.items():
-        studied = next((one["name"] for one in run.get("environments") or []), None)
-        for python, mine in by_environment(row for row in rows if row["run"] == name).items():
-            # None: the only environment, or no case has a row
-            of = run if python in (None, studied) else {**run, "studies": [], "unanswered": []}
-            found.setdefault((device_name(run), python), []).append(ledger(mine, of))
-    several = len({device for device, _ in found}) > 1
-    return {
-        (f" in {python}" if python else "") + (f" on {device}" if several else ""): merged(some)
-        for (device, python), some in found.items()
-    }
+        mine = [row for row in rows if row["run"] == name]
+        found.setdefault(device_name(run), []).append(ledger(mine, run))
+    several = len(found) > 1
+    return {f" on {device}" if several else "": merged(some) for device, some in found.items()}
 
 
 def merged(ledgers: Sequence[Sequence[Claim]]) -> list[Claim]:

@@ -69,11 +69,6 @@ class Rules:
         between_runs = self.floor.between_runs if self.floor and not self.history else None
         return Noise(process=self.process, between_runs=between_runs, pairs=self.pairs)
 
-    @property
-    def own_processes(self) -> bool:
-        """Two environments of one run: drift cancels, but variation between processes does not."""
-        return self.same_run and not self.backends
-
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
             return self.given[metric]
@@ -83,7 +78,7 @@ class Rules:
         if paired and self.turns:
             # The two values of a turn come from two processes; the mean over turns is less noisy.
             floor_ratio /= sqrt(self.turns)
-        elif paired and not self.own_processes:
+        elif paired:
             floor_ratio = self.floor.paired_noise_ratio
         return max(DEFAULT_MARGIN[metric], min(2 * floor_ratio, MOST_RAISED_RATIO))
 
@@ -238,9 +233,7 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     verdict = found.verdict
     if found.worse or found.better:
         slow, fast = (new, base) if found.worse else (base, new)
-        # Of one process each, nothing shows how differently the two were disturbed.
-        alike = found.paired and not (rules.own_processes and "one_process" in reasons)
-        if disturbed := disturbances(slow, fast, paired=found.paired, alike=alike):
+        if disturbed := disturbances(slow, fast, paired=found.paired):
             reasons += disturbed
             found = _allowing_for_other_work(found)
             if "one_process" in reasons or disturbed != ["contended"] or found.word == NOT_DECIDED:

@@ -8,8 +8,6 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...harness.stats.intervals import Interval
-from ..comparison.compare import compare_environments
-from ..comparison.text import comparison_facts
 from ..contrasts import Contrast, against_one_head
 from ..data.decode import is_decode
 from ..data.load import rows_of
@@ -368,12 +366,7 @@ def _growth(told: Told) -> Iterator[Fact]:
                     yield _number("growth", place, "peak_bytes_exponent", along.bytes_exponent)
 
 
-def _environments(told: Told) -> Iterator[Fact]:
-    for found in compare_environments(told.rows, told.meta):
-        yield from comparison_facts(found, "environments")
-
-
 ANSWERS: tuple[Callable[[Told], Iterator[Fact]], ...] = (
     *(_times, _fastest, _regret, _own, _wall, _memory, _heads, _contrasts, _stored, _crossovers),
-    *(_growth, _decode, _roofline, _utilization, _energy, _correctness, _environments),
+    *(_growth, _decode, _roofline, _utilization, _energy, _correctness),
 )

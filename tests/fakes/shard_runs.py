@@ -71,7 +71,6 @@ def write_shard(
         "memory_bytes": 1 << 29,
         "seed": seed,
         "environment": {**ENVIRONMENT, **(environment or {})},
-        "environments": [],
         "calibration": None,
         **planned_fields(selected, part),
         **more,

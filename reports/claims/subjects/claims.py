@@ -22,7 +22,7 @@ NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 OVER_QUESTIONS = "Which textbook claims about attention hold here?"
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
 MOST_NAMED = 8  # backends named in one cell
-TOGETHER = " Here are all devices and environments together, there each alone."
+TOGETHER = " Here are all devices together, there each alone."
 HOLDS = {
     "supported": ("holds here", "hold here"),
     "refuted": ("does not hold", "do not hold"),

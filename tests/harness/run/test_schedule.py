@@ -14,12 +14,8 @@ from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
 
 
-def case(seq_len: int, backend: str = "fused", python: str | None = None) -> Case:
-    return Case(
-        backend=backend,
-        problem=Problem(batch=1, seq_len=seq_len, d_model=8, heads=1),
-        python=python,
-    )
+def case(seq_len: int, backend: str = "fused") -> Case:
+    return Case(backend=backend, problem=Problem(batch=1, seq_len=seq_len, d_model=8, heads=1))
 
 
 def group(number: int, size: int = 3) -> Group:
@@ -89,9 +85,9 @@ class FakePool:
         self.breaks = breaks
         self.call_ms = call_ms
 
-    def worker(self, number: int, python: str | None = None) -> Any:
+    def worker(self, number: int) -> Any:
         pool, answers, verdicts = self, [], []
-        if self.breaks == ("start", python):
+        if self.breaks == ("start", None):
             raise WorkerFailure(Status.CRASHED, "SIGSEGV")
 
         class Worker:
@@ -99,8 +95,8 @@ class FakePool:
 
             def send(self, request: dict[str, Any]) -> None:
                 op, names = request["op"], tuple(one["case"] for one in request["cases"])
-                pool.notes.append((slot(number, python), op, names))
-                if pool.breaks == (op, python):
+                pool.notes.append((number, op, names))
+                if pool.breaks == (op, None):
                     pool.breaks = None
                     raise WorkerFailure(Status.CRASHED, "SIGSEGV")
                 for name in names:
@@ -141,12 +137,8 @@ class FakePool:
 
     def close(self) -> None: ...
 
-    def dismiss(self, number: int, python: str | None = None) -> None:
-        self.notes.append((slot(number, python), "dismiss", ()))
-
-
-def slot(number: int, python: str | None) -> Any:
-    return number if python is None else (number, python)
+    def dismiss(self, number: int) -> None:
+        self.notes.append((number, "dismiss", ()))
 
 
 @pytest.fixture
@@ -344,70 +336,36 @@ def test_a_row_of_a_cpu_without_a_window_needs_no_reason(measured):
     assert record["missing"] is None
 
 
-# ---- several environments ------------------------------------------------------------------------
+# ---- a worker that is lost while none of its cases runs ------------------------------------------
 
-BOTH = [case(8, backend, python) for backend in ("fused", "naive") for python in ("old", "new")]
-
-
-def test_every_environment_measures_its_own_cases_and_no_others(measured):
-    notes, records = measured([BOTH])
-    asked = [
-        (where, names)
-        for where, op, names in notes
-        if op in ("check", "warm_up", "sample", "watch")
-    ]
-    assert {where for where, _ in asked} == {
-        (number, python) for number in range(3) for python in ("old", "new")
-    }
-    assert all(name.endswith(f"-{python}") for (_, python), names in asked for name in names)
-    assert {(str(record.status), record.planned.python) for record in records} == {
-        ("ok", "old"),
-        ("ok", "new"),
-    }
-    assert len({record["session"] for record in records}) == 1
-    assert sorted(record.id for record in records) == sorted(one.id for one in BOTH)
+BOTH = [case(8), case(8, "naive")]
 
 
-def test_the_blocks_of_environments_interleave_in_one_random_order(measured):
+def test_a_block_calls_all_cases_in_a_random_order(measured):
     many = Plan(processes=1, min_blocks=12, max_blocks=12, precision_ratio=1e-9, budget_s=100.0)
     notes, records = measured([BOTH], plan=many)
-    called = [name for _, op, names in notes if op == "sample" for name in names]
-    rounds = [called[place : place + len(BOTH)] for place in range(0, len(called), len(BOTH))]
+    rounds = [names for _, op, names in notes if op == "sample"]
     assert len(rounds) == 12
     assert all(sorted(one) == sorted(case.id for case in BOTH) for one in rounds)
-    # the first letter of old and of new
-    by_environment = ["".join(name[-3] for name in one) for one in rounds]
-    assert len(set(by_environment)) > 2, "the environments are not always in the same order"
-    assert any(order not in ("oonn", "nnoo") for order in by_environment), (
-        "they change within a block"
-    )
+    assert len(set(rounds)) == 2, "they are not always in the same order"
     assert {len(record["block_ms"][0]) for record in records} == {12}
 
 
-def test_what_is_warmed_up_in_an_environment_is_released_there(measured):
-    notes, _ = measured([BOTH, [case(16, "fused", "new")]], measure=("latency", "utilization"))
-    for slot_of in {where for where, _, _ in notes}:
-        asked = [op for where, op, _ in notes if where == slot_of and op in ("warm_up", "release")]
+def test_what_is_warmed_up_is_released(measured):
+    notes, _ = measured([BOTH, [case(16)]], measure=("latency", "utilization"))
+    for number in {where for where, _, _ in notes}:
+        asked = [op for where, op, _ in notes if where == number and op in ("warm_up", "release")]
         assert asked == ["warm_up", "release"] * (len(asked) // 2)
         assert asked
 
 
-def test_a_worker_that_cannot_be_had_costs_its_own_environment_alone(measured):
-    notes, records = measured([BOTH], breaks=("start", "new"))
-    ended = {record.id: str(record.status) for record in records}
-    assert {status for name, status in ended.items() if name.endswith("-new")} == {"crashed"}
-    assert {status for name, status in ended.items() if name.endswith("-old")} == {"ok"}
-    assert len(records) == len(BOTH)
-    assert ((0, "new"), "dismiss", ()) in notes
+def test_a_worker_that_cannot_be_had_is_a_failure_of_its_cases(measured):
+    notes, records = measured([BOTH], breaks=("start", None))
+    assert [str(record.status) for record in records] == ["crashed"] * len(BOTH)
+    assert (0, "dismiss", ()) in notes
 
 
 def test_cases_whose_process_broke_in_our_own_work_are_each_tried_again_alone(measured):
-    _, records = measured([BOTH], breaks=("warm_up", "new"))
-    assert {str(record.status) for record in records} == {"ok"}
-    assert len(records) == len(BOTH)
-    sessions = {record.id: record.values["session"] for record in records}
-    kept = {session for name, session in sessions.items() if name.endswith("-old")}
-    alone = [session for name, session in sessions.items() if name.endswith("-new")]
-    assert len(kept) == 1
-    assert len(set(alone)) == len(alone)
-    assert not kept & set(alone)
+    _, records = measured([BOTH], breaks=("warm_up", None))
+    assert [str(record.status) for record in records] == ["ok"] * len(BOTH)
+    assert len({record.values["session"] for record in records}) == len(BOTH)

@@ -89,8 +89,7 @@ def test_runs_of_one_device_share_a_ledger_and_another_device_has_its_own(tmp_pa
 
 def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
     ((name, run),) = run_meta([read_run(quickstart(tmp_path, lengths=(128,)))]).items()
-    two = [{"name": one, "environment": {}} for one in ("old", "new")]
-    (found,) = ledgers([], {name: {**run, "studies": COPIES, "environments": two}}).values()
+    (found,) = ledgers([], {name: {**run, "studies": COPIES}}).values()
     assert {claim.of.name: claim.verdict for claim in found}["C6"] == "refuted"
 
 
