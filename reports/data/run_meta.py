@@ -116,14 +116,6 @@ def fact_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Di
     ]
 
 
-def about(meta: Meta) -> set[str]:
-    """What these runs have: "cases" (walls and studies too), or only those of a "court", whose
-    backends nobody wants ranked.
-    """
-    court = bool(meta) and all(run.get("court") for run in meta.values())
-    return {"court"} if court else {"cases"}
-
-
 def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
 

@@ -18,7 +18,7 @@ from ..subjects import (
     Teller,
     cards,
     name_of,
-    tellers_of,
+    tellers,
     testing_claims,
     trust,
 )
@@ -192,7 +192,7 @@ class Report:
     @property
     def subjects(self) -> list[Teller]:
         """All that are about something in these runs, in the order of their sections."""
-        return tellers_of(self.meta)
+        return tellers()
 
     @property
     def _carded(self) -> set[str]:
@@ -266,7 +266,7 @@ class Report:
 
     @property
     def lines(self) -> list[str]:
-        return [line for one in tellers_of(self.meta) for line in self._lines(one)]
+        return [line for one in tellers() for line in self._lines(one)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 from ..data.load import columns_of
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, about, by_question, scenario_name
+from ..data.run_meta import Meta, by_question, scenario_name
 from ..elements import Bars, Block, Card, DotPlot, Figure, Maps, Table, Text, note
 
 REPORTS = Path(__file__).parent.parent
@@ -77,10 +77,8 @@ class Teller(Protocol):
     `SECTION`: where on the page it stands, one of SECTIONS: its card open, its details closed. What
     has neither card nor line is in the last one. `ORDER`: its place there. Optional `PAGE`: without
     a card it is on a page of this name, beside the report.
-    Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of
-    "cases" (the default; includes walls and studies) and "court": runs without any have
-    no such subject. Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and
-    picture below.
+    Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `BELOW_CLAIMS`:
+    runs that test claims show its card's sentence and picture below.
     Optional `STUDIES`: those that it shows; Studies has tables of all others.
     Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
     which answers this question and stands above the others.
@@ -107,12 +105,6 @@ def tellers() -> list[Teller]:
     ]
     order = list(SECTIONS)
     return sorted(found, key=lambda one: (order.index(one.SECTION), one.ORDER, one.__name__))
-
-
-def tellers_of(meta: Meta) -> list[Teller]:
-    """The subjects about something that these runs have."""
-    present = about(meta)
-    return [one for one in tellers() if present & set(getattr(one, "ABOUT", ("cases",)))]
 
 
 def name_of(one: Teller) -> str:
@@ -163,7 +155,7 @@ def cards(rows: Rows) -> list[Card]:
     With several questions every card says which scenario and question it is about, and names stay
     unique.
     """
-    every, questions = tellers_of(rows.meta), by_question(rows.meta)
+    every, questions = tellers(), by_question(rows.meta)
     if len(questions) < 2:
         return _cards(every, rows)
     over = {one: str(getattr(one, "OVER_QUESTIONS", "")) for one in every}
@@ -174,7 +166,7 @@ def cards(rows: Rows) -> list[Card]:
     }
     for question, runs in questions.items():
         scenario = scenario_name(next(iter(runs.values())))
-        others = [one for one in tellers_of(runs) if not over.get(one)]
+        others = [one for one in tellers() if not over.get(one)]
         for card in _cards(others, rows.of(runs)):
             name, number = card.name, 1
             while name in found:

@@ -14,7 +14,6 @@ from . import Subject
 TITLE = "Environment"
 SECTION = "more"
 ORDER = 60
-ABOUT = ("cases", "court")
 MOST_LINES = 300
 WHERE = ("host", "device_name", "device_uuid")
 ALLOCATOR_WORDS = {
