@@ -139,4 +139,4 @@ def test_where_calls_found_their_keys_is_a_fact_of_a_cpu_only(device, before, no
     one, other = (
         {"device": device, "environment": {}, "scenario": {"plan": plan}} for plan in (before, now)
     )
-    assert fact_differences(one, other, every=False) == differ
+    assert fact_differences(one, other) == differ
