@@ -12,6 +12,7 @@ from typing import Any
 
 from ..files.errors import BadInput, shown
 from . import config_file, parameters, plain
+from .fields import NotGiven
 from .layers import Model, Weights
 
 SAME = {"kimi_k2": "deepseek_v3"}
@@ -38,8 +39,6 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
             f"{place}: model_type: {shown(kind)}; transformers {__version__} has no such type"
             f"{config_file.own_code(data)}"
         )
-    if many := config_file.too_many(data):
-        raise BadInput(f"{place}: {many}; wanted at most {config_file.MOST_COUNT}")
     try:
         config = CONFIG_MAPPING[known].from_dict({**data, "model_type": known})
         text = config.get_text_config(decoder=True)
@@ -52,7 +51,7 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
     if not _reads_text(config, text):
         raise BadInput(f"{place}: model_type: {kind}; wanted a model of language")
     found = plain.model(data, name, place, fields)
-    if not found.weights and not found.uncounted:
+    if kind not in parameters.FAMILIES:
         weights, uncounted = _weights(config, data)
         found = replace(found, weights=weights, uncounted=uncounted)
     dtype = text.dtype or config.dtype
@@ -90,7 +89,7 @@ def _weights(config: Any, data: dict[str, Any]) -> tuple[Weights | None, str]:
         tally = built(config)
         words = "counted by transformers in the model without memory"
         return parameters.stored(tally, data.get("quantization_config"), words), ""
-    except parameters.NotCounted as why:
+    except NotGiven as why:
         return None, str(why)
     except Exception as error:  # noqa: BLE001 - whatever making a model raises
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
@@ -127,6 +126,8 @@ def built(config: Any) -> parameters.Tally:
         for names in EXPERTS
     )
     tally.share = passed / there if there else 0.0
+    if config.is_encoder_decoder:  # tokens of two stacks, of which each passes one
+        tally.beside = tally.matrices
     return tally
 
 

@@ -20,7 +20,7 @@ from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
 from ..process.command import run_command
 from . import config_file, plain, weights
-from .layers import Model
+from .layers import Model, Weights
 
 RESOLVER = f"{__package__}.by_transformers"
 RESOLVE_S = 120.0  # importing transformers and torch takes seconds, and longer on a busy machine
@@ -38,7 +38,7 @@ def model_of(path_or_name: str) -> Model:
         found = shown(data["model_type"]) if "model_type" in data else "not given"
         raise BadInput(f"{place}: model_type: {found}; wanted the name of a type, as llama")
     if path in config_file.shipped().values():
-        return plain.model(data, path.stem, place)
+        return _shipped(data, path.stem, place)
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
     name = name if name.isprintable() and name else "model"
     model = _model(data, name, place)
@@ -49,6 +49,14 @@ def model_of(path_or_name: str) -> Model:
                 f" {layer.kv_heads}; wanted a multiple of it"
             )
     return replace(model, weight_bytes=weights.weight_bytes(path.parent))
+
+
+def _shipped(data: dict[str, Any], name: str, place: str) -> Model:
+    """All that counts is in the file, for some types also how many weights there are."""
+    found = replace(plain.model(data, name, place), reader="")
+    if (given := data.get(config_file.WEIGHTS)) is None:
+        return found
+    return replace(found, weights=Weights(words="as published", **given), uncounted="")
 
 
 def _model(data: dict[str, Any], name: str, place: str) -> Model:
