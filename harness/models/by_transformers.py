@@ -62,25 +62,18 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
 
 def resolved(text: Any) -> dict[str, Any]:
     """The fields of a decoder, also by their usual names, with the layers that it makes of them."""
-    fields: dict[str, Any] = text.to_dict()
-    for usual, own in text.attribute_map.items():
-        if fields.get(usual) is None:
-            fields[usual] = fields.get(own)
-    made = ("layer_types", "layers_block_type", "kv_sharing_modes", "is_causal")
+    made = (*text.attribute_map, "layer_types", "layers_block_type", "is_causal")
     found = {name: it for name in made if (it := getattr(text, name, None)) is not None}
-    if "layer_types" not in found and "layers_block_type" in found:
-        found["layer_types"] = found["layers_block_type"]
-    return fields | found
+    return {**text.to_dict(), **found}
 
 
 def _reads_text(config: Any, text: Any) -> bool:
     from transformers.models.auto import modeling_auto
 
     tables = [getattr(modeling_auto, f"MODEL_FOR_{one}_MAPPING_NAMES") for one in LANGUAGE]
-    kinds = {config.model_type, text.model_type}
-    if "past_key_values" in getattr(text, "keys_to_ignore_at_inference", ()):
-        return True
-    return bool(kinds & plain.ENCODERS) or any(kinds & table.keys() for table in tables)
+    known = plain.ENCODERS.union(*tables)
+    generates = "past_key_values" in getattr(text, "keys_to_ignore_at_inference", ())
+    return generates or bool({config.model_type, text.model_type} & known)
 
 
 def _weights(config: Any, data: dict[str, Any]) -> tuple[Weights | None, str]:
@@ -100,35 +93,28 @@ def built(config: Any) -> parameters.Tally:
     """Of transformers' own model of the configuration, with tensors that have no memory."""
     import torch
     from transformers import AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
-    from transformers.models.auto import modeling_auto
 
-    maker = AutoModel
-    if type(config) in modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        maker = AutoModelForImageTextToText
-    elif type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING:
-        maker = AutoModelForCausalLM
+    makers = (AutoModelForImageTextToText, AutoModelForCausalLM)
+    maker = next((one for one in makers if type(config) in one._model_mapping), AutoModel)
     config.quantization_config = None
     with torch.device("meta"):
         made = maker.from_config(config)
     ends = [made.get_input_embeddings(), made.get_output_embeddings()]
     outside = {id(weight) for one in ends if one is not None for weight in one.parameters()}
-    tally, text = parameters.Tally(), config.get_text_config(decoder=True)
+    text = config.get_text_config(decoder=True)
+    sizes = {"matrices": 0, "experts": 0, "rest": 0}
     for name, weight in made.named_parameters():  # each once, also if it is tied
-        if weight.ndim < 2 or id(weight) in outside:
-            tally.rest += weight.numel()
-        elif ".experts." in name:
-            tally.experts += weight.numel()
-        else:
-            tally.matrices += weight.numel()
-            tally.beside += weight.numel() if OF_TOWERS.search(name) else 0
+        vector = weight.ndim < 2 or id(weight) in outside
+        of = "experts" if ".experts." in name else "matrices"
+        sizes["rest" if vector or OF_TOWERS.search(name) else of] += weight.numel()
     passed, there = (
         next((n for one in names if (n := _alike(getattr(text, one, None)))), 0)
         for names in EXPERTS
     )
-    tally.share = passed / there if there else 0.0
-    if config.is_encoder_decoder:  # tokens of two stacks, of which each passes one
-        tally.beside = tally.matrices
-    return tally
+    products = sizes["matrices"] + (sizes["experts"] * passed // there if there else 0)
+    # of two stacks each token passes one
+    known = not config.is_encoder_decoder and (there or not sizes["experts"])
+    return parameters.Tally(**sizes, products=products if known else 0)
 
 
 def _alike(value: Any) -> int:

@@ -62,7 +62,7 @@ OTHERS = {
     "hybrid_layer_pattern", "attn_layer_indices", "full_attn_idxs", "hybrid_layer_ids",
     "attn_layer_period", "attn_layer_offset", "full_attention_interval", "attention_chunk_size",
     "global_attn_every_n_layers", "local_attention", "cross_attention_layers", "per_layer_config",
-    "num_kv_shared_layers", "kv_sharing_modes", "kv_source_layers", "kv_lora_rank", "q_lora_rank",
+    "num_kv_shared_layers", "kv_source_layers", "kv_lora_rank", "q_lora_rank",
     "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "v_head_dim", "index_n_heads",
     "indexer_n_heads", "indexer_kv_heads", "swa_num_key_value_heads", "swa_head_dim",
     "swa_v_head_dim", "num_attention_heads_per_layer", "num_key_value_heads_per_layer",

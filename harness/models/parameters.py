@@ -6,8 +6,8 @@ transformers 5.23. Tied weights count once.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from ..files.errors import shown
 from .fields import Fields, NotGiven, number
@@ -23,110 +23,79 @@ weights (OCP Microscaling 1.0), or one for a row, or for a block of 128 by 128.
 """
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(NamedTuple):
     """Numbers in `matrices` of the layers' products, in those of `experts`, and the `rest`:
-    embeddings, positions, norms, biases, routers and the last product. `beside`: of the matrices,
-    those that a token of text does not pass. `share`: of the experts that it passes, 0 if unknown.
+    embeddings, positions, norms, biases, routers, encoders of images and the last product.
+    `products`: those that a token is multiplied by in all layers, 0 if not known.
     """
 
-    matrices: int = 0
-    experts: int = 0
-    rest: int = 0
-    beside: int = 0
-    share: float = 0.0
-
-    @property
-    def products(self) -> int:
-        """Numbers that a token is multiplied by in all layers; 0 if not known."""
-        known = self.share or not self.experts
-        return self.matrices - self.beside + int(self.share * self.experts) if known else 0
+    matrices: int
+    experts: int
+    rest: int
+    products: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """What a type of decoders has, beside what its configuration says.
 
-    `usual`: fields that are not given. `norms`: vectors as wide as the model in the norms of a
-    layer. `biases`: those that q, k, v and the output have. `head_norms`: norms of q and k, as wide
-    as a head. `tied`: the last product has the weights of the embeddings. `experts`: a layer has
-    many feed-forward layers, and a router.
+    `usual`: fields that are not given. `biases`: those that q, k, v and the output have.
+    `head_norms`: norms of q and k, as wide as a head.
     """
 
-    usual: dict[str, Any] = field(default_factory=dict)
-    norms: int = 2
+    usual: dict[str, Any]
     biases: str = ""
     head_norms: bool = False
-    tied: bool = False
-    experts: bool = False
 
 
 QWEN = {
     "num_key_value_heads": 32, "max_position_embeddings": 32768, "sliding_window": 4096,
     "use_sliding_window": False, "max_window_layers": 28,
 }  # fmt: skip
-GEMMA = {"num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096}
-GEMMA_2 = {"sliding_window_pattern": 2, "attn_logit_softcapping": 50.0}
-MISTRAL = {"num_key_value_heads": 8, "max_position_embeddings": 131072}
+MISTRAL = {"num_key_value_heads": 8, "max_position_embeddings": 131072, "sliding_window": 4096}
 FAMILIES = {
     "llama": Family(usual={"max_position_embeddings": 2048}),
-    "mistral": Family(usual={**MISTRAL, "sliding_window": 4096}),
-    "mixtral": Family(usual={**MISTRAL, "sliding_window": None}, experts=True),
+    "mistral": Family(usual=MISTRAL),
     "qwen2": Family(usual=QWEN, biases="qkv"),
     "qwen3": Family(usual={**QWEN, "head_dim": 128}, head_norms=True),
-    "gemma2": Family(
-        usual={**GEMMA, **GEMMA_2, "max_position_embeddings": 8192}, norms=4, tied=True
-    ),
-    "gemma3_text": Family(
-        usual={**GEMMA, "max_position_embeddings": 131072, "sliding_window_pattern": 6},
-        norms=4, head_norms=True, tied=True,
-    ),
-}  # fmt: skip
+}
 """Types that are read without asking transformers, which fills in what is not given of others, and
 counts their weights.
 """
 
 
-def counted(kind: str, config: Fields, layers: Iterable[tuple[Layer, int]]) -> Tally:
+def weights(
+    kind: str, config: Fields, layers: Iterable[tuple[Layer, int]], quantization: Any
+) -> Weights:
     """Embeddings, layers with RMS norms, the last norm and the last product of a family's decoder.
     `config`: its fields by their usual names. Raises ValueError; NotGiven for what lacks.
     """
     if kind not in FAMILIES:
         raise NotGiven(f"attnbench has no formula for {kind}; transformers counts it")
-    tally, family = Tally(), FAMILIES[kind]
-    width, depth = number(config, "hidden_size"), number(config, "num_hidden_layers")
-    tied = config.get("tie_word_embeddings")
-    ends = 1 if (family.tied if tied is None else tied) else 2
-    tally.rest += ends * number(config, "vocab_size") * width + (family.norms * depth + 1) * width
+    family, width = FAMILIES[kind], number(config, "hidden_size")
+    depth, inner = number(config, "num_hidden_layers"), number(config, "intermediate_size")
+    ends = 1 if config.get("tie_word_embeddings") else 2
+    matrices = depth * 3 * width * inner
+    rest = (ends * number(config, "vocab_size") + 2 * depth + 1) * width
+    rest += depth * (2 * inner + width) if config.get("mlp_bias") else 0
     biases = "qkvo" if config.get("attention_bias") else family.biases
     for layer, count in layers:
         if not isinstance(layer, AttentionLayer):
             raise NotGiven(f"attnbench has no formula for {layer.what}")
         q, joined = layer.heads * layer.d_k, layer.heads * layer.d_v
         k, v = layer.kv_heads * layer.d_k, layer.kv_heads * layer.d_v
-        tally.matrices += count * width * (q + k + v + joined)
+        matrices += count * width * (q + k + v + joined)
         wide = {"q": q, "k": k, "v": v, "o": width}
-        tally.rest += count * sum(wide[one] for one in biases)
-        tally.rest += count * 2 * layer.d_k * family.head_norms
-    inner = number(config, "intermediate_size")
-    experts = number(config, "num_local_experts", 8) if family.experts else 0
-    tally.matrices += 0 if experts else depth * 3 * width * inner
-    tally.experts += depth * experts * 3 * width * inner
-    tally.share = number(config, "num_experts_per_tok", 2) / experts if experts else 0.0
-    tally.rest += depth * experts * width
-    tally.rest += depth * (2 * inner + width) if config.get("mlp_bias") else 0
-    return tally
+        norms = 2 * layer.d_k * family.head_norms
+        rest += count * (sum(wide[one] for one in biases) + norms)
+    return stored(Tally(matrices, 0, rest, matrices), quantization, BY_SIZES)
 
 
 def stored(tally: Tally, quantization: Any, words: str) -> Weights:
     """The weights, and in how many bits those of products are kept. Raises NotGiven for a method
     that is not known, ValueError for what is no number of bits.
     """
-    found = Weights(
-        parameters=tally.matrices + tally.experts + tally.rest,
-        words=words,
-        products=tally.products,
-    )
+    found = Weights(parameters=sum(tally[:3]), words=words, products=tally.products)
     if not quantization:
         return found
     if not isinstance(quantization, Mapping):

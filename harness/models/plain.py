@@ -13,7 +13,7 @@ from ..files.errors import BadInput, shown
 from . import config_file, fields, parameters
 from .fields import Fields, NotGiven, number, of_layer
 from .kinds import Kind, kinds
-from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, Stack, Weights, counted
+from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, Stack, counted
 from .states import state_layer
 
 INSTALL = "install transformers, which fills in what is not given: pip install 'attnbench[hf]'"
@@ -83,7 +83,11 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     longest = number(found, "max_position_embeddings", 0, least=0)
     if {one.stack for one in attends} == {"encoder"}:
         longest = max(one.seq_len for one in attends) or longest
-    weights, uncounted = _weights(kind, found, layers, data)
+    weights, uncounted = None, ""
+    try:
+        weights = parameters.weights(kind, found, layers, data.get("quantization_config"))
+    except NotGiven as why:
+        uncounted = str(why)
     return Model(
         name=name,
         model_type=kind,
@@ -104,14 +108,13 @@ def _found(
     given: Fields, resolved: Fields | None, family: parameters.Family | None
 ) -> dict[str, Any]:
     """All fields by their usual names: as given, else as transformers or the family has them."""
-    usual = resolved
-    if usual is None:  # a null says that there is none
-        usual = {
-            one: it for one, it in (family.usual if family else {}).items() if one not in given
-        }
-    found = {**fields.by_usual_names(usual), **fields.by_usual_names(given)}
-    if resolved and resolved.get("layer_types"):  # which says more than a list of older names
-        found["layer_types"] = resolved["layer_types"]
+    defaults = family.usual if family else {}
+    if resolved is None:  # then a null says that there is none
+        resolved = {one: it for one, it in defaults.items() if one not in given}
+    usual = fields.by_usual_names(resolved)
+    found = {**usual, **fields.by_usual_names(given)}
+    if usual.get("layer_types"):  # which says more than a list of older names
+        found["layer_types"] = usual["layer_types"]
     if isinstance(blocks := found.get("block_configs"), list):
         found |= _of_blocks(blocks, found)
     return found
@@ -129,15 +132,6 @@ def _of_blocks(blocks: list[Any], found: Fields) -> dict[str, Any]:
         shared = 1 if none else number(said, "n_heads_in_group")
         heads.append(number(found, "num_attention_heads") // shared)
     return {"layer_types": words, "num_key_value_heads": heads}
-
-
-def _weights(kind: str, found: Fields, layers: Any, data: Fields) -> tuple[Weights | None, str]:
-    """None, and why, where they cannot be counted. Raises ValueError for what is no size."""
-    try:
-        tally = parameters.counted(kind, found, layers)
-        return parameters.stored(tally, data.get("quantization_config"), parameters.BY_SIZES), ""
-    except NotGiven as why:
-        return None, str(why)
 
 
 def _layers(found: Fields, of: str) -> Iterator[Layer]:
@@ -263,8 +257,6 @@ def _kv_heads(own: Fields, heads: int) -> int:
 
 def _reuses(own: Fields, index: int) -> bool:
     """Whether a layer has the keys and values of an earlier one."""
-    if modes := own.get("kv_sharing_modes"):
-        return bool(modes[index] == "reuse")
     if isinstance(own.get("kv_source_layers"), list):
         return bool(of_layer(own, "kv_source_layers", index) != index)
     every = number(own, "cla_share_factor", 1) if own.get("use_cla") else 1
