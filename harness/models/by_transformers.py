@@ -125,13 +125,11 @@ def _alike(value: Any) -> int:
 
 
 def main() -> None:
-    """Reads {"data", "name", "place"} and writes a model or its problems, as JSON."""
-    asked = json.load(sys.stdin)
+    """Reads {"data", "name", "place"} and writes a model as JSON, or ends with what is wrong."""
     try:
-        text = model(asked["data"], asked["name"], asked["place"]).as_json()
+        sys.stdout.write(model(**json.load(sys.stdin)).as_json())
     except BadInput as error:
-        text = json.dumps({"problems": list(error.problems)})
-    sys.stdout.write(text)
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ transformers 5.23. Tied weights count once.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..files.errors import shown
@@ -35,32 +35,33 @@ class Tally(NamedTuple):
     products: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """What a type of decoders has, beside what its configuration says.
-
-    `usual`: fields that are not given. `biases`: those that q, k, v and the output have.
-    `head_norms`: norms of q and k, as wide as a head.
-    """
-
-    usual: dict[str, Any]
-    biases: str = ""
-    head_norms: bool = False
-
-
 QWEN = {
     "num_key_value_heads": 32, "max_position_embeddings": 32768, "sliding_window": 4096,
     "use_sliding_window": False, "max_window_layers": 28,
 }  # fmt: skip
-MISTRAL = {"num_key_value_heads": 8, "max_position_embeddings": 131072, "sliding_window": 4096}
-FAMILIES = {
-    "llama": Family(usual={"max_position_embeddings": 2048}),
-    "mistral": Family(usual=MISTRAL),
-    "qwen2": Family(usual=QWEN, biases="qkv"),
-    "qwen3": Family(usual={**QWEN, "head_dim": 128}, head_norms=True),
-}
-"""Types that are read without asking transformers, which fills in what is not given of others, and
-counts their weights.
+GEMMA = {
+    "num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096, "norms": 4,
+    "tie_word_embeddings": True,
+}  # fmt: skip
+FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {"max_position_embeddings": 2048},
+    "mistral": {
+        "num_key_value_heads": 8, "max_position_embeddings": 131072, "sliding_window": 4096,
+    },
+    "qwen2": {**QWEN, "attention_bias": "qkv"},
+    "qwen3": {**QWEN, "head_dim": 128, "use_qk_norm": True},
+    "gemma2": {
+        **GEMMA, "max_position_embeddings": 8192, "sliding_window_pattern": 2,
+        "attn_logit_softcapping": 50.0,
+    },
+    "gemma3_text": {
+        **GEMMA, "max_position_embeddings": 131072, "sliding_window_pattern": 6,
+        "use_qk_norm": True,
+    },
+}  # fmt: skip
+"""Types that are read without asking transformers, with the fields that are not given: those of its
+configurations, which of q, k, v and the output have biases, whether q and k have norms as wide as a
+head, and how many norms as wide as the model a layer has.
 """
 
 
@@ -72,13 +73,15 @@ def weights(
     """
     if kind not in FAMILIES:
         raise NotGiven(f"attnbench has no formula for {kind}; transformers counts it")
-    family, width = FAMILIES[kind], number(config, "hidden_size")
+    width, bias = number(config, "hidden_size"), config.get("attention_bias")
     depth, inner = number(config, "num_hidden_layers"), number(config, "intermediate_size")
     ends = 1 if config.get("tie_word_embeddings") else 2
     matrices = depth * 3 * width * inner
-    rest = (ends * number(config, "vocab_size") + 2 * depth + 1) * width
+    rest = (
+        ends * number(config, "vocab_size") + FAMILIES[kind].get("norms", 2) * depth + 1
+    ) * width
     rest += depth * (2 * inner + width) if config.get("mlp_bias") else 0
-    biases = "qkvo" if config.get("attention_bias") else family.biases
+    biases = FAMILIES[kind].get("attention_bias", "qkvo" if bias else "")
     for layer, count in layers:
         if not isinstance(layer, AttentionLayer):
             raise NotGiven(f"attnbench has no formula for {layer.what}")
@@ -86,7 +89,7 @@ def weights(
         k, v = layer.kv_heads * layer.d_k, layer.kv_heads * layer.d_v
         matrices += count * width * (q + k + v + joined)
         wide = {"q": q, "k": k, "v": v, "o": width}
-        norms = 2 * layer.d_k * family.head_norms
+        norms = 2 * layer.d_k if config.get("use_qk_norm") else 0
         rest += count * (sum(wide[one] for one in biases) + norms)
     return stored(Tally(matrices, 0, rest, matrices), quantization, BY_SIZES)
 

@@ -62,11 +62,11 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     kind, given = str(data.get("model_type")), fields.decoder_of(data)
     of = str(given.get("model_type") or kind)
     family = parameters.FAMILIES.get(of)
-    found = _found(given, resolved, family) | {"model_type": of}
+    found = _found(given, resolved, family or {}) | {"model_type": of}
     windows = [
         one for one in ("sliding_window", *fields.ALIASES["sliding_window"]) if given.get(one)
     ]
-    without = family is not None and "sliding_window" not in family.usual
+    without = family is not None and "sliding_window" not in family
     odd = [one for one in windows if without or found["sliding_window"] != given[one]]
     if without or found.get("use_sliding_window") is False:
         found.pop("sliding_window", None)
@@ -78,7 +78,12 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     cautions += [unknown_kv] if unknown_kv else []
     elsewhere = resolved is None and kind not in parameters.FAMILIES
     said = {"layer_types", "block_types"} & found.keys()
-    if elsewhere and not said and {one.reach for one in attends} == {"sliding"}:
+    if (
+        resolved is None
+        and not family
+        and not said
+        and {one.reach for one in attends} == {"sliding"}
+    ):
         cautions.append("which layers have the window is not said; it counts in all of them")
     longest = number(found, "max_position_embeddings", 0, least=0)
     if {one.stack for one in attends} == {"encoder"}:
@@ -104,14 +109,11 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     )
 
 
-def _found(
-    given: Fields, resolved: Fields | None, family: parameters.Family | None
-) -> dict[str, Any]:
+def _found(given: Fields, resolved: Fields | None, family: Fields) -> dict[str, Any]:
     """All fields by their usual names: as given, else as transformers or the family has them."""
-    defaults = family.usual if family else {}
     if resolved is None:  # then a null says that there is none
-        resolved = {one: it for one, it in defaults.items() if one not in given}
-    usual = fields.by_usual_names(resolved)
+        family = {one: it for one, it in family.items() if one not in given}
+    usual = fields.by_usual_names({**family, **(resolved or {})})
     found = {**usual, **fields.by_usual_names(given)}
     if usual.get("layer_types"):  # which says more than a list of older names
         found["layer_types"] = usual["layer_types"]
@@ -181,7 +183,9 @@ def _attention(found: Fields, kind: Kind, index: int, stack: Stack) -> Attention
     """The softmax attention of a layer. Raises ValueError."""
     own, decodes = _own(found, kind, index), stack == "decoder"
     heads = number(own, "num_attention_heads")
-    width = _width(own, heads)
+    latent = bool(own.get("kv_lora_rank")) and "qk_nope_head_dim" in own
+    rotated = number(own, "qk_rope_head_dim", 0, least=0) if latent else 0
+    width = number(own, "qk_nope_head_dim") + rotated if latent else _width(own, heads)
     field = WINDOWS.get(kind, "")
     if not decodes and "local_attention" in own:  # ModernBERT's counts keys on both sides
         field = field and "local_attention"
@@ -189,10 +193,10 @@ def _attention(found: Fields, kind: Kind, index: int, stack: Stack) -> Attention
     also = [_bias(own), _chosen(own) if kind == "indexed" else ""]
     also += [f"a window of {window} tokens around each"] if window and not decodes else []
     sunk = "add_swa_attention_sink_bias" if kind == "sliding" else "add_full_attention_sink_bias"
-    layer = AttentionLayer(
+    return AttentionLayer(
         stack=stack,
         heads=heads,
-        kv_heads=_kv_heads(own, heads),
+        kv_heads=heads if latent else _kv_heads(own, heads),
         d_k=width,
         d_v=number(own, "v_head_dim", width),
         causal=decodes and own.get("is_causal", True) is not False,
@@ -204,16 +208,7 @@ def _attention(found: Fields, kind: Kind, index: int, stack: Stack) -> Attention
         also=tuple(filter(None, also)),
         softcap=float(own.get("attn_logit_softcapping") or 0.0),
         sinks=own["model_type"] == "gpt_oss" or bool(own.get(sunk)),
-    )
-    if not (own.get("kv_lora_rank") and "qk_nope_head_dim" in own):
-        return layer
-    rotated = number(own, "qk_rope_head_dim", 0, least=0)
-    return replace(
-        layer,
-        kv_heads=heads,
-        d_k=number(own, "qk_nope_head_dim") + rotated,
-        d_v=number(own, "v_head_dim"),
-        latent=number(own, "kv_lora_rank") + rotated,
+        latent=number(own, "kv_lora_rank") + rotated if latent else 0,
         rotated=rotated,
     )
 

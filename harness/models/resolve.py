@@ -41,14 +41,7 @@ def model_of(path_or_name: str) -> Model:
         return _shipped(data, path.stem, place)
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
     name = name if name.isprintable() and name else "model"
-    model = _model(data, name, place)
-    for layer, _ in model.attention():
-        if layer.heads % layer.kv_heads:  # transformers takes what cannot be computed
-            raise BadInput(
-                f"{place}: num_attention_heads {layer.heads}, num_key_value_heads"
-                f" {layer.kv_heads}; wanted a multiple of it"
-            )
-    return replace(model, weight_bytes=weights.weight_bytes(path.parent))
+    return replace(_model(data, name, place), weight_bytes=weights.weight_bytes(path.parent))
 
 
 def _shipped(data: dict[str, Any], name: str, place: str) -> Model:
@@ -96,13 +89,11 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
         raise BadInput(f"{place}: transformers did not answer within {RESOLVE_S:.0f} s") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise BadInput(f"{place}: transformers could not read it: {shown(last)}")
-    answer = "".join(done.stdout.splitlines()[-1:])
-    if answer.startswith('{"problems"'):
-        raise BadInput(*json.loads(answer)["problems"])
+        unread = f"{place}: transformers could not read it: {shown(last)}"
+        raise BadInput(last if last.startswith(place) else unread)
     try:
-        model = Model.of_json(answer)
-    except ValueError:
+        model = Model.of_json(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
         raise BadInput(f"{place}: transformers gave no answer that can be read") from None
     with suppress(OSError):  # a home that cannot be written costs seconds next time
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -113,9 +104,6 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
 def _digest(data: dict[str, Any]) -> str:
     """Of all that a resolved model depends on."""
     ours = sorted(Path(__file__).parent.glob("*.py"))
-    facts = {
-        "data": data,
-        "transformers": version("transformers"),
-        "files": [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours],
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours]
+    facts = json.dumps([data, version("transformers"), files], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()
