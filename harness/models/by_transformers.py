@@ -12,16 +12,11 @@ from typing import Any
 
 from ..files.errors import BadInput, shown
 from . import config_file, parameters, plain
-from .fields import NotGiven
-from .layers import Model, Weights
+from .fields import NotGiven, by_usual_names
+from .layers import JSON, Model, Weights
 
 SAME = {"kimi_k2": "deepseek_v3"}
 """Types of transformers by other names (its configuration of kimi_k25 says so of this one)."""
-EXPERTS = (
-    ("num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k"),
-    ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"),
-)
-"""Names of how many experts a token is sent to, and of how many there are."""
 OF_TOWERS = re.compile("vision|visual|audio|speech")
 LANGUAGE = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "SEQ_TO_SEQ_CAUSAL_LM", "MASKED_LM")
 """Kinds of models whose layers are read."""
@@ -54,9 +49,6 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
     if kind not in parameters.FAMILIES:
         weights, uncounted = _weights(config, data)
         found = replace(found, weights=weights, uncounted=uncounted)
-    dtype = text.dtype or config.dtype
-    if found.dtype is None and dtype is not None:
-        found = replace(found, dtype=str(dtype).removeprefix("torch."))
     return found
 
 
@@ -107,27 +99,22 @@ def built(config: Any) -> parameters.Tally:
         vector = weight.ndim < 2 or id(weight) in outside
         of = "experts" if ".experts." in name else "matrices"
         sizes["rest" if vector or OF_TOWERS.search(name) else of] += weight.numel()
-    passed, there = (
-        next((n for one in names if (n := _alike(getattr(text, one, None)))), 0)
-        for names in EXPERTS
-    )
-    products = sizes["matrices"] + (sizes["experts"] * passed // there if there else 0)
+    known = by_usual_names(resolved(text))
+    every = [known.get(one) for one in ("num_experts_per_tok", "num_local_experts")]
+    # some have a list with one for each layer
+    passed, there = (one[0] if isinstance(one, list) and len({*one}) == 1 else one for one in every)
+    products = sizes["matrices"]
+    if sizes["experts"]:
+        both = isinstance(passed, int) and isinstance(there, int)
+        products = products + sizes["experts"] * passed // there if both else 0
     # of two stacks each token passes one
-    known = not config.is_encoder_decoder and (there or not sizes["experts"])
-    return parameters.Tally(**sizes, products=products if known else 0)
-
-
-def _alike(value: Any) -> int:
-    """A number, also where a list has it for each layer; 0 if they differ, or there is none."""
-    every = set(value) if isinstance(value, list) else {value}
-    found = every.pop() if len(every) == 1 else None
-    return found if isinstance(found, int) else 0
+    return parameters.Tally(**sizes, products=0 if config.is_encoder_decoder else products)
 
 
 def main() -> None:
     """Reads {"data", "name", "place"} and writes a model as JSON, or ends with what is wrong."""
     try:
-        sys.stdout.write(model(**json.load(sys.stdin)).as_json())
+        sys.stdout.write(JSON.dump_json(model(**json.load(sys.stdin))).decode())
     except BadInput as error:
         sys.exit(str(error))
 

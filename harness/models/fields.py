@@ -44,9 +44,13 @@ ALIASES = {
     "mamba_heads": ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads"),
     "mamba_width": ("mamba_head_dim", "mamba_d_head", "mamba_headdim"),
     "dt_rank": ("mamba_dt_rank",),
+    "num_experts_per_tok": ("experts_per_token", "moe_topk", "moe_k"),
+    "num_local_experts": ("n_routed_experts", "num_experts", "moe_num_experts"),
 }  # fmt: skip
-DECODERS = ("text_config", "llm_config", "language_config", "thinker_config")
-"""Names of the part that describes the decoder of text, beside encoders of other things."""
+DECODERS = ("thinker_config", "llm_config", "language_config", "text_config")
+"""Names of the part that describes the decoder of text, beside encoders of other things; one may be
+in another.
+"""
 PARTS = ("attn_config", "sparse_attention_config")  # read as if their fields stood outside
 PREFIXED = {"linear_attn_config": "linear_", "attention_other_setting": "swa_"}
 """Parts whose fields are read as if they stood outside with this before their names."""
@@ -99,10 +103,9 @@ class NotGiven(ValueError):
 def decoder_of(data: Fields) -> Fields:
     """The part that describes the decoder, with the fields of its parts; else all of it."""
     found = data
-    while inner := next(
-        (it for one in DECODERS if isinstance(it := found.get(one), Mapping)), None
-    ):
-        found = inner
+    for one in DECODERS:
+        if isinstance(inner := found.get(one), Mapping):
+            found = inner
     for part in PARTS:
         if isinstance(inside := found.get(part), Mapping):
             found = {**inside, **found}
@@ -146,19 +149,20 @@ def of_layer(fields: Fields, name: str, index: int) -> Any:
     return value[index]
 
 
-def unknown_names(given: Fields) -> list[str]:
-    """Fields that may change attention and were not read.
+def unknown_names(given: Fields, found: Fields) -> list[str]:
+    """Fields that may change attention and were not read. `found`: by their usual names.
 
     A name that begins with that of a field that was read, and has its value, is that field's other
-    name, as Gemma 2's `sliding_window_size`.
+    name, as Gemma 2's `sliding_window_size`; so is none that says another window.
     """
+    windows = ("sliding_window", *ALIASES["sliding_window"])
     return sorted(
         name
         for name, value in given.items()
-        if name not in READ
+        if ABOUT_ATTENTION.search(name)
+        and value not in (None, False, 0, [], {})
         and not HARMLESS.fullmatch(name)
-        and not (value is None or value is False or value in ([], {}, 0))
-        and ABOUT_ATTENTION.search(name)
+        and (found.get("sliding_window") != value if name in windows else name not in READ)
         and not any(name.startswith(f"{one}_") and given.get(one) == value for one in READ)
     )
 
@@ -186,14 +190,12 @@ def dtype_of(data: Fields, decoder: Fields) -> str | None:
     return None if found is None else found.removeprefix("torch.")
 
 
-def kv_dtype_of(data: Fields) -> tuple[str, str]:
+def kv_dtype_of(data: Fields) -> tuple[str, list[str]]:
     """That of keys and values where a quantization names it, and a caution if it is not known."""
     quantization = data.get("quantization_config")
-    if not isinstance(quantization, Mapping):
-        return "", ""
-    scheme = quantization.get("kv_cache_scheme") or quantization.get("kv_cache_quant_algo")
-    named = scheme.get("num_bits") if isinstance(scheme, Mapping) else scheme
-    if named in (8, "FP8", "fp8"):
-        return "fp8", ""
+    known = quantization if isinstance(quantization, Mapping) else {}
+    scheme = known.get("kv_cache_scheme") or known.get("kv_cache_quant_algo")
+    if (scheme.get("num_bits") if isinstance(scheme, Mapping) else scheme) in (8, "FP8", "fp8"):
+        return "fp8", []
     unknown = f"kv_cache_scheme {shown(scheme)} is not known: keys and values count in full"
-    return "", unknown if scheme else ""
+    return "", [unknown] if scheme else []

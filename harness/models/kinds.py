@@ -25,6 +25,7 @@ WORDS: dict[Any, Kind] = {
     "hybrid_sliding": "hybrid_sliding",
 }
 LISTS: dict[str, Mapping[Any, Kind]] = {
+    "compress_ratios": {0: "full"},  # DeepSeek-V4; what is kept of compressed keys is not known
     "block_types": {"recurrent": "state", "attention": "sliding"},
     "layer_types": WORDS,
     "hybrid_override_pattern": WORDS,
@@ -64,12 +65,6 @@ NEEDS = {
 
 def kinds(fields: Fields) -> list[Kind]:
     """One for each layer. Raises ValueError, with the layer of which it is not known."""
-    for name in ("compress_ratios", "compress_rates"):  # DeepSeek-V4
-        if given := fields.get(name):
-            first = next((at for at, one in enumerate(given) if one), 0)
-            raise ValueError(
-                f"{name}: {shown(given)}: what layer {first} keeps of compressed keys is not known"
-            )
     found = {one: it for one, it in fields.items() if it and fields.get(NEEDS.get(one, one))}
     if "no_rope_layers" in fields and fields.get("attention_chunk_size"):
         found.setdefault("no_rope_layer_interval", 4)

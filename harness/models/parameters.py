@@ -35,33 +35,19 @@ class Tally(NamedTuple):
     products: int
 
 
-QWEN = {
-    "num_key_value_heads": 32, "max_position_embeddings": 32768, "sliding_window": 4096,
-    "use_sliding_window": False, "max_window_layers": 28,
-}  # fmt: skip
-GEMMA = {
-    "num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096, "norms": 4,
-    "tie_word_embeddings": True,
-}  # fmt: skip
+QWEN = {"sliding_window": 4096, "use_sliding_window": False, "max_window_layers": 28}
+GEMMA = {"sliding_window": 4096, "norms": 4, "tie_word_embeddings": True}
 FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {"max_position_embeddings": 2048},
-    "mistral": {
-        "num_key_value_heads": 8, "max_position_embeddings": 131072, "sliding_window": 4096,
-    },
+    "mistral": {"num_key_value_heads": 8, "sliding_window": 4096},
     "qwen2": {**QWEN, "attention_bias": "qkv"},
-    "qwen3": {**QWEN, "head_dim": 128, "use_qk_norm": True},
-    "gemma2": {
-        **GEMMA, "max_position_embeddings": 8192, "sliding_window_pattern": 2,
-        "attn_logit_softcapping": 50.0,
-    },
-    "gemma3_text": {
-        **GEMMA, "max_position_embeddings": 131072, "sliding_window_pattern": 6,
-        "use_qk_norm": True,
-    },
-}  # fmt: skip
-"""Types that are read without asking transformers, with the fields that are not given: those of its
-configurations, which of q, k, v and the output have biases, whether q and k have norms as wide as a
-head, and how many norms as wide as the model a layer has.
+    "qwen3": {**QWEN, "use_qk_norm": True},
+    "gemma2": {**GEMMA, "sliding_window_pattern": 2, "attn_logit_softcapping": 50.0},
+    "gemma3_text": {**GEMMA, "sliding_window_pattern": 6, "use_qk_norm": True},
+}
+"""Types that are read without asking transformers, with what their published configurations leave
+out: which of q, k, v and the output have biases, whether q and k have norms as wide as a head, how
+many norms as wide as the model a layer has.
 """
 
 

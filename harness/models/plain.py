@@ -63,31 +63,19 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     of = str(given.get("model_type") or kind)
     family = parameters.FAMILIES.get(of)
     found = _found(given, resolved, family or {}) | {"model_type": of}
-    windows = [
-        one for one in ("sliding_window", *fields.ALIASES["sliding_window"]) if given.get(one)
-    ]
-    without = family is not None and "sliding_window" not in family
-    odd = [one for one in windows if without or found["sliding_window"] != given[one]]
-    if without or found.get("use_sliding_window") is False:
+    if family and "sliding_window" not in family:  # it has none, whatever is said
+        found.pop("sliding_window", None)
+    unknown = fields.unknown_names(given, found)
+    if found.get("use_sliding_window") is False:
         found.pop("sliding_window", None)
     layers = counted((one, 1) for one in _layers(found, of))
-    attends = [one for one, _ in layers if isinstance(one, AttentionLayer)]
     kv_dtype, unknown_kv = fields.kv_dtype_of(data)
-    unknown = (*odd, *fields.unknown_names(given))
     cautions = [f"{shown(one)} is not known, and may change attention" for one in unknown]
-    cautions += [unknown_kv] if unknown_kv else []
-    elsewhere = resolved is None and kind not in parameters.FAMILIES
-    said = {"layer_types", "block_types"} & found.keys()
-    if (
-        resolved is None
-        and not family
-        and not said
-        and {one.reach for one in attends} == {"sliding"}
-    ):
+    windowed = [getattr(one, "reach", "") for one, _ in layers] == ["sliding"]
+    if resolved is None and not family and windowed and "layer_types" not in found:
         cautions.append("which layers have the window is not said; it counts in all of them")
     longest = number(found, "max_position_embeddings", 0, least=0)
-    if {one.stack for one in attends} == {"encoder"}:
-        longest = max(one.seq_len for one in attends) or longest
+    fixed = [getattr(one, "seq_len", 0) for one, _ in layers]
     weights, uncounted = None, ""
     try:
         weights = parameters.weights(kind, found, layers, data.get("quantization_config"))
@@ -98,14 +86,14 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
         model_type=kind,
         d_model=number(found, "hidden_size"),
         layers=layers,
-        max_context=longest or None,
+        max_context=(max(fixed) if all(fixed) else longest) or None,
         dtype=fields.dtype_of(data, given),
         weights=weights,
         uncounted=uncounted,
         kv_dtype=kv_dtype,
         left_out=fields.left_out(data),
-        cautions=tuple(cautions),
-        reader=WITHOUT if elsewhere else "",
+        cautions=(*cautions, *unknown_kv),
+        reader=WITHOUT if resolved is None and kind not in parameters.FAMILIES else "",
     )
 
 
@@ -124,16 +112,18 @@ def _found(given: Fields, resolved: Fields | None, family: Fields) -> dict[str, 
 
 def _of_blocks(blocks: list[Any], found: Fields) -> dict[str, Any]:
     """Nemotron-NAS: of each block, whether it has attention, and how many heads share keys."""
-    words, heads = [], []
-    for index, block in enumerate(blocks):
-        said = block.get("attention") if isinstance(block, dict) else None
-        if not isinstance(said, dict):
-            raise ValueError(f"block_configs: nothing is said of attention in layer {index}")
-        none = said.get("no_op") or said.get("replace_with_linear")
-        words.append("mlp" if none else "full")
-        shared = 1 if none else number(said, "n_heads_in_group")
-        heads.append(number(found, "num_attention_heads") // shared)
-    return {"layer_types": words, "num_key_value_heads": heads}
+    every = [one.get("attention") if isinstance(one, dict) else None for one in blocks]
+    if wrong := [index for index, one in enumerate(every) if not isinstance(one, dict)]:
+        raise ValueError(f"block_configs: nothing is said of attention in layer {wrong[0]}")
+    heads = number(found, "num_attention_heads")
+    none = [bool(one.get("no_op") or one.get("replace_with_linear")) for one in every]
+    shared = [
+        1 if no else number(one, "n_heads_in_group") for one, no in zip(every, none, strict=True)
+    ]
+    return {
+        "layer_types": ["mlp" if no else "full" for no in none],
+        "num_key_value_heads": [heads // one for one in shared],
+    }
 
 
 def _layers(found: Fields, of: str) -> Iterator[Layer]:

@@ -27,6 +27,10 @@ PAGE_TOKENS = 16  # of a block of vLLM's pool, unless its --block-size says anot
 DTYPES: dict[str, Dtype] = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
+ALIKE = ("heads", "kv_heads", "d_k", "d_v", "causal", "softcap", "sinks")
+"""What layers and problems both have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One layer's attention in one phase, and how many layers ask it.
@@ -75,18 +79,12 @@ def questions(
             seq_len=seq_len,
             kv_seq_len=n_kv,
             d_model=model.d_model,
-            heads=layer.heads,
-            kv_heads=layer.kv_heads,
-            d_k=layer.d_k,
-            d_v=layer.d_v,
             dtype=dtype,
-            causal=layer.causal,
             causal_align="bottom_right" if layer.causal and generating else "",
             mask="none" if within else "local" if sliding else "chunked",
             window=0 if within else layer.window - sliding,
-            softcap=layer.softcap,
-            sinks=layer.sinks,
             passes="forward+backward" if phase == "training" else "forward",
+            **{name: getattr(layer, name) for name in ALIKE},
         )
         yield Question(layer=layer, phase=phase, count=count, problem=problem)
 

@@ -20,7 +20,7 @@ from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
 from ..process.command import run_command
 from . import config_file, plain, weights
-from .layers import Model, Weights
+from .layers import JSON, Model, Weights
 
 RESOLVER = f"{__package__}.by_transformers"
 RESOLVE_S = 120.0  # importing transformers and torch takes seconds, and longer on a busy machine
@@ -80,7 +80,7 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
     """Asked in a child process, so that this one imports no torch, and kept. Raises BadInput."""
     file = cache_folder() / "models" / f"{_digest(data)[:32]}.json"
     with suppress(OSError, ValueError):
-        return replace(Model.of_json(file.read_bytes()), name=name)
+        return replace(JSON.validate_json(file.read_bytes(), strict=True), name=name)
     asked = json.dumps({"data": data, "name": name, "place": place})
     command = [sys.executable, "-P", "-m", RESOLVER]
     try:
@@ -92,12 +92,12 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
         unread = f"{place}: transformers could not read it: {shown(last)}"
         raise BadInput(last if last.startswith(place) else unread)
     try:
-        model = Model.of_json(done.stdout.splitlines()[-1])
+        model = JSON.validate_json(done.stdout.splitlines()[-1], strict=True)
     except (IndexError, ValueError):
         raise BadInput(f"{place}: transformers gave no answer that can be read") from None
     with suppress(OSError):  # a home that cannot be written costs seconds next time
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, model.as_json())
+        write_whole(file, JSON.dump_json(model).decode())
     return model
 
 
