@@ -86,7 +86,9 @@ def built(config: Any) -> parameters.Tally:
     import torch
     from transformers import AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
 
-    makers = (AutoModelForImageTextToText, AutoModelForCausalLM)
+    # others of these types are parts of them, or have more for training
+    whole = config.is_encoder_decoder or config.model_type in plain.ENCODERS
+    makers = () if whole else (AutoModelForImageTextToText, AutoModelForCausalLM)
     maker = next((one for one in makers if type(config) in one._model_mapping), AutoModel)
     config.quantization_config = None
     with torch.device("meta"):

@@ -1,6 +1,5 @@
 """How many weights models have: as published, as transformers makes them, and quantized."""
 
-import json
 from typing import Any
 
 import pytest
@@ -123,7 +122,7 @@ UNUSUAL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", parameters.DECODERS)
+@pytest.mark.parametrize("kind", parameters.FAMILIES)
 def test_our_formulas_count_what_transformers_itself_makes(kind: str) -> None:
     transformers = pytest.importorskip("transformers")
     data = {**SMALL, **UNUSUAL.get(kind, {}), "model_type": kind}
