@@ -24,7 +24,6 @@ PARTS = {
     "task": ("majority", "two_relations", "six_relations", "copy", "text", "short_text"),
     "heads": (1, 2, 4, 8, 16, 64),
 }
-PART_S = 20.0
 SAVES_MODELS = True
 GOALS = {
     "majority": Goal(0.98, 800),
