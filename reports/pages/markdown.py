@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..elements import Block, Card, Marked, Table, Text
 from ..formatting import markdown_cell, markdown_grid
-from .report import TRUST, Part, Report, own_pages, per_question
+from .report import TRUST, Part, Report, per_question
 from .run_titles import page_title
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
@@ -73,9 +73,6 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
             with_numbers = part.name not in {card.name for card in section.cards}
             text = "" if part.name in ON_PAGE else _section(part, with_numbers=with_numbers)
             yield part.title, text
-    for page in own_pages(report):
-        for section in page.sections:
-            yield section.title, _section(section.parts[0], with_numbers=True)
 
 
 def _card(card: Card) -> Iterator[str]:

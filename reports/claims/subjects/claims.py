@@ -10,16 +10,16 @@ from ...data.run_meta import Meta
 from ...elements import ASIDE, Card, Marked, Table, Verdict, table_of
 from ...formatting import capital, list_text, plural
 from ...quantity import Cell
-from ...subjects import Subject, testing_claims
+from ...subjects import ALL_CLAIMS, Subject, testing_claims
 from ..claim import Claim, ClaimVerdict, Measured
 from ..ledger import claims_on, measured
 
 TITLE = "Claims"
 SECTION = "asked"
-PAGE = "claims"
+APART = True
 ORDER = 2
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
-OVER_QUESTIONS = "Which textbook claims about attention hold here?"
+OVER_QUESTIONS = ALL_CLAIMS
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
 MOST_NAMED = 8  # backends named in one cell
 HOLDS: dict[ClaimVerdict, tuple[Verdict, str, str]] = {

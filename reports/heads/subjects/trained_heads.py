@@ -39,7 +39,7 @@ from ._removed import fewer
 
 TITLE = "What heads learn"
 SECTION = "asked"
-PAGE = "learning"
+APART = True
 ORDER = 11
 STUDIES = (TrainedHeads.STUDY, TrainedHeadWidth.STUDY)
 MOST_DRAWN = 8  # heads of a model whose maps are shown
