@@ -55,7 +55,7 @@ def answer(report: Report) -> Iterator[str]:
     if report.certainty:
         yield f"How sure: {markdown_cell(report.certainty)}"
     if report.regret is not None and report.lead is None:
-        yield _table(report.regret)
+        yield _table(report.regret, _title(report.regret.title))
 
 
 def _sections(report: Report) -> Iterator[tuple[str, str]]:
@@ -64,7 +64,7 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
         shown = [text for card in section.cards for text in _card(card)]
         shown += [f"- {markdown_cell(line)}" for line in section.lines]
         if section.name == "time" and report.regret is not None and report.lead is not None:
-            shown.append(_table(report.regret))
+            shown.append(_table(report.regret, _title(report.regret.title)))
         if section.name == TRUST:
             shown += [f"- {one.label}: {markdown_cell(one.text)}" for one in report.trust]
         if shown:
