@@ -47,12 +47,6 @@ NEEDS = {
 }
 """The study, or the scenario if it is not claims_layer."""
 METHODS = {**dict.fromkeys(LINEAR, 1.0), STRIDED: 1.5}
-PROPERTIES = (
-    ("C7", "rows_sum_to_one"),
-    ("C7", "outputs_between_values"),
-    ("C8", "order_permutes_outputs"),
-    ("C9", "scaling_inputs_keeps_weights"),
-)
 ONE = (1.0, 1.0)
 MORE = (nextafter(1, inf), inf)
 HALF = (nextafter(0.5, 1), inf)
@@ -61,6 +55,11 @@ HIDDEN = ": constant cost may hide more, and a longer or wider one would tell"
 
 def near(exponent: float) -> tuple[float, float]:
     return exponent - EXPONENT_MARGIN, exponent + EXPONENT_MARGIN
+
+
+def holds(claim: str, name: str) -> Quantity:
+    told = f"share in which {name.replace('_', ' ')}"
+    return Quantity(claim, told, ONE, partial(of_studies.holding, name))
 
 
 QUANTITIES = (
@@ -74,15 +73,10 @@ QUANTITIES = (
     Quantity("C5", "without 1/sqrt(d_k), over d_k", EQUAL, partial(of_studies.variance, 0)),
     Quantity("C5", "with 1/sqrt(d_k)", EQUAL, partial(of_studies.variance, 1)),
     Quantity("C6", "copied bytes", (0, 0), of_studies.joined_bytes),
-    *(
-        Quantity(
-            claim,
-            f"share in which {name.replace('_', ' ')}",
-            ONE,
-            partial(of_studies.holding, name),
-        )
-        for claim, name in PROPERTIES
-    ),
+    holds("C7", "rows_sum_to_one"),
+    holds("C7", "outputs_between_values"),
+    holds("C8", "order_permutes_outputs"),
+    holds("C9", "scaling_inputs_keeps_weights"),
     Quantity("C10", "core over layer", HALF, of_rows.core_share),
     *(
         Quantity("C11", f"exponent of {one}", near(power), partial(of_rows.method, one), HIDDEN)

@@ -1,15 +1,12 @@
 """Quantities of claims from findings of studies. A finding that lacks what one needs is skipped."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from ...harness.rows.findings import HeadCopy, HeadFlops, LayerProperty, ParameterCount, ScoreScale
 from ..data.row_groups import by
 from ..formatting import bytes_text, number_text, range_text
 from .claim import Found, Measured
-from .of_rows import exactly
-
-Some = Iterator[Found]
+from .of_rows import Some, exactly
 
 
 def flops_of_heads(run: Measured) -> Some:

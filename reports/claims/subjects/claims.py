@@ -64,7 +64,8 @@ def _card(runs: Sequence[Measured]) -> Card | None:
         title="Verdicts on the claims",
         sentence=" ".join(told) if few else counts_text(tried),
         picture=table_of("Claims that were tested", tried, {**VERDICT, "statement": statement}),
-        note="Claims has all numbers, and what other claims need.",
+        note="A number inside the range of its claim supports it, one outside refutes it, one whose"
+        " interval crosses an end does not decide. Claims has all numbers and ranges.",
         wide=True,
     )
 
