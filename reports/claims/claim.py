@@ -86,9 +86,9 @@ class Quantity:
     def wanted(self) -> str:
         """`bytes over those of one head: 0 to 1.05`."""
         low, high = map(number_text, self.within)
-        return f"{self.name}: {low}" + (
-            "" if low == high else f" to {high}" if high else " or more"
-        )
+        if low == high:
+            return f"{self.name}: {low}"
+        return f"{self.name}: " + (f"{low} to {high}" if high else f"above {low}")
 
 
 @dataclass(frozen=True)

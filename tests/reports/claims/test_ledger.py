@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.claims.claim import Claim, Found, Measured, Quantity
-from attnbench.reports.claims.ledger import STATEMENTS, claims_on, measured
+from attnbench.reports.claims.ledger import QUANTITIES, STATEMENTS, claims_on, measured
 from attnbench.reports.claims.subjects import claims as page
 from attnbench.reports.data import load
 from attnbench.reports.data.read import Run, read_run
@@ -182,3 +182,10 @@ def test_a_claim_of_two_quantities_needs_both(
     ]
     claim = Claim("C99", "", "", quantities, [Measured(every=(), run={})])
     assert claim.verdict == verdict
+
+
+def test_the_range_that_counts_as_holding_is_told() -> None:
+    told = {one.claim: one.wanted for one in QUANTITIES}
+    assert told["C3b"] == "bytes over those of one head: 0 to 1.05"
+    assert told["C6"] == "copied bytes: 0"
+    assert told["C15"].endswith(": above 1.00")
