@@ -128,8 +128,7 @@ class Claim:
         for (of, name), some in by(self.found, lambda one: (one[1].of, one[0].name)).items():
             last = {one.verdict(found): one.text(found) for one, found in some}
             verdict = agreed(last)
-            shown = [verdict] if verdict in last else ["supported", "refuted"]
-            text = "; ".join(last[one] for one in shown)
+            text = "; ".join(last[one] for one in deciding(verdict) if one in last)
             counts = Counter(one.verdict(found) for one, found in some)
             every = ", ".join(f"{count} {one}" for one, count in counts.items())
             text += f"; in all {every}" if len(some) > 1 else ""
@@ -159,3 +158,8 @@ def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
         return "depends"
     order: tuple[ClaimVerdict, ...] = ("refuted", "not decided", "supported")
     return next((one for one in order if one in found), "not run")
+
+
+def deciding(verdict: ClaimVerdict) -> tuple[ClaimVerdict, ...]:
+    """The verdicts whose numbers say why it is this one."""
+    return ("supported", "refuted") if verdict == "depends" else (verdict,)

@@ -11,7 +11,7 @@ from ...elements import ASIDE, Card, Marked, Table, Verdict, table_of
 from ...formatting import capital, list_text, plural
 from ...quantity import Cell
 from ...subjects import ALL_CLAIMS, Subject, testing_claims
-from ..claim import Claim, ClaimVerdict, Measured
+from ..claim import Claim, ClaimVerdict, Measured, deciding
 from ..ledger import claims_on, measured
 
 TITLE = "Claims"
@@ -73,8 +73,8 @@ def _card(runs: Sequence[Measured]) -> Card | None:
 def _deciding(one: Claim) -> str:
     """The first numbers with each verdict that decides; or what was not tested."""
     first = {verdict: f"{of}: {text}" for of, verdict, text in reversed([*one.parts])}
-    wanted = ("supported", "refuted") if one.verdict == "depends" else (one.verdict,)
-    return "; ".join(first[verdict] for verdict in wanted if verdict in first) or one.lacking
+    told = (first[verdict] for verdict in deciding(one.verdict) if verdict in first)
+    return "; ".join(told) or one.lacking
 
 
 def counts_text(claims: Sequence[Claim]) -> str:
