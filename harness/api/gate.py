@@ -366,7 +366,7 @@ def _written(found: "Comparison | None", out: Path, run: Path) -> str:
     if found is not None:
         write_whole(out / "compare.json", text.as_json(found))
     opened = open_report([run.resolve()])
-    html.write_pages(opened, out / "report.html")
+    html.write_page(opened, out / "report.html")
     page = markdown.render(opened)
     write_whole(out / "report.md", page)
     summary = text.markdown(found) if found is not None else ""

@@ -43,6 +43,7 @@ class CaseSamples:
     session: str | None
     block_ms: Samples
     energy_j: Samples
+    kernel: str | None
     peak_bytes: int | None
     workspace_bytes: int | None
     blocks: int
@@ -99,6 +100,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
         session=row.get("session"),
         block_ms=block_ms if ok else (),
         energy_j=_energies(row) if ok else (),
+        kernel=row.get("kernel"),
         peak_bytes=row.get("peak_bytes") if ok else None,
         workspace_bytes=row.get("workspace_bytes") if ok else None,
         blocks=len(medians),

@@ -272,6 +272,7 @@ def _compared(
         same_run=of_backends,
         backends=of_backends,
         environment_differs=any(one.fact not in COMMITS for one in differences),
+        other_device=published or _fact_of_other_device(base, new) is not None,
     )
     verdicts = case_verdicts(pairs, rules)
     notes = [f"{side.shown}: {note}" for side in (base, new) for note in side.notes]
@@ -319,14 +320,19 @@ def problem_of(case: CaseSamples) -> tuple[Any, ...]:
 
 def _refuse_other_device(base: Side, new: Side) -> None:
     """Published numbers are there to be compared with what one has."""
-    if base.meta.get("source") or new.meta.get("source"):
+    fact = _fact_of_other_device(base, new)
+    if fact is None or base.meta.get("source") or new.meta.get("source"):
         return
+    other, this = (device_name(one.meta) for one in (base, new))
+    by = f"; {fact} differs" if other == this else ""
+    raise DifferentDevices(
+        f"different devices: {visible(other)[:80]} and {visible(this)[:80]}{by}; "
+        "compare runs of one device, or add --allow-different-devices"
+    )
+
+
+def _fact_of_other_device(base: Side, new: Side) -> str | None:
+    """By which the devices differ; None if no known fact says so."""
     before, now = device_identity(base.meta), device_identity(new.meta)
-    for fact in sorted(before.keys() & now.keys()):
-        if before[fact] != now[fact]:
-            other, this = (device_name(one.meta) for one in (base, new))
-            by = f"; {fact} differs" if other == this else ""
-            raise DifferentDevices(
-                f"different devices: {visible(other)[:80]} and {visible(this)[:80]}{by}; "
-                "compare runs of one device, or add --allow-different-devices"
-            )
+    known = sorted(before.keys() & now.keys())
+    return next((fact for fact in known if before[fact] != now[fact]), None)

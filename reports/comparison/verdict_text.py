@@ -70,6 +70,7 @@ REASONS = {  # why a verdict is not decided, and what would decide it
         "the interval is too wide for the margin",
         "use more turns, --plan rigorous, or a larger margin",
     ),
+    "other_device": ("another device, and not known to be the same kernel", ""),
     "missing": ("one of the two has no such value", "measure both sides again"),
     "unpaired": ("not measured in the same blocks", ""),
 }
@@ -107,15 +108,16 @@ def verdict_text(found: CaseVerdict, sides: tuple[str, str] = ("base", "new")) -
     """
     if found.metric == "status":
         return _ends_text(found, sides)
-    if found.mark is None:
+    if not isfinite(found.ratio):
         return f"no value in {sides[isfinite(found.base_value)]}"
     ratio = f"×{ratio_text(found)}"
-    if found.metric == "peak_bytes":
+    if found.metric == "peak_bytes" and found.mark is not None:
         return found.verdict if number_text(found.ratio) == number_text(1) else ratio
     if found.word != NOT_DECIDED:
         return f"{found.verdict} {ratio}"
     letters = (LETTERS[one] for one in found.reasons if one in LETTERS)
-    return " ".join([found.mark.sign, ratio, *letters])
+    sign = [found.mark.sign] if found.mark is not None else []
+    return " ".join([*sign, ratio, *letters])
 
 
 def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
@@ -188,7 +190,7 @@ def marks_text(verdicts: Iterable[CaseVerdict]) -> str:
 def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
     """`slower in 2; same in 3; seen here, not confirmed in 1 of 6`, all of one metric."""
     better, worse = BETTER_WORSE[verdicts[0].metric]
-    order = (worse, better, SAME, SEEN.words, NOISY.words, NO_VALUE)
+    order = (worse, better, SAME, SEEN.words, NOISY.words, NOT_DECIDED, NO_VALUE)
     texts = []
     for word in order:
         if some := [one for one in verdicts if one.said == word]:

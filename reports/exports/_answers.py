@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...harness.stats.intervals import Interval
+from ..claims.ledger import claims_on, measured
 from ..contrasts import Contrast, against_one_head
 from ..data.decode import is_decode
 from ..data.load import rows_of
@@ -19,7 +20,7 @@ from ..facts import Fact, mark_word, ratio_fact
 from ..formatting import STATUS_WORDS
 from ..growth_fit import growths
 from ..ratio import time_ratio
-from ..subjects import block, chunks, latent, padding, stored_keys
+from ..subjects import block, chunks, latent, padding, stored_keys, testing_claims
 from ..subjects._choice import NOT_JUDGED, choices
 from ..subjects._growth_along import SIZES, growth_along
 from ..subjects._memory_over_n import families, memory_curves, other_peaks, wall_groups
@@ -366,7 +367,24 @@ def _growth(told: Told) -> Iterator[Fact]:
                     yield _number("growth", place, "peak_bytes_exponent", along.bytes_exponent)
 
 
+def _claims(told: Told) -> Iterator[Fact]:
+    """Verdicts: all of a run that was made to test claims, else those that its studies allow."""
+    testing = testing_claims(told.meta)
+    asked = testing or any(run.get("studies") for run in told.meta.values())
+    for runs in measured(told.rows, told.meta).values() if asked else ():
+        for one in claims_on(runs):
+            if testing or one.verdict != "not run":
+                yield Fact(
+                    answer="claims",
+                    place={"run": next(iter(told.meta)), "claim": one.name},
+                    quantity="; ".join(part.name for part in one.quantities),
+                    value=None,
+                    mark=one.verdict,
+                    reason=one.lacking,
+                )
+
+
 ANSWERS: tuple[Callable[[Told], Iterator[Fact]], ...] = (
     *(_times, _fastest, _regret, _own, _wall, _memory, _heads, _contrasts, _stored, _crossovers),
-    *(_growth, _decode, _roofline, _utilization, _energy, _correctness),
+    *(_growth, _decode, _roofline, _utilization, _energy, _correctness, _claims),
 )

@@ -27,15 +27,7 @@ SECTIONS = {
     "more": "Everything else",
 }
 """The sections of a page below its answer, in order."""
-PAGES = {
-    "claims": "Which textbook claims about attention hold here?",
-    "studies": "What do the studies of this run show?",
-    "growth": "How do time and bytes grow?",
-    "roofline": "Which limit of the device does each call meet?",
-    "maps": "What do the heads look at?",
-    "learning": "What do heads learn?",
-}
-"""Pages beside a report, with the question that each answers."""
+ALL_CLAIMS = "Which textbook claims about attention hold here?"
 CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 
 
@@ -75,8 +67,8 @@ class Teller(Protocol):
     """A module of a subject.
 
     `SECTION`: where on the page it stands, one of SECTIONS: its card open, its details closed. What
-    has neither card nor line is in the last one. `ORDER`: its place there. Optional `PAGE`: without
-    a card it is on a page of this name, beside the report.
+    has neither card nor line is in the last one. `ORDER`: its place there. Optional `APART`:
+    without a card all that it says is in the last section too.
     Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `BELOW_CLAIMS`:
     runs that test claims show its card's sentence and picture below.
     Optional `STUDIES`: those that it shows; Studies has tables of all others.

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from attnbench.reports import contrasts
-from attnbench.reports.claims.times import time_of_heads
+from attnbench.reports.claims.claim import Measured
+from attnbench.reports.claims.of_rows import time_of_heads
 from attnbench.reports.elements import DotPlot, Figure
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.pages.terminal import render_briefly
@@ -67,13 +68,10 @@ def test_a_kernel_that_is_not_known_is_no_difference(tmp_path: Path) -> None:
 
 
 def test_a_claim_on_the_time_of_heads_is_not_decided_by_two_kernels(tmp_path: Path) -> None:
-    class Run:
-        rows = rows_of(with_kernels(tmp_path))
-
-    found = [one for one in time_of_heads.test(Run()) if one.of == "sdpa"]
+    run = Measured(every=rows_of(with_kernels(tmp_path)), run={})
+    found = [one for one in time_of_heads(run) if one.of == "sdpa"]
     assert found
-    assert {one.verdict for one in found} == {"not decided"}
-    assert all("this compares kernels" in one.numbers for one in found)
+    assert all("this compares kernels" in one.doubt for one in found)
 
 
 def test_the_terminal_has_the_time_of_heads(tmp_path: Path) -> None:
