@@ -220,18 +220,6 @@ def test_what_the_judge_finds_wrong_is_incorrect_though_its_worker_goes_on(measu
     assert record["block_ms"] is None
 
 
-def test_the_errors_of_a_row_are_the_judges(measured, monkeypatch):
-    claimed = {"exactness": "exact", "error_ratio": 0.1, "judged": []}
-    monkeypatch.setitem(ANSWERS, "check", {"event": "facts", "fields": claimed})
-    _, (record,) = measured([[case(8)]], processes=2)
-    assert (record["error_ratio"], record["error_limit_ratio"]) == (0.5, 2.0)
-    checks = [(one["process"], one["check"]) for one in record["judged"]]
-    (confirmed_in,) = (process for process, check in checks if check == "after")
-    expected = {(0, "first"), (0, "wide"), (0, "process"), (1, "process"), (confirmed_in, "after")}
-    assert set(checks) == expected
-    assert len(checks) == len(expected)
-
-
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_a_case_with_long_calls_is_confirmed_too_though_it_is_not_in_every_process(
     measured, monkeypatch, processes
@@ -242,26 +230,6 @@ def test_a_case_with_long_calls_is_confirmed_too_though_it_is_not_in_every_proce
     assert record.status is Status.OK
     assert sum(op == "sample" for _, op, _ in notes) == min(3, processes)
     assert [op for _, op, _ in notes].count("confirm") == 1
-
-
-def test_who_is_convicted_by_times_is_measured_again_alone(measured):
-    ended = {"reason": "it answers from memory", "phase": "latency", "log_tail": None}
-    ended |= {"status": "incorrect", "poisoned": False, "by_time": True}
-    notes, records = measured([[case(8), case(8, "naive")]], processes=1, ends={"confirm": ended})
-    assert [record.status for record in records] == [Status.INCORRECT] * 2
-    confirmed = [names for _, op, names in notes if op == "confirm"]
-    assert [len(names) for names in confirmed] == [2, 1, 1]
-
-
-@pytest.mark.parametrize(("own_doing", "checks"), [(False, 3), (True, 1)])
-def test_an_error_that_no_other_can_have_caused_is_not_tried_again_alone(
-    measured, own_doing, checks
-):
-    ended = {"reason": "changed a setting", "phase": "latency", "log_tail": None}
-    ended |= {"status": "error", "poisoned": False, "own_doing": own_doing}
-    notes, records = measured([[case(8), case(8, "naive")]], processes=1, ends={"sample": ended})
-    assert [op for _, op, _ in notes].count("check") == checks
-    assert {str(record.status) for record in records} == {"error"}
 
 
 def test_a_case_of_which_no_samples_come_is_an_error_and_not_asked_for_ever(measured):
@@ -336,36 +304,6 @@ def test_a_row_of_a_cpu_without_a_window_needs_no_reason(measured):
     assert record["missing"] is None
 
 
-# ---- a worker that is lost while none of its cases runs ------------------------------------------
-
-BOTH = [case(8), case(8, "naive")]
-
-
-def test_a_block_calls_all_cases_in_a_random_order(measured):
-    many = Plan(processes=1, min_blocks=12, max_blocks=12, precision_ratio=1e-9, budget_s=100.0)
-    notes, records = measured([BOTH], plan=many)
-    rounds = [names for _, op, names in notes if op == "sample"]
-    assert len(rounds) == 12
-    assert all(sorted(one) == sorted(case.id for case in BOTH) for one in rounds)
-    assert len(set(rounds)) == 2, "they are not always in the same order"
-    assert {len(record["block_ms"][0]) for record in records} == {12}
-
-
-def test_what_is_warmed_up_is_released(measured):
-    notes, _ = measured([BOTH, [case(16)]], measure=("latency", "utilization"))
-    for number in {where for where, _, _ in notes}:
-        asked = [op for where, op, _ in notes if where == number and op in ("warm_up", "release")]
-        assert asked == ["warm_up", "release"] * (len(asked) // 2)
-        assert asked
-
-
-def test_a_worker_that_cannot_be_had_is_a_failure_of_its_cases(measured):
-    notes, records = measured([BOTH], breaks=("start", None))
-    assert [str(record.status) for record in records] == ["crashed"] * len(BOTH)
-    assert (0, "dismiss", ()) in notes
-
-
-def test_cases_whose_process_broke_in_our_own_work_are_each_tried_again_alone(measured):
-    _, records = measured([BOTH], breaks=("warm_up", None))
-    assert [str(record.status) for record in records] == ["ok"] * len(BOTH)
-    assert len({record.values["session"] for record in records}) == len(BOTH)
+def test_a_worker_that_cannot_be_had_is_the_end_of_its_cases(measured):
+    _, records = measured([[case(8), case(8, "naive")]], breaks=("start", None))
+    assert [str(record.status) for record in records] == ["crashed"] * 2

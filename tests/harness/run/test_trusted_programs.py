@@ -72,14 +72,6 @@ def in_folder(
 
 
 @pytest.mark.long
-def test_nothing_is_imported_from_the_current_folder(strays: Path) -> None:
-    done = in_folder(strays, "run", "--backends", "fused", *GRID, *QUICK)
-    assert not (strays / "imported").exists(), (strays / "imported").read_text()
-    assert done.returncode == 0, done.stderr
-    assert statuses(strays / done.stdout.strip()) == ["ok"]
-
-
-@pytest.mark.long
 def test_with_permission_it_comes_last_so_that_nothing_else_is_shadowed(strays: Path) -> None:
     backend = ("--backend", "mine:attend", "--allow-import")
     done = in_folder(strays, "run", "--backends", "fused", *backend, *GRID, *QUICK)

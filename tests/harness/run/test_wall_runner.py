@@ -191,6 +191,12 @@ def test_without_a_limit_walls_are_searched_as_given() -> None:
     assert [one.planned.fields()["backend"] for one in at_leisure.records(sought)] == ["b", "a"]
 
 
+def test_where_not_even_one_token_fits_the_row_is_oom_and_says_so() -> None:
+    record = record_of(runner(Workers(0, oom(), None)))
+    assert (record.status, record["limited_by"]) == (Status.OOM, None)
+    assert record.reason.startswith("nothing fits, not even N = 1: ")
+
+
 @pytest.mark.parametrize("predicted", [None, 900, 3000])
 @pytest.mark.parametrize(
     "fault",
