@@ -11,7 +11,7 @@ from attnbench.reports.elements import DotPlot, Figure
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.pages.terminal import render_briefly
 from attnbench.reports.subjects import heads
-from tests.made_runs import changed, grid, head_sweep, quickstart, row, write_run
+from tests.made_runs import grid, head_sweep, row, write_run
 from tests.reports.rendering import card_of, page_of, rows_of, subject_of, tables_of, text_of
 
 SAID = "sdpa used its efficient kernel with 1 head and cuDNN with 8: this compares kernels"
@@ -51,21 +51,6 @@ def test_two_kernels_are_no_verdict_on_heads(tmp_path: Path) -> None:
     assert any(SAID in str(line) for line in render_briefly(open_report([run])))
 
 
-def test_one_kernel_on_both_sides_is_compared(tmp_path: Path) -> None:
-    run = changed(with_kernels(tmp_path), "same", lambda one: one | {"kernel": "cudnn"})
-    assert "this compares kernels" not in card_of(heads, run).sentence
-    assert "sdpa" in card_of(heads, run).sentence
-
-
-def test_a_kernel_that_is_not_known_is_no_difference(tmp_path: Path) -> None:
-    run = changed(
-        with_kernels(tmp_path),
-        "unknown",
-        lambda one: one | {"kernel": one["kernel"] if one["heads"] == 1 else None},
-    )
-    assert "this compares kernels" not in card_of(heads, run).sentence
-
-
 def test_a_claim_on_the_time_of_heads_is_not_decided_by_two_kernels(tmp_path: Path) -> None:
     class Run:
         rows = rows_of(with_kernels(tmp_path))
@@ -74,13 +59,6 @@ def test_a_claim_on_the_time_of_heads_is_not_decided_by_two_kernels(tmp_path: Pa
     assert found
     assert {one.verdict for one in found} == {"not decided"}
     assert all("this compares kernels" in one.numbers for one in found)
-
-
-def test_the_terminal_has_the_time_of_heads(tmp_path: Path) -> None:
-    printed = map(str, render_briefly(open_report([quickstart(tmp_path)])))
-    (line,) = (one for one in printed if one.startswith("8 heads against one"))
-    assert "Peak memory:" in line
-    assert "Time: " in line
 
 
 def test_the_page_of_head_cost_begins_with_the_curve_over_h(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from attnbench.reports.subjects import padding
 from tests.made_runs import made, problem, run_of
-from tests.reports.rendering import blocks_of, card_of, rows_of, subject_of
+from tests.reports.rendering import blocks_of, rows_of, subject_of
 
 BATCHES = {0.0: "4q384", 0.2: "q480_2q384_q288", 0.5: "q768_2q320_q128", 0.78: "q1408_q128"}
 PACKED_MS = {0.0: 12.0, 0.2: 10.0, 0.5: 10.0, 0.78: 10.0}
@@ -27,15 +27,6 @@ def cases(padded_ms: dict[float, float], **axes: Any) -> list[Any]:
             made("sdpa", of, 50.0, peak_bytes=90_000, **more),
         ]
     return found
-
-
-def test_the_turn_is_the_least_share_from_which_packing_is_faster(tmp_path: Path) -> None:
-    run = run_of(tmp_path, *cases({0.0: 6.0, 0.2: 10.0, 0.5: 16.1, 0.78: 40.5}))
-    sentence = card_of(padding, run).sentence
-    assert sentence.startswith("Packing is faster than padding from 50 % padding on: 1.6")
-    assert "and at 78 % 4.0" in sentence
-    assert "(below: at 0 % 0.5" in sentence
-    assert sentence.endswith("sequence_loop needs 1 KiB, padding 7 KiB.")
 
 
 def test_sequences_with_cached_keys_are_apart(tmp_path: Path) -> None:

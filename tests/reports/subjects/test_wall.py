@@ -62,16 +62,6 @@ def test_no_crossing_is_computed_outside_the_lengths_that_were_tried(tmp_path: P
     assert "between N = 2 048 and 4 096" in sentence(wall, run)
 
 
-def test_points_are_inputs_and_peak_and_say_how_the_case_ended(tmp_path: Path) -> None:
-    first, other = panels(quickstart(tmp_path))
-    assert (first.title, other.title) == ("8 heads", "1 head")
-    found = ends(first, "fused")
-    assert max(found["measured"]) == 4096
-    assert (list(found["failed"]), list(found["untried"])) == ([8192], [16384])
-    assert list(found["formula"]) == [4096, 8192, 16384]  # dashed from the last that ran on
-    assert found["measured"][128] == 64 * 128**2 + 10240 * 128 + 16  # 16 more than the formula
-
-
 def test_a_case_that_crashed_is_drawn_by_formula(tmp_path: Path) -> None:
     found = ends(panels(quickstart(tmp_path))[1], "naive")
     assert 2048 in found["formula"]
@@ -95,31 +85,6 @@ def test_a_case_without_a_prediction_is_drawn_at_the_budget(tmp_path: Path) -> N
     assert ends(panel, "fused")["failed"] == {8192: 2 * GIB}
     assert 8192 not in ends(panel, "fused").get("formula", {})
     assert measured(panel).ending == "up to 4k, not 8k"
-
-
-@pytest.mark.parametrize(
-    ("lengths", "grows"),
-    [
-        ((64, 128, 256, 512), "quadratic in the end: twice N = 512 takes 3.52 times the memory."),
-        (LENGTHS, "quadratic: twice the length, four times the memory."),
-    ],
-)
-def test_four_times_the_memory_is_said_only_of_lengths_where_it_is_so(
-    tmp_path: Path, lengths: tuple[int, ...], grows: str
-) -> None:
-    """64 N^2 + 10240 N in all: at N = 512 the linear part still is a quarter."""
-    run = over_n(tmp_path, lengths=lengths, out_from=None, of_run={"memory_bytes": None})
-    assert grows in sentence(memory, run)
-
-
-def test_without_a_polynomial_only_what_was_measured_is_said(tmp_path: Path) -> None:
-    """Three lengths show no polynomial: what twice the longest takes was told all the same."""
-    lengths, unlimited = (512, 1024, 2048), {"memory_bytes": None}
-    run = over_n(tmp_path, ("fused", "sdpa"), lengths, of_run=unlimited, predicted_peak_bytes=None)
-    text = sentence(memory, run)
-    assert "about quadratic: " in text
-    assert "times the memory from N = 1 024 to 2 048." in text
-    assert "twice" not in text
 
 
 def test_the_wall_of_the_whole_card_is_calculated_and_marked_as_such(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.subjects import wall as subject
 from tests.made_runs import GIB, case, problem, read_rows, row, write_rows, write_run
-from tests.reports.rendering import card_of, page_of, subject_of, tables_of, text_of
+from tests.reports.rendering import page_of, text_of
 
 
 def wall(backend: str, **changes: Any) -> dict[str, Any]:
@@ -122,13 +122,6 @@ def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(
     assert (found.n, found.how) == (n, how)
 
 
-def test_where_nothing_could_be_searched_only_the_reasons_are_said(tmp_path: Path) -> None:
-    refused = {"status": "unsupported", "reason": "for CUDA only", "limited_by": None}
-    one = wall("sdpa:cudnn")
-    run = write_run(tmp_path, [], [wall_row(one, None, None, **refused)], walls=planned([one]))
-    assert card_of(subject, run).sentence == "sdpa:cudnn: unsupported."
-
-
 @pytest.mark.long
 def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
     cases = [case(backend, problem(n)) for n in (128, 256) for backend in ("fused", "sdpa")]
@@ -167,16 +160,3 @@ def test_a_broken_wall_is_named(tmp_path: Path, changes: dict[str, Any], message
 def test_a_broken_plan_of_walls_is_named(tmp_path: Path, plan: Any) -> None:
     with pytest.raises(BadRun, match="walls"):
         read_run(write_run(tmp_path, [], [], walls=plan))
-
-
-def test_memory_beside_the_peak_is_in_the_line_and_in_the_cell(tmp_path: Path) -> None:
-    mib = 1 << 20
-    cases = [case("keeps", problem(n)) for n in (512, 1024)]
-    rows = [
-        row(
-            one, peak_bytes=mib, workspace_bytes=8 * mib, outside_bytes=0, predicted_peak_bytes=None
-        )
-        for one in cases
-    ]
-    (table,) = tables_of(list(subject_of(subject, write_run(tmp_path, cases, rows)).blocks))
-    assert table.texts[0][-1] == "12 MiB"
