@@ -56,7 +56,6 @@ def test_what_is_lacking_is_a_gap_only_if_a_graph_is_that_much_faster(tmp_path: 
         graph = None if graph_ms is None else [[[graph_ms] * 3] * 3]
         card = card_of(utilization, run_on_gpu(tmp_path / name, graph_block_ms=graph))
         found[name] = cells(card.picture)["naive"]["what is lacking"]
-        assert ("the rest are gaps between its launches" in card.sentence) == (name == "gaps")
         assert cells(card.picture)["sdpa"]["what is lacking"] == ""
     assert found == {
         "gaps": "launch gaps",
@@ -79,7 +78,6 @@ def test_a_gpu_without_performance_counters_says_so_and_claims_nothing_of_its_sm
     assert "SMs active" not in card.sentence
     for line in cells(card.picture).values():
         assert line["what is lacking"] == "not measured: this GPU has no GPM"
-    assert "does not tell how many SMs were active" in card.note
 
 
 def test_a_run_without_windows_says_that_none_were_measured_and_the_command(tmp_path: Path) -> None:
