@@ -12,10 +12,8 @@ from attnbench.harness.stats.intervals import latency_interval
 from attnbench.impls.problem import AXES
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
-from attnbench.reports.data.processor_time import time_of, told_time
 from tests.made_runs import case, grid, problem, quickstart, row, write_run
 from tests.reports.rendering import rows_of
-from tests.reports.subjects.test_utilization import with_utilization
 
 
 def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) -> None:
@@ -70,24 +68,6 @@ def test_a_single_block_has_a_latency_without_an_interval(tmp_path: Path) -> Non
     assert "one block" in first["latency_note"]
 
 
-def test_the_four_latencies_of_a_gpu_are_side_by_side(tmp_path: Path) -> None:
-    cases = [case("fused", problem(n, device="cuda")) for n in (128, 256)]
-    quantities = {"block_ms": 1.2, "wall_block_ms": 1.5, "hot_block_ms": 1.1, "graph_block_ms": 1.0}
-    samples = {name: [[[ms, ms], [ms]]] for name, ms in quantities.items()}
-    rows = [
-        row(cases[0], **samples, graph_reason=""),
-        row(cases[1], **samples | {"graph_block_ms": None}, graph_reason="too long"),
-    ]
-    short, long = (found for _, found in load(write_run(tmp_path, cases, rows)).iterrows())
-    names = [name.replace("block", "latency") for name in quantities]
-    names[0] = "latency_ms"
-    assert short[names].tolist() == pytest.approx(list(quantities.values()))
-    assert short["launch_bound"]
-    assert pd.isna(long["graph_latency_ms"])
-    assert pd.isna(long["launch_bound"])
-    assert long["graph_reason"] == "too long"
-
-
 def test_page_faults_are_per_call_and_only_where_every_block_has_them(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024)]
     many, few, none = ({"calls": n, "minor_faults": 10 * n} for n in (3, 1, 0))
@@ -116,18 +96,6 @@ def test_columns_that_a_probe_adds_are_kept(tmp_path: Path) -> None:
     assert "trace" not in frame
 
 
-def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(
-    tmp_path: Path,
-) -> None:
-    frame = load(with_utilization(tmp_path)).set_index("backend")
-    assert frame.loc["naive", "utilization_tier"] == "gpm"
-    assert frame.loc["naive", "sm_active_ratio"] == pytest.approx(0.2)
-    assert frame.loc["naive", "energy_per_call_j"] == pytest.approx(0.9)
-    assert frame.loc["naive", "energy_per_token_j"] == pytest.approx(0.9 / 2048)
-    assert frame.loc["naive", "hmma_ratio"] != frame.loc["naive", "hmma_ratio"]  # NaN, and not 0
-    assert "calls" not in frame.columns
-
-
 @pytest.mark.parametrize(
     ("passes", "ratio"), [("forward", None), ("backward", 5 / 4), ("forward+backward", 7 / 6)]
 )
@@ -141,15 +109,3 @@ def test_papers_count_a_fifth_product_in_the_backward_pass(
         assert found is None
     else:
         assert found / one["achieved_flops_per_s"] == pytest.approx(ratio)
-
-
-@pytest.mark.parametrize(
-    ("device", "latency_ms", "noted"),
-    [("cuda", 0.0112, True), ("cuda", 0.05, False), ("cpu", 0.0112, False)],
-)
-def test_the_event_floor_stands_beside_a_short_time_of_a_gpu(
-    device: str, latency_ms: float, noted: bool
-) -> None:
-    one = {"device": device, "latency_ms": latency_ms, "shortest_call_ms": 0.00204}
-    for text in (str(time_of(one)), told_time(one)):
-        assert (", event floor 2.04 μs" in text) == noted
