@@ -89,29 +89,6 @@ def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
     assert facts["serialization_unread"] is None
 
 
-def test_the_facts_have_each_candidates_times_on_the_device(prepared: dict[str, Any]) -> None:
-    """Of a GPU on which the candidates of a list take 200 us, 190 us, 180 us, ..."""
-    facts = prepared["timed"]["facts"]
-    fields = Config.__dataclass_fields__
-    timed: set[tuple[str, tuple[int, ...]]] = set()
-    for one in facts["candidates"]:
-        numbers = [int(one[field]) for field in fields]
-        place = listed(one["kernel"]).index(numbers)
-        assert one["median_ms"] == pytest.approx(0.2 - 0.01 * place)
-        assert one["least_ms"] <= one["median_ms"] <= one["most_ms"]
-        assert one["reading_count"] >= 5
-        assert one["reading_launch_count"] >= 5
-        assert (one["late_reading_count"], one["dropped"]) == (0, False)
-        timed.add((one["kernel"], tuple(numbers)))
-    every = {(kernel, tuple(numbers)) for kernel in KERNELS for numbers in listed(kernel)}
-    assert timed == every - set(skipped(facts))
-    launches = (one["reading_count"] * one["reading_launch_count"] for one in facts["candidates"])
-    assert facts["timed_launch_count"] == sum(launches)
-    device_ms = sum(
-        one["reading_count"] * one["reading_launch_count"] * one["median_ms"]
-        for one in facts["candidates"]
-    )
-    assert facts["tune_ms"] > device_ms
 
 
 def test_a_serialized_candidate_is_never_launched(prepared: dict[str, Any]) -> None:
