@@ -61,13 +61,6 @@ def masks() -> dict[str, Any]:
     }
 
 
-def layers() -> dict[str, Any]:
-    return {
-        name: checked(replace(PROBLEMS[name], scope="layer"))
-        for name in ("odd", "grouped", "empty_rows")
-    }
-
-
 def drawn_shapes(mask: str, count: str) -> dict[str, Any]:
     """Shapes drawn by hypothesis, the same every time; it shrinks a failing one for the report.
 

@@ -142,5 +142,3 @@ def test_a_kind_of_kernel_sweep_is_compiled_in_time_on_a_single_core(triton: str
         kernels = to_compile(problem, triton)
         assert len(kernels) <= 14
         assert len(kernels) * KERNEL_S <= limit_s / 4
-
-

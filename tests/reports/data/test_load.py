@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 import attnbench
-from attnbench.harness.stats.intervals import latency_interval
 from attnbench.impls.problem import AXES
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
@@ -24,19 +23,6 @@ def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) 
     assert list(frame.columns) == list(COLUMNS)
     assert frame["status"].value_counts()["not reached"] == 2
     assert frame.iloc[-1]["seq_len"] == 16384
-
-
-def test_latency_is_the_interval_that_stopped_the_measurement(tmp_path: Path) -> None:
-    frame = load(quickstart(tmp_path, lengths=(128,)))
-    first = frame.iloc[0]
-    interval = latency_interval(first["block_ms"])
-    bounds = tuple(first[f"latency{bound}_ms"] for bound in ("", "_low", "_high"))
-    assert bounds == (interval.value, interval.low, interval.high)
-    assert "run-to-run" in first["latency_note"]
-    assert (first["processes"], first["blocks"], first["samples"]) == (1, 8, 24)
-    assert first["achieved_flops_per_s"] == pytest.approx(
-        first["work_flops"] / (first["latency_ms"] / 1000)
-    )
 
 
 def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:

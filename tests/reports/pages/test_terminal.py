@@ -23,10 +23,3 @@ def test_the_end_of_a_log_has_its_lines(tmp_path: Path) -> None:
     text = printed(quickstart(tmp_path), ("refusals",))
     assert "\nFatal Python error: Segmentation fault\n  File " in text
     assert "\\x0a" not in text
-
-
-def test_hostile_names_are_text(run: Path) -> None:
-    text = printed(run, tuple(terminal.section_names()))
-    assert "[red]x[/red]" in text  # not taken for markup
-    assert "\x1b[31m" not in text
-    assert "\\x1b" in text

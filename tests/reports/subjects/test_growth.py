@@ -1,6 +1,6 @@
 """reports/subjects/growth.py: exponents along any size from two values on, needs at longer N."""
 
-from math import isnan, log2
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +56,6 @@ def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
         made("fused", problem(1024, batch=2), None),
     )
     assert growth_along(rows_of(run), "batch") == []
-
-
-def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
-    run = run_of(
-        tmp_path,
-        made("fused", problem(1024, batch=1), 1.0, peak_bytes=None),
-        made("fused", problem(1024, batch=2), 2.0),
-    )
-    ((_, (one,)),) = growth_along(rows_of(run), "batch")
-    assert isnan(one.bytes_exponent)
 
 
 def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:

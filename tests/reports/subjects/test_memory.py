@@ -17,23 +17,6 @@ def run(tmp_path: Path, **changes: Any) -> Path:
     return write_run(tmp_path, cases, rows)
 
 
-def test_runs_older_than_these_columns_are_still_read(tmp_path: Path) -> None:
-    path = run(tmp_path)
-    text = (path / "rows.jsonl").read_text()
-    for field in (
-        "output_bytes",
-        "predicted_source",
-        "work_exps",
-        "minimal_bytes",
-    ):
-        text = text.replace(f'"{field}"', f'"unknown_{field}"')
-    (path / "rows.jsonl").write_text(text)
-    first, *rest = list(subject_of(memory, path).blocks)
-    formula = "The measured peak agrees with the backend's closed formula in 6 of 6 cases."
-    assert first.text == formula
-    assert rest == []
-
-
 # ---- memory beside the peak of a call ------------------------------------------------------------
 
 

@@ -4,11 +4,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from attnbench.reports.pages.markdown import render
-from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects import own
 from tests.made_runs import case, problem, row, timed, write_run
-from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import subject_of
 
 MINE = "attend@mine"
@@ -59,10 +56,3 @@ def test_a_run_names_its_own_backends_and_shipped_ones_are_none(tmp_path: Path) 
     assert said(write_run(tmp_path / "old", planned, rows)) == []
     (text,) = said(write_run(tmp_path / "new", planned, rows, own_backends=["mine"]))
     assert text.startswith("mine ")
-
-
-def test_what_a_traceback_says_stays_text(tmp_path: Path) -> None:
-    failed = {"status": "error", "reason": HOSTILE, "log_tail": f"Traceback\n{HOSTILE}\n"}
-    run = run_of(tmp_path, {256: failed})
-    assert "\x1b" not in "".join(said(run))
-    assert "<script>" not in render(open_report([run]))
