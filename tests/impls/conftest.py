@@ -2,7 +2,7 @@
 same-dtype reference.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -117,14 +117,6 @@ SCORED = {
 # 2**-11 away.
 FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-8, "fp16": 2.0**-11}
 VANISHING = 1e-9
-
-
-def first(count: int, values: Iterable[Any]) -> list[Any]:
-    """Parameters of a test: so many each time, and the others in the nightly run."""
-    return [
-        pytest.param(one, marks=[pytest.mark.nightly] * (place >= count))
-        for place, one in enumerate(values)
-    ]
 
 
 @pytest.fixture(params=PROBLEMS)

@@ -12,7 +12,8 @@ import torch
 
 from attnbench.impls import Problem, _inductor, load, make_inputs, make_weights
 from attnbench.impls.backend import leaves
-from tests.impls.conftest import PROBLEMS, first
+from tests.budget import first
+from tests.impls.conftest import PROBLEMS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

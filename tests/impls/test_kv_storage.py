@@ -25,7 +25,7 @@ from attnbench.impls.kv_tensors import from_fp8, multiply, quantized
 from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.problem import ALL_MASKS
 from attnbench.impls.reference import reference
-from tests.impls.conftest import first
+from tests.budget import first
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
 
 CPU = torch.device("cpu")

@@ -21,7 +21,7 @@ from attnbench.impls.lengths import (
     words,
 )
 from attnbench.impls.reference import reference
-from tests.impls.conftest import first
+from tests.budget import first
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 1, "d_model": 32, "heads": 4}

@@ -14,7 +14,7 @@ from attnbench.harness.measure.correctness import CorrectnessCheck, widen
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls import Problem, flex, input_order, load, make_inputs, missing
 from attnbench.impls.masks.given import given_mask
-from tests.impls.conftest import first
+from tests.budget import first
 
 CPU = torch.device("cpu")
 

@@ -19,7 +19,8 @@ from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls.backend import leaves
 from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.reference import reference, same_dtype_reference
-from tests.impls.conftest import BOTTOM_RIGHT, first
+from tests.budget import first
+from tests.impls.conftest import BOTTOM_RIGHT
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
 
 CPU = torch.device("cpu")

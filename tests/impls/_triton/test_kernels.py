@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from attnbench.harness.measure.correctness import LIMIT_RATIO
+from tests.budget import first
 from tests.impls._triton.conftest import child, needs_triton
-from tests.impls.conftest import PROBLEMS, first
+from tests.impls.conftest import PROBLEMS
 
 pytestmark = [needs_triton, pytest.mark.long]  # two minutes of interpreting
 
@@ -36,7 +37,7 @@ def test_kernels_are_as_close_on_shapes_that_hypothesis_draws(mask: str, count: 
 @pytest.mark.parametrize(("every", "count"), first(1, [(4, 8), (1, 30)]))
 def test_the_check_notices_every_broken_kernel(every: int, count: int) -> None:
     found = child("interpreted_problems", "canaries", str(every))
-    assert found.pop("intact") == [""] * 18
+    assert set(found.pop("intact")) == {""}
     assert len(found) >= count
     assert [name for name, complaint in found.items() if not complaint] == []
 

@@ -10,7 +10,7 @@ import torch
 
 from attnbench.impls import Problem, make_inputs
 from attnbench.impls.reference import reference
-from tests.impls.conftest import first
+from tests.budget import first
 
 CPU = torch.device("cpu")
 

@@ -11,7 +11,7 @@ import torch
 from attnbench.impls import Problem, input_order, load
 from attnbench.impls.backend import leaves
 from attnbench.impls.peak_formulas import FAMILIES, nearest
-from tests.impls.conftest import first
+from tests.budget import first
 from tests.impls.peak_formulas.test_peak_bytes import peak
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU

@@ -15,8 +15,9 @@ from attnbench.impls.backend import leaves
 from attnbench.impls.masks.rules import needs_matrix
 from attnbench.impls.peak_formulas.sdpa import takes_flash
 from attnbench.impls.problem import Scope
+from tests.budget import first
 from tests.harness.measure.test_peak_memory import weighed
-from tests.impls.conftest import MASKED, PROBLEMS, first
+from tests.impls.conftest import MASKED, PROBLEMS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
 
