@@ -2,7 +2,6 @@
 their bytes, and what is refused.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -341,27 +340,6 @@ def test_values_change_in_place_and_return_to_the_bit(name: str) -> None:
     stored = values.tensors.inputs.key
     stored.data.view(torch.uint8 if stored.element_size() == 1 else stored.dtype)[0, 0, 0, 0] += 1
     assert "key" in values.changed() or "value" in values.changed()
-
-
-REFUSED: dict[str, dict[str, Any]] = {
-    "rope (4) is the part of a latent cache": {"rope": 4},
-    "rope (8) is part of d_k, which must be larger": {"latent": 16, "rope": 8},
-    "every head makes its own keys": {"latent": 16, "kv_heads": 2},
-    "latent with page or kv_dtype": {"latent": 16, "page": 16},
-    "latent (16) is about stored keys and values; set scope": {"latent": 16, "scope": "layer"},
-    "page (16) is about stored keys and values; set scope": {"page": 16, "scope": "block"},
-    "kv_dtype int8 is about stored": {"kv_dtype": "int8", "scope": "layer"},
-    "passes backward with keys and values in a cache": {"page": 16, "passes": "backward"},
-    "page is -1; wanted 0 or more": {"page": -1},
-    "kv_dtype is 'int4'; wanted one of: same, int8, fp8": {"kv_dtype": "int4"},
-}
-
-
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_nobody_stores_so_is_refused_in_one_line(words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words)) as error:
-        Problem(batch=1, seq_len=8, d_model=32, heads=4, **REFUSED[words])
-    assert "\n" not in str(error.value)
 
 
 def test_other_backends_refuse_stored_keys_in_a_line() -> None:

@@ -47,31 +47,6 @@ def test_lengths_are_read_as_by_vllm_and_have_one_text(
     assert [*sequences(one_text)] == batch
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"lengths": "2k"}, "'2k'; wanted <count>q<queries>s<keys>"),
-        ({"lengths": "q0"}, "at least one sequence"),
-        ({"lengths": "q5s4"}, "at least as many keys as queries"),
-        ({"lengths": "4097q1"}, "more than 4096 sequences"),
-        ({"lengths": "q5_q4", "batch": 2}, "pack their sequences into one row; wanted 1"),
-        ({"lengths": "q5_q4", "seq_len": 5}, "lengths have 9 tokens in all; leave seq_len out"),
-        ({"lengths": "q5_q4", "kv_seq_len": 5}, "leave kv_seq_len out"),
-        ({"lengths": "q5_q4", "mask": "random"}, "wanted one of: none, local, strided"),
-        (
-            {"lengths": "q5_q1s4", "causal": True, "causal_align": "top_left"},
-            "the last of their sequences; leave it out",
-        ),
-        ({"lengths": "q5_q1s4", "scope": "block"}, "scope block is self-attention"),
-        ({"lengths": "q5_q1s4", "mask": "local"}, "places each query at a key"),
-    ],
-)
-def test_what_is_no_ragged_batch_is_refused_in_a_line(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said) as refused:
-        Problem(**SHAPE | given)
-    assert str(refused.value).isprintable()
-
-
 def test_a_problem_has_the_sums_and_the_corner_of_its_lengths() -> None:
     p = Problem(**SHAPE, lengths="q5_1q5_2q1s9", causal=True)
     assert (p.lengths, p.seq_len, p.kv_seq_len) == ("2q5_2q1s9", 12, 28)

@@ -2,7 +2,6 @@
 what is refused.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -180,25 +179,6 @@ def test_the_kernel_of_a_gpu_takes_and_returns_what_cascade_expects() -> None:
         if p.backward:
             found = torch.autograd.grad(output, leaves(inputs, None), torch.empty_like(output))
             assert [one.shape for one in found] == [one.shape for one in leaves(inputs, None)]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"prefix": -1}, "prefix is -1; wanted 0 or more"),
-        ({"prefix": 17}, "set causal_align to bottom_right and kv_seq_len to 21 or more"),
-        ({"causal_align": "top_left"}, "set causal_align to bottom_right"),
-        ({"causal": False, "causal_align": "", "prefix": 20}, "leaves no keys of its own"),
-        ({"mask": "padding"}, "a shared prefix is of plain keys that every query sees"),
-        ({"page": 16}, "with latent, page, kv_dtype, lengths or a mask"),
-        ({"kv_dtype": "int8"}, "with latent, page, kv_dtype, lengths or a mask"),
-        ({"scope": "layer"}, "prefix (11) is about stored keys and values; set scope to core"),
-    ],
-)
-def test_what_is_no_shared_prefix_is_refused_in_a_line(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words)) as error:
-        replace(SMALL, **changes)
-    assert str(error.value).isprintable()
 
 
 def test_backends_refuse_in_a_line() -> None:

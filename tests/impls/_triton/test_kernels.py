@@ -9,7 +9,7 @@ from tests.budget import first
 from tests.impls._triton.conftest import child, needs_triton
 from tests.impls.conftest import PROBLEMS
 
-pytestmark = [needs_triton, pytest.mark.long]  # two minutes of interpreting
+pytestmark = [needs_triton, pytest.mark.long]  # minutes of interpreting
 
 
 def complaints(found: dict[str, Any]) -> dict[str, str]:
@@ -39,11 +39,11 @@ def test_kernels_are_as_close_on_shapes_that_hypothesis_draws(mask: str, count: 
     assert 0 < found["ratio"] <= LIMIT_RATIO
 
 
-@pytest.mark.parametrize(("every", "count"), first(1, [(4, 8), (1, 30)]))
-def test_the_check_notices_every_broken_kernel(every: int, count: int) -> None:
+@pytest.mark.parametrize("every", first(1, [4, 1]))
+def test_the_check_notices_every_broken_kernel(every: int) -> None:
     found = child("interpreted_problems", "canaries", str(every))
     assert set(found.pop("intact")) == {""}
-    assert len(found) >= count
+    assert len(found) >= 30 // every
     assert [name for name, complaint in found.items() if not complaint] == []
 
 
@@ -55,33 +55,25 @@ def test_masked_problems_are_as_close(some: tuple[str, int]) -> None:
     assert complaints(found) == {}
 
 
-def test_the_contents_of_masked_keys_change_no_bit() -> None:
-    found = child("interpreted_operator", "masked_keys")
-    assert len(found) == 4
-    assert all(found.values()), found
-
-
-def test_keys_in_pages_give_what_they_give_side_by_side_whatever_else_is_in_the_pool() -> None:
-    found = child("interpreted_pages", "paged")
-    assert len(found) == 21
-    assert all(found.values()), found
-
-
-def test_queries_that_see_no_key_give_zeros_and_zero_gradients() -> None:
-    found = child("interpreted_operator", "fully_masked_queries")
-    assert len(found) == 4
-    assert all(found.values()), found
-
-
-def test_kernels_read_exactly_the_tiles_of_which_a_query_sees_something() -> None:
-    found = child("interpreted_operator", "unseen_tiles")
-    assert len(found) == 144
+@pytest.mark.parametrize("every", first(1, [5, 1]))
+def test_kernels_read_exactly_the_tiles_of_which_a_query_sees_something(every: int) -> None:
+    found = child("interpreted_operator", "unseen_tiles", str(every))
+    assert len(found) == 4 * len(range(0, 36, every))
     assert [name for name, exactly in found.items() if not exactly] == []
 
 
-def test_results_do_not_depend_on_strides() -> None:
-    found = child("interpreted_operator", "strides")
-    assert len(found) == 7
+@pytest.mark.parametrize(
+    ("module", "name", "count"),
+    [
+        ("interpreted_operator", "masked_keys", 4),  # their contents change no bit
+        ("interpreted_operator", "fully_masked_queries", 4),  # zeros, and zero gradients
+        ("interpreted_operator", "strides", 7),  # change no bit
+        ("interpreted_pages", "paged", 21),  # as side by side, whatever else is in the pool
+    ],
+)
+def test_results_are_those_of_the_keys_that_are_seen(module: str, name: str, count: int) -> None:
+    found = child(module, name)
+    assert len(found) == count
     assert all(found.values()), found
 
 
