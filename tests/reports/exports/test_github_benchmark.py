@@ -6,12 +6,14 @@ is written as "± NUMBER" in the unit of the value. An empty array is an error t
 """
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from tests.made_runs import many_problems, quickstart
+from tests.made_runs import fake_run, many_problems, quickstart
 
 
 def entries(*runs: Path) -> list[dict]:
@@ -29,3 +31,17 @@ def test_names_are_unique_and_the_same_in_the_next_run(tmp_path: Path) -> None:
         entries(first, second)
     both = [one["name"] for one in entries(first, many_problems(tmp_path))]
     assert len(both) == len(set(both)) > len(names)
+
+
+def test_values_and_ranges_are_those_of_the_table(tmp_path: Path) -> None:
+    run = fake_run(tmp_path, 1)
+    by_name = {one["name"]: one for one in entries(run)}
+    for known in load(run).to_dict("records"):
+        name = f"seed1: {known['case']}"
+        latency, peak = by_name[f"{name} latency"], by_name[f"{name} peak"]
+        assert (latency["value"], latency["unit"]) == (pytest.approx(known["latency_ms"]), "ms")
+        half_width_ms = (known["latency_high_ms"] - known["latency_low_ms"]) / 2
+        found = re.fullmatch(r"(?:\+-|±)\s*(\d.*)", latency["range"])
+        assert found is not None
+        assert float(found[1]) == pytest.approx(half_width_ms, rel=1e-4)
+        assert (peak["value"], peak["unit"]) == (known["peak_bytes"], "bytes")

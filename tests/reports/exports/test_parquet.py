@@ -11,6 +11,7 @@ from attnbench.harness.rows.model import SAMPLES
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
+from attnbench.reports.exports.parquet import METADATA
 from tests.made_runs import case, problem, quickstart, row, write_run
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
@@ -34,6 +35,10 @@ def test_every_value_comes_back_and_missing_is_null(tmp_path: Path) -> None:
             found = [value and json.loads(value) for value in found]
         assert found == wanted, name
     assert table["block_ms"].to_pylist() == frame["block_ms"].tolist()
+    facts = json.loads(table.schema.metadata[METADATA])
+    assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {
+        run.name: "quickstart"
+    }
 
 
 def test_types_are_those_of_the_table_even_where_nothing_was_measured(tmp_path: Path) -> None:
