@@ -54,6 +54,24 @@ def test_a_single_block_has_a_latency_without_an_interval(tmp_path: Path) -> Non
     assert "one block" in first["latency_note"]
 
 
+def test_the_four_latencies_of_a_gpu_are_side_by_side(tmp_path: Path) -> None:
+    cases = [case("fused", problem(n, device="cuda")) for n in (128, 256)]
+    quantities = {"block_ms": 1.2, "wall_block_ms": 1.5, "hot_block_ms": 1.1, "graph_block_ms": 1.0}
+    samples = {name: [[[ms, ms], [ms]]] for name, ms in quantities.items()}
+    rows = [
+        row(cases[0], **samples, graph_reason=""),
+        row(cases[1], **samples | {"graph_block_ms": None}, graph_reason="too long"),
+    ]
+    short, long = (found for _, found in load(write_run(tmp_path, cases, rows)).iterrows())
+    names = [name.replace("block", "latency") for name in quantities]
+    names[0] = "latency_ms"
+    assert short[names].tolist() == pytest.approx(list(quantities.values()))
+    assert short["launch_bound"]
+    assert pd.isna(long["graph_latency_ms"])
+    assert pd.isna(long["launch_bound"])
+    assert long["graph_reason"] == "too long"
+
+
 def test_page_faults_are_per_call_and_only_where_every_block_has_them(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024)]
     many, few, none = ({"calls": n, "minor_faults": 10 * n} for n in (3, 1, 0))
