@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import typer
 
 from ..files.errors import BadInput, Refusal, shown
 from ..rows.record import FAILURES
-from ..terminal.idle import keep_threads, on_idle_cores, wait_until_idle
+from ..terminal.idle import wait_until_idle
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -223,10 +224,7 @@ def measure(
     from ..terminal.progress import counts, kept, say, started
 
     wait_until_idle(session.wait_idle, quiet=session.quiet or session.as_json)
-    with (
-        on_idle_cores(quiet=session.quiet or session.as_json) as few_threads,
-        started(options.listener),
-    ):
+    with started(options.listener):
         result = job(options)
     if session.as_json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
@@ -239,8 +237,8 @@ def measure(
         say(f"{kept(result.statuses)} Go on: attnbench run --resume {where}", stderr=True)
     elif not session.quiet:
         say(counts(result.statuses), stderr=True)
-        if few_threads:
-            say(few_threads, stderr=True)
+        if result.few_threads:
+            say(result.few_threads, stderr=True)
         with busy("reading the results"):
             from ...reports.pages.report import open_report
 
@@ -273,11 +271,10 @@ def measure_several(
     earlier = [  # of other engines the devices are not known yet: there all is measured
         None if options.engine else earlier_run(one, session.out, session.seed) for one in entries
     ]
-    for known in earlier:
-        if known is not None and not known.is_finished:
-            keep_threads(known.path)
     wait_until_idle(session.wait_idle, quiet=not talks)
-    with on_idle_cores(quiet=not talks) as few_threads:
+    with _same_threads(earlier, options) as few_threads:
+        if few_threads and talks:
+            say(f"note: {few_threads}", stderr=True)
         ends = _ends_of([*zip(entries, earlier, strict=True)], options, session, talks=talks)
     if few_threads and talks:
         say(few_threads, stderr=True)
@@ -295,6 +292,19 @@ def measure_several(
     elif talks and runs:
         _print_summary(runs)
     raise typer.Exit(code)
+
+
+def _same_threads(
+    earlier: "Sequence[RunState | None]", options: "RunOptions"
+) -> AbstractContextManager[str]:
+    """All of them have equally many: those of the first that goes on, if one does."""
+    from ..rows.run_files import read_meta
+    from ..run.threads import worker_threads
+
+    if options.engine:
+        return nullcontext("")
+    left = next((known for known in earlier if known is not None and not known.is_finished), None)
+    return worker_threads("auto", read_meta(left.path) if left else None)
 
 
 def _ends_of(

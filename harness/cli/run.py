@@ -216,10 +216,8 @@ def _resume(
 ) -> None:
     from ..run.start import resume_run
     from ..store.names import find
-    from ..terminal.idle import keep_threads
 
     path = find(run, session.out, unfinished=True)
-    keep_threads(path)
     pythons, attachments = selection.interpreters, selection.attachments
     job = partial(resume_run, path, interpreters=pythons, attachments=attachments)
     how = partial(job, retry_failed=earlier.retry_failed, force=earlier.force)

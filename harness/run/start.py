@@ -1,7 +1,8 @@
 """Start a run or resume one: devices are opened, everything is planned, then measured."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from ..process.interpreter import Interpreter, given_again
@@ -15,11 +16,12 @@ from ..scenario.selection import (
 )
 from ..studies.attachments import Attachment, names_in
 from ..studies.attachments import given_again as given_again_files
-from .engine import RunOptions, Wanted
+from .engine import Devices, RunOptions, Wanted
 from .planning import new_run, point_finished, resumed_run
 from .resumable import Unfinished
-from .run_rows import RunResult
+from .run_rows import RunPlan, RunResult
 from .session import Here, RunSession, open_session
+from .threads import worker_threads
 
 __all__ = ["RunOptions", "open_run", "resume_run", "start_run"]
 
@@ -29,11 +31,12 @@ def start_run(
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
     wanted = _wanted(scenario, selection, options)
-    with (options.engine or Here()).open(wanted, options) as devices:
+    with (
+        nullcontext("") if options.engine else worker_threads(scenario.device) as few_threads,
+        (options.engine or Here()).open(wanted, options) as devices,
+    ):
         plan = new_run(scenario, root, seed, selection, options, devices)
-        rows = devices.measure(plan)
-        point_finished(rows)
-    return rows.result
+        return _measured(plan, devices, few_threads)
 
 
 @contextmanager
@@ -78,10 +81,19 @@ def resume_run(
         save_models=found.meta["scenario"].get("save_models") is True,
         backends=found.left_backends,
     )
-    with (options.engine or Here()).open(wanted, options) as devices:
+    with (
+        worker_threads(found.meta["device"], found.meta) as few_threads,
+        (options.engine or Here()).open(wanted, options) as devices,
+    ):
         plan = resumed_run(found, pythons, options, devices, force=force)
-        rows = devices.measure(plan)
-        point_finished(rows)
+        return _measured(plan, devices, few_threads)
+
+
+def _measured(plan: RunPlan, devices: Devices, few_threads: str) -> RunResult:
+    remarks = [few_threads, *plan.remarks] if few_threads else plan.remarks
+    rows = devices.measure(replace(plan, remarks=remarks))
+    point_finished(rows)
+    rows.result.few_threads = few_threads
     return rows.result
 
 

@@ -1,8 +1,5 @@
 """harness/terminal/idle.py: waiting ends once the machine is idle, or once the time is up."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from attnbench.harness.files.errors import BadInput
@@ -66,42 +63,3 @@ def test_what_takes_minutes_says_once_that_the_machine_is_busy_and_what_that_mea
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="--wait-idle"):
         idle.wait_until_idle(text)
-
-
-@pytest.mark.parametrize(
-    ("others", "cores", "threads"), [(2.0, 2, "1"), (1.0, 2, "1"), (2.5, 8, "5"), (0.1, 2, None)]
-)
-def test_a_run_takes_the_cores_that_are_idle_and_says_so(
-    others: float,
-    cores: int,
-    threads: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(idle, "time", Clock())
-    monkeypatch.setattr(idle, "has_gpu", lambda: False)
-    monkeypatch.setattr(LoadMeter, "read", lambda _: Load(others, cores))
-    with idle.on_idle_cores(quiet=False) as text:
-        assert os.environ.get("OMP_NUM_THREADS") == threads
-    assert text.startswith(f"measured with {threads} of {cores} threads" if threads else "")
-    assert bool(text) == bool(threads)
-    assert text in capsys.readouterr().err
-    assert "OMP_NUM_THREADS" not in os.environ
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    with idle.on_idle_cores(quiet=False) as text:
-        assert (text, os.environ["OMP_NUM_THREADS"]) == ("", "7")
-    assert os.environ["OMP_NUM_THREADS"] == "7"
-
-
-def test_a_resumed_run_has_the_threads_that_it_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    (tmp_path / "run.json").write_text('{"environment": {"threads": 3}}')
-    idle.keep_threads(tmp_path)
-    assert os.environ["OMP_NUM_THREADS"] == "7", "the user has chosen"
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    idle.keep_threads(tmp_path)
-    assert os.environ["OMP_NUM_THREADS"] == "3"
-    monkeypatch.delenv("OMP_NUM_THREADS")
