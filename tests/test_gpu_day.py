@@ -66,7 +66,7 @@ class Day:
         os.utime(folder / "rows.jsonl", (1e9, 1e9))
 
     def call(self, every: Sequence[Step], *, minutes: float = 9.0, **changes: Any) -> Call:
-        settings: dict[str, Any] = {"machine": MACHINE, "again": ()} | changes
+        settings: dict[str, Any] = {"machine": MACHINE} | changes
         place = Place(
             python="python", device="cuda", memory_gib=72.0, jobs=4, root=self.folder / "gpu"
         )
@@ -176,7 +176,7 @@ def test_what_gets_only_time_that_is_left_takes_none_from_others(day: Day) -> No
     assert [limit_s for _, limit_s in day.started] == [500.0]  # pages and archive take the rest
     day.started.clear()
     day.takes_s = {"first": 100.0}
-    assert day.call(some, again=("first",)).run() == FINISHED
+    assert day.call(some).run() == FINISHED
     assert dict(day.started)["last"] == 400.0
 
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 PYTHON = "{python}"
 ATTNBENCH = (PYTHON, "-m", "attnbench")
 PYTEST = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-m", "gpu")
-CALIBRATE = """
-import sys
-from pathlib import Path
-from attnbench.harness.doctor.calibrate import calibrate
-found = calibrate(sys.argv[1], Path(sys.argv[2]), wait=False)
-print(found.as_line())
-sys.exit(found.exit_code)
-"""  # of `attnbench doctor --deep` what fits into nine minutes
+CALIBRATE = (  # of `attnbench doctor --deep` what fits into nine minutes
+    "from pathlib import Path; from sys import argv, exit;"
+    " from attnbench.harness.doctor.calibrate import calibrate;"
+    " found = calibrate(argv[1], Path(argv[2]), wait=False);"
+    " print(found.as_line()); exit(found.exit_code)"
+)
 SMALL = "processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1, windows: 1, window_s: 0.2"
 SMALL_PLAN = ("--set", f"plan={{{SMALL}}}")
 # torch compiles in several processes of its own; each of ours would start one per core
