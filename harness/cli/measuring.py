@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -264,7 +263,9 @@ def measure_several(
     """Measure each scenario into a run of its own, and print their folders. Exits with the worst
     exit code.
     """
+    from ..rows.run_files import read_meta
     from ..run.suite import earlier_run
+    from ..run.threads import worker_threads
     from ..terminal.progress import say
 
     talks = not (session.as_json or session.quiet)
@@ -272,7 +273,9 @@ def measure_several(
         None if options.engine else earlier_run(one, session.out, session.seed) for one in entries
     ]
     wait_until_idle(session.wait_idle, quiet=not talks)
-    with _same_threads(earlier, options) as few_threads:
+    left = (read_meta(one.path) for one in earlier if one is not None and not one.is_finished)
+    meta = next(left, None)  # all have as many threads as that run had
+    with worker_threads("elsewhere" if options.engine else "auto", meta) as few_threads:
         if few_threads and talks:
             say(f"note: {few_threads}", stderr=True)
         ends = _ends_of([*zip(entries, earlier, strict=True)], options, session, talks=talks)
@@ -292,19 +295,6 @@ def measure_several(
     elif talks and runs:
         _print_summary(runs)
     raise typer.Exit(code)
-
-
-def _same_threads(
-    earlier: "Sequence[RunState | None]", options: "RunOptions"
-) -> AbstractContextManager[str]:
-    """All of them have equally many: those of the first that goes on, if one does."""
-    from ..rows.run_files import read_meta
-    from ..run.threads import worker_threads
-
-    if options.engine:
-        return nullcontext("")
-    left = next((known for known in earlier if known is not None and not known.is_finished), None)
-    return worker_threads("auto", read_meta(left.path) if left else None)
 
 
 def _ends_of(

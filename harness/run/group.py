@@ -23,8 +23,8 @@ class GroupRun:
 
     A step yields the records of the cases that ended in it. It raises WorkerLost if it loses its
     worker; `fail_case` and `restart` follow then. `alone`: nothing else is measured in the same
-    process. `number`: of the group in its schedule. `retry_alone`: the cases that must be tried
-    again alone.
+    process. `number`: of the group in its schedule. `retry_alone` collects the cases that must be
+    tried again alone.
     """
 
     def __init__(
@@ -33,23 +33,20 @@ class GroupRun:
         self.context = context
         self.config = context.config
         self.number = number
-        self.requests = Requests(context, cases, alone=alone)
+        self.alone = alone
+        self.retry_alone: list[Case] = []
         # Nobody knows before; one of those that measure a case however long its calls are.
         self.confirmed_in = secrets.randbelow(min(FEWEST_UNITS, self.config.plan.processes))
         self.order = random.Random(f"{self.config.seed} {cases[0].id if cases else ''}")
+        self._start(cases)
 
-    @property
-    def states(self) -> dict[str, CaseState]:
-        """Of the cases without a record."""
-        return self.requests.states
+    def _start(self, cases: Sequence[Case]) -> None:
+        self.requests = Requests(self.context, cases, None if self.alone else self.retry_alone)
+        self.states = self.requests.states  # of the cases without a record
 
     @property
     def sampler(self) -> Sampler:
         return self.requests.sampler
-
-    @property
-    def retry_alone(self) -> list[Case]:
-        return self.requests.retry_alone
 
     # ---- steps -----------------------------------------------------------------------------------
 
@@ -69,15 +66,13 @@ class GroupRun:
 
     def sample(self, process: int) -> Iterator[Record]:
         """The blocks that this process still lacks before the next look at the precision."""
-        names = self.sampler.wanting(process)
-        pythons = [self.requests.python(name) for name in names]
+        names, python_of = self.sampler.wanting(process), self.requests.python
+        pythons = list(map(python_of, names))
         yield from self.requests.ask_each(process, "warm_up", names)
         while wanting := self.sampler.wanting(process):
             self.order.shuffle(wanting)  # over all environments: a block goes from one to another
             calls = self.sampler.calls(wanting, self.config.device)
-            runs = [
-                (python, list(some)) for python, some in groupby(wanting, key=self.requests.python)
-            ]
+            runs = [(python, list(some)) for python, some in groupby(wanting, key=python_of)]
             for python, some in runs:
                 yield from self.requests.ask(process, python, "sample", some, {"calls": calls})
         if process == self.confirmed_in:
@@ -95,7 +90,8 @@ class GroupRun:
             names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
             if not names:
                 continue
-            process = self._watched_in(repeat)
+            # with one window per case, groups take turns
+            process = (self.number + repeat) % config.plan.processes
             pythons = [self.requests.python(name) for name in names]
             yield from self.requests.ask_each(process, "warm_up", names)
             self.order.shuffle(names)
@@ -118,10 +114,6 @@ class GroupRun:
             self.context.pool.dismiss(0)
         else:
             yield from self.requests.release(0, pythons)
-
-    def _watched_in(self, repeat: int) -> int:
-        """The process of a window: with one window per case, groups take turns."""
-        return (self.number + repeat) % self.config.plan.processes
 
     def _window(self, process: int, name: str, mode: str) -> Iterator[Record]:
         plan, measure = self.config.plan, self.config.measure
@@ -152,7 +144,7 @@ class GroupRun:
             assert name is not None
             self.sampler.drop(name)
             failure, state = lost.failure, self.states.pop(name)
-            if lost.again and not self.requests.alone:
+            if lost.again and not self.alone:
                 self.retry_alone.append(state.case)
                 continue
             yield self.requests.record(
@@ -161,10 +153,7 @@ class GroupRun:
 
     def restart(self) -> None:
         """Start the other cases from nothing: their samples were measured beside the failed one."""
-        before = self.requests
-        left = [state.case for state in before.states.values()]
-        self.requests = Requests(self.context, left, alone=before.alone)
-        self.requests.retry_alone = before.retry_alone
+        self._start([state.case for state in self.states.values()])
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
         """Records of the cases that were being measured when the run was stopped."""

@@ -41,17 +41,18 @@ class WorkerLost(Exception):
 
 
 class Requests:
-    """About these cases, from their start on or after a restart. `alone`: nothing else is measured
-    in the same process. `retry_alone` collects the cases that must be tried again alone.
+    """About these cases, from their start on or after a restart. `retry_alone` collects the cases
+    that must be tried again alone; None: nothing else is measured in the same process.
 
     A request yields the records of the cases that end in it, and raises WorkerLost.
     """
 
-    def __init__(self, context: RunContext, cases: Sequence[Case], *, alone: bool) -> None:
+    def __init__(
+        self, context: RunContext, cases: Sequence[Case], retry_alone: list[Case] | None
+    ) -> None:
         self.context = context
         self.config = context.config
-        self.alone = alone
-        self.retry_alone: list[Case] = []
+        self.retry_alone = retry_alone
         self.states = {
             case.id: CaseState(case=case, fields=known_costs(case.problem)) for case in cases
         }
@@ -187,7 +188,7 @@ class Requests:
             or (status is Status.ERROR and state.checked and not event.get("own_doing"))
             or (event.get("by_time") and not complaint)
         )
-        if others and not self.alone:
+        if others and self.retry_alone is not None:
             self.retry_alone.append(state.case)
             return
         yield self.record(state, status, reason, event["phase"], event["log_tail"])

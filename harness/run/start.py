@@ -1,7 +1,7 @@
 """Start a run or resume one: devices are opened, everything is planned, then measured."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def start_run(
     """Measure a scenario into a new run folder. Raises Refusal."""
     wanted = _wanted(scenario, selection, options)
     with (
-        nullcontext("") if options.engine else worker_threads(scenario.device) as few_threads,
+        worker_threads("elsewhere" if options.engine else scenario.device) as few_threads,
         (options.engine or Here()).open(wanted, options) as devices,
     ):
         plan = new_run(scenario, root, seed, selection, options, devices)

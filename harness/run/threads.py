@@ -16,7 +16,8 @@ THREADS = "OMP_NUM_THREADS"
 def worker_threads(device: str, meta: Mapping[str, Any] | None = None) -> Iterator[str]:
     """Workers that start meanwhile have the threads of the run that is resumed, of which `meta` is
     run.json, else as many as cores are idle now, at least one. Gives a sentence on the latter, ""
-    if none were left out. Nothing is changed if the user has chosen, or on a GPU.
+    if none were left out. Nothing is changed if the user has chosen, nor on a GPU or a `device`
+    elsewhere.
 
     With two threads beside two busy loops on two cores 1 to 4 of quickstart's 10 pairs were
     decided, with one 10 of 10.
@@ -25,8 +26,15 @@ def worker_threads(device: str, meta: Mapping[str, Any] | None = None) -> Iterat
     if THREADS not in os.environ:
         if meta is not None:
             count = meta["environment"].get("threads")
-        elif device == "cpu" or not has_gpu():
-            count, text = _idle_cores()
+        elif device == "cpu" or (device == "auto" and not has_gpu()):
+            meter = LoadMeter()
+            time.sleep(1.5 * LEAST_S)
+            if load := meter.busy():
+                count = max(1, int(load.cores - load.others))
+                text = (
+                    f"measured with {count} of {load.cores} threads, because {load.text}; take all"
+                    f" with --threads {load.cores}"
+                )
     if count is not None:
         os.environ[THREADS] = str(count)
     try:
@@ -34,16 +42,3 @@ def worker_threads(device: str, meta: Mapping[str, Any] | None = None) -> Iterat
     finally:
         if count is not None:
             os.environ.pop(THREADS, None)
-
-
-def _idle_cores() -> tuple[int | None, str]:
-    """None if others leave them all."""
-    meter = LoadMeter()
-    time.sleep(1.5 * LEAST_S)
-    if (load := meter.busy()) is None:
-        return None, ""
-    count = max(1, int(load.cores - load.others))
-    return count, (
-        f"measured with {count} of {load.cores} threads, because {load.text}; take all with"
-        f" --threads {load.cores}"
-    )
