@@ -43,10 +43,7 @@ class GroupRun:
     def _start(self, cases: Sequence[Case]) -> None:
         self.requests = Requests(self.context, cases, None if self.alone else self.retry_alone)
         self.states = self.requests.states  # of the cases without a record
-
-    @property
-    def sampler(self) -> Sampler:
-        return self.requests.sampler
+        self.sampler = self.requests.sampler
 
     # ---- steps -----------------------------------------------------------------------------------
 
@@ -59,7 +56,7 @@ class GroupRun:
         if "latency" in self.config.measure:
             cases = [state.case for state in self.states.values()]
             pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
-            self.requests.sampler = Sampler(self.config.plan, self.states, pairs)
+            self.sampler = self.requests.sampler = Sampler(self.config.plan, self.states, pairs)
 
     def needs_blocks(self, process: int) -> bool:
         return bool(self.sampler.wanting(process))

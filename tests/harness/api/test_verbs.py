@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import attnbench
+from attnbench.harness.machine.load import Load, LoadMeter
 from tests.conftest import ROOT
 from tests.fakes.shard_runs import write_shard
 from tests.github.test_action import COMPUTE, FAST, SCENARIO
@@ -52,10 +53,12 @@ def test_the_doctor_says_what_the_command_says(here: Any) -> None:
 
 
 @pytest.mark.long
-def test_two_checkouts_are_measured_and_judged(
+def test_two_checkouts_are_measured_on_the_idle_cores_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT / ".package"))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(LoadMeter, "read", lambda _: Load(others=3.0, cores=4))
     for side in ("base", "head"):
         (tmp_path / side / "attention").mkdir(parents=True)
         (tmp_path / side / "attention" / "mine.py").write_text(FAST + COMPUTE)
@@ -66,9 +69,11 @@ def test_two_checkouts_are_measured_and_judged(
         backend_dir="attention",
         turns=1,
         gate="peak_bytes: 0%",
-        threads=1,
         output=tmp_path / "out",
     )
+    for side in ("base", "head"):
+        meta = json.loads((tmp_path / "out" / side / "latest" / "run.json").read_text())
+        assert meta["environment"]["allocator"]["OMP_NUM_THREADS"] == "1"
     assert (found["verdict"], found["reason"]) == ("passed", "")
     assert found["compare"] is not None
     assert found["compare"]["turns"] == 1
