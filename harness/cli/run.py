@@ -198,10 +198,8 @@ def _resume(
 ) -> None:
     from ..run.start import resume_run
     from ..store.names import find
-    from ..terminal.idle import keep_threads
 
     path = find(run, session.out, unfinished=True)
-    keep_threads(path)
     job = partial(resume_run, path, attachments=selection.attachments)
     how = partial(job, retry_failed=earlier.retry_failed, force=earlier.force)
     return measure(how, options, session)

@@ -7,7 +7,8 @@ from random import Random
 from ..cases.case import Case, Group
 from ..rows.record import Record, Status
 from ..scenario import Plan
-from .group import GroupRun, WorkerLost
+from .group import GroupRun
+from .requests import WorkerLost
 from .worker_pool import RunContext
 
 MAX_CASES = 24

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from ..scenario import Scenario
@@ -13,11 +14,12 @@ from ..scenario.selection import (
     refuse_unsaved,
 )
 from ..studies.attachments import Attachment, given_again, names_in
-from .engine import RunOptions, Wanted
+from .engine import Devices, RunOptions, Wanted
 from .planning import new_run, point_finished, resumed_run
 from .resumable import Unfinished
-from .run_rows import RunResult
+from .run_rows import RunPlan, RunResult
 from .session import Here, RunSession, open_session
+from .threads import worker_threads
 
 __all__ = ["RunOptions", "open_run", "resume_run", "start_run"]
 
@@ -27,11 +29,12 @@ def start_run(
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
     wanted = _wanted(scenario, selection, options)
-    with (options.engine or Here()).open(wanted, options) as devices:
+    with (
+        worker_threads("elsewhere" if options.engine else scenario.device) as few_threads,
+        (options.engine or Here()).open(wanted, options) as devices,
+    ):
         plan = new_run(scenario, root, seed, selection, options, devices)
-        rows = devices.measure(plan)
-        point_finished(rows)
-    return rows.result
+        return _measured(plan, devices, few_threads)
 
 
 @contextmanager
@@ -73,10 +76,19 @@ def resume_run(
         save_models=found.meta["scenario"].get("save_models") is True,
         backends=found.left_backends,
     )
-    with (options.engine or Here()).open(wanted, options) as devices:
+    with (
+        worker_threads(found.meta["device"], found.meta) as few_threads,
+        (options.engine or Here()).open(wanted, options) as devices,
+    ):
         plan = resumed_run(found, options, devices, force=force)
-        rows = devices.measure(plan)
-        point_finished(rows)
+        return _measured(plan, devices, few_threads)
+
+
+def _measured(plan: RunPlan, devices: Devices, few_threads: str) -> RunResult:
+    remarks = [few_threads, *plan.remarks] if few_threads else plan.remarks
+    rows = devices.measure(replace(plan, remarks=remarks))
+    point_finished(rows)
+    rows.result.few_threads = few_threads
     return rows.result
 
 
