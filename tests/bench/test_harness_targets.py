@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from attnbench.harness.run.environments import start_worker
+from attnbench.harness.run.first_worker import start_worker
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import group_cases
 from attnbench.harness.store.run_store import Store

@@ -9,6 +9,7 @@ import pytest
 
 import attnbench
 from attnbench.harness.api import gate
+from attnbench.harness.machine.load import Load, LoadMeter
 from tests.fakes.shard_runs import write_shard
 from tests.github.test_action import SCENARIO
 from tests.made_runs import fake_run
@@ -51,21 +52,27 @@ def test_the_doctor_says_what_the_command_says(here: Any) -> None:
     assert torch.get_num_threads() == before
 
 
-def test_two_checkouts_are_measured_and_judged(
+def test_two_checkouts_are_measured_on_the_idle_cores_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
+    threads: list[str] = []
+
     def measured(python: str, words: list[str], environment: dict[str, str]) -> int:
+        threads.append(environment["OMP_NUM_THREADS"])
         run = fake_run(Path(words[-1]), 1)
         (run.parent / "latest").symlink_to(run.name)
         return 0
 
     monkeypatch.setattr(gate, "_attnbench", measured)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(LoadMeter, "read", lambda _: Load(others=3.0, cores=4))
     for side in ("base", "head"):
         (tmp_path / side).mkdir()
         (tmp_path / side / "bench.yaml").write_text(SCENARIO)
     checkouts = (tmp_path / "base", tmp_path / "head")
     given = {"turns": 1, "gate": "peak_bytes: 0%", "output": tmp_path / "out"}
     found = attnbench.gate(*checkouts, **given)
+    assert threads == ["1", "1"]
     assert (found["verdict"], found["reason"]) == ("passed", "")
     assert found["compare"] is not None
     assert found["compare"]["turns"] == 1

@@ -85,9 +85,9 @@ class FakePool:
         self.breaks = breaks
         self.call_ms = call_ms
 
-    def worker(self, number: int, python: str | None = None) -> Any:
+    def worker(self, number: int) -> Any:
         pool, answers, verdicts = self, [], []
-        if self.breaks == ("start", python):
+        if self.breaks == ("start", None):
             raise WorkerFailure(Status.CRASHED, "SIGSEGV")
 
         class Worker:
@@ -96,7 +96,7 @@ class FakePool:
             def send(self, request: dict[str, Any]) -> None:
                 op, names = request["op"], tuple(one["case"] for one in request["cases"])
                 pool.notes.append((number, op, names))
-                if pool.breaks == (op, python):
+                if pool.breaks == (op, None):
                     pool.breaks = None
                     raise WorkerFailure(Status.CRASHED, "SIGSEGV")
                 for name in names:
@@ -137,7 +137,7 @@ class FakePool:
 
     def close(self) -> None: ...
 
-    def dismiss(self, number: int, python: str | None = None) -> None:
+    def dismiss(self, number: int) -> None:
         self.notes.append((number, "dismiss", ()))
 
 

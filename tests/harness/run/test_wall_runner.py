@@ -36,23 +36,19 @@ class Workers(WorkerPool):
         self.tried: list[list[int]] = []  # by worker
         self.alive = False
         self.predictions = 0
-        self.pythons: set[str | None] = set()
 
-    def worker(self, number: int, python: str | None = None) -> Any:
-        self.pythons.add(python)
+    def worker(self, number: int) -> Any:
         if not self.alive:
             self.tried.append([])
             self.alive = True
         return self
 
-    def dismiss(self, number: int, python: str | None = None) -> str | None:
+    def dismiss(self, number: int) -> str | None:
         self.alive = False
         return "last words"
 
-    def ask(
-        self, request: Mapping[str, Any], wanted: str, python: str | None = None
-    ) -> dict[str, Any]:
-        self.worker(0, python)
+    def ask(self, request: Mapping[str, Any], wanted: str) -> dict[str, Any]:
+        self.worker(0)
         self.send(request)
         event = self.events.pop(0)
         if not isinstance(event, dict):

@@ -245,7 +245,7 @@ def _meta(
         plan=PLAN,
         limits=Limits(timeout_s=60.0),
     )
-    (environment,) = here.environments.values()
+    environment = here.environment
     return {
         "attnbench": environment["attnbench"],
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -255,8 +255,7 @@ def _meta(
         "memory_bytes": memory_bytes,
         "seed": seed,
         "court": True,
-        "environment": environment,
-        "environments": [],
+        "environment": dict(environment),
         "calibration": None,
         "cases": [
             {"group": group.number, **case.fields()} for group in groups for case in group.cases
