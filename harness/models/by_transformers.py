@@ -12,15 +12,11 @@ from typing import Any
 
 from ..files.errors import BadInput, shown
 from . import config_file, parameters, plain
-from .layers import Model, Weights
+from .fields import NotGiven, by_usual_names
+from .layers import JSON, Model, Weights
 
 SAME = {"kimi_k2": "deepseek_v3"}
 """Types of transformers by other names (its configuration of kimi_k25 says so of this one)."""
-EXPERTS = (
-    ("num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k"),
-    ("num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"),
-)
-"""Names of how many experts a token is sent to, and of how many there are."""
 OF_TOWERS = re.compile("vision|visual|audio|speech")
 LANGUAGE = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "SEQ_TO_SEQ_CAUSAL_LM", "MASKED_LM")
 """Kinds of models whose layers are read."""
@@ -38,8 +34,6 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
             f"{place}: model_type: {shown(kind)}; transformers {__version__} has no such type"
             f"{config_file.own_code(data)}"
         )
-    if many := config_file.too_many(data):
-        raise BadInput(f"{place}: {many}; wanted at most {config_file.MOST_COUNT}")
     try:
         config = CONFIG_MAPPING[known].from_dict({**data, "model_type": known})
         text = config.get_text_config(decoder=True)
@@ -52,36 +46,26 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
     if not _reads_text(config, text):
         raise BadInput(f"{place}: model_type: {kind}; wanted a model of language")
     found = plain.model(data, name, place, fields)
-    if not found.weights and not found.uncounted:
+    if kind not in parameters.FAMILIES:
         weights, uncounted = _weights(config, data)
         found = replace(found, weights=weights, uncounted=uncounted)
-    dtype = text.dtype or config.dtype
-    if found.dtype is None and dtype is not None:
-        found = replace(found, dtype=str(dtype).removeprefix("torch."))
     return found
 
 
 def resolved(text: Any) -> dict[str, Any]:
     """The fields of a decoder, also by their usual names, with the layers that it makes of them."""
-    fields: dict[str, Any] = text.to_dict()
-    for usual, own in text.attribute_map.items():
-        if fields.get(usual) is None:
-            fields[usual] = fields.get(own)
-    made = ("layer_types", "layers_block_type", "kv_sharing_modes", "is_causal")
+    made = (*text.attribute_map, "layer_types", "layers_block_type", "is_causal")
     found = {name: it for name in made if (it := getattr(text, name, None)) is not None}
-    if "layer_types" not in found and "layers_block_type" in found:
-        found["layer_types"] = found["layers_block_type"]
-    return fields | found
+    return {**text.to_dict(), **found}
 
 
 def _reads_text(config: Any, text: Any) -> bool:
     from transformers.models.auto import modeling_auto
 
     tables = [getattr(modeling_auto, f"MODEL_FOR_{one}_MAPPING_NAMES") for one in LANGUAGE]
-    kinds = {config.model_type, text.model_type}
-    if "past_key_values" in getattr(text, "keys_to_ignore_at_inference", ()):
-        return True
-    return bool(kinds & plain.ENCODERS) or any(kinds & table.keys() for table in tables)
+    known = plain.ENCODERS.union(*tables)
+    generates = "past_key_values" in getattr(text, "keys_to_ignore_at_inference", ())
+    return generates or bool({config.model_type, text.model_type} & known)
 
 
 def _weights(config: Any, data: dict[str, Any]) -> tuple[Weights | None, str]:
@@ -90,7 +74,7 @@ def _weights(config: Any, data: dict[str, Any]) -> tuple[Weights | None, str]:
         tally = built(config)
         words = "counted by transformers in the model without memory"
         return parameters.stored(tally, data.get("quantization_config"), words), ""
-    except parameters.NotCounted as why:
+    except NotGiven as why:
         return None, str(why)
     except Exception as error:  # noqa: BLE001 - whatever making a model raises
         reason = (str(error).strip().splitlines() or [type(error).__name__])[-1]
@@ -101,50 +85,40 @@ def built(config: Any) -> parameters.Tally:
     """Of transformers' own model of the configuration, with tensors that have no memory."""
     import torch
     from transformers import AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText
-    from transformers.models.auto import modeling_auto
 
-    maker = AutoModel
-    if type(config) in modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
-        maker = AutoModelForImageTextToText
-    elif type(config) in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING:
-        maker = AutoModelForCausalLM
+    # others of these types are parts of them, or have more for training
+    whole = config.is_encoder_decoder or config.model_type in plain.ENCODERS
+    makers = () if whole else (AutoModelForImageTextToText, AutoModelForCausalLM)
+    maker = next((one for one in makers if type(config) in one._model_mapping), AutoModel)
     config.quantization_config = None
     with torch.device("meta"):
         made = maker.from_config(config)
     ends = [made.get_input_embeddings(), made.get_output_embeddings()]
     outside = {id(weight) for one in ends if one is not None for weight in one.parameters()}
-    tally, text = parameters.Tally(), config.get_text_config(decoder=True)
+    text = config.get_text_config(decoder=True)
+    sizes = {"matrices": 0, "experts": 0, "rest": 0}
     for name, weight in made.named_parameters():  # each once, also if it is tied
-        if weight.ndim < 2 or id(weight) in outside:
-            tally.rest += weight.numel()
-        elif ".experts." in name:
-            tally.experts += weight.numel()
-        else:
-            tally.matrices += weight.numel()
-            tally.beside += weight.numel() if OF_TOWERS.search(name) else 0
-    passed, there = (
-        next((n for one in names if (n := _alike(getattr(text, one, None)))), 0)
-        for names in EXPERTS
-    )
-    tally.share = passed / there if there else 0.0
-    return tally
-
-
-def _alike(value: Any) -> int:
-    """A number, also where a list has it for each layer; 0 if they differ, or there is none."""
-    every = set(value) if isinstance(value, list) else {value}
-    found = every.pop() if len(every) == 1 else None
-    return found if isinstance(found, int) else 0
+        vector = weight.ndim < 2 or id(weight) in outside
+        of = "experts" if ".experts." in name else "matrices"
+        sizes["rest" if vector or OF_TOWERS.search(name) else of] += weight.numel()
+    known = by_usual_names(resolved(text))
+    every = [known.get(one) for one in ("num_experts_per_tok", "num_local_experts")]
+    # some have a list with one for each layer
+    passed, there = (one[0] if isinstance(one, list) and len({*one}) == 1 else one for one in every)
+    products = sizes["matrices"]
+    if sizes["experts"]:
+        both = isinstance(passed, int) and isinstance(there, int)
+        products = products + sizes["experts"] * passed // there if both else 0
+    # of two stacks each token passes one
+    return parameters.Tally(**sizes, products=0 if config.is_encoder_decoder else products)
 
 
 def main() -> None:
-    """Reads {"data", "name", "place"} and writes a model or its problems, as JSON."""
-    asked = json.load(sys.stdin)
+    """Reads {"data", "name", "place"} and writes a model as JSON, or ends with what is wrong."""
     try:
-        text = model(asked["data"], asked["name"], asked["place"]).as_json()
+        sys.stdout.write(JSON.dump_json(model(**json.load(sys.stdin))).decode())
     except BadInput as error:
-        text = json.dumps({"problems": list(error.problems)})
-    sys.stdout.write(text)
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

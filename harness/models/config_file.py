@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ COUNTS = re.compile(r"(layers?|experts|blocks|depth)$")
 MOST_COUNT = 4096  # of layers and experts: transformers makes an object for each
 MAX_NUMBER = 1 << 62
 SOURCE = "_source"  # in shipped files: where the figures are from
+WEIGHTS = "_weights"  # in shipped files: of types that no formula counts
 ON_THE_HUB = re.compile(r"([\w.-]+/[\w.-]+) config\.json")  # in SOURCE
 
 
@@ -64,9 +66,7 @@ def read(path: Path) -> dict[str, Any]:
     text = read_text(path, place, MAX_BYTES, what)
     try:
         _check_depth(text)
-        data = json.loads(
-            text, object_pairs_hook=_once
-        )  # with NaN and Infinity, as Python writes it
+        data = json.loads(text, object_pairs_hook=_checked)  # with NaN, as Python writes it
     except json.JSONDecodeError as error:
         raise BadInput(
             f"{place}:{error.lineno}:{error.colno}: {error.msg}; wanted JSON, as Hugging Face"
@@ -79,16 +79,6 @@ def read(path: Path) -> dict[str, Any]:
     return data
 
 
-def too_many(data: Mapping[str, Any]) -> str:
-    """A number of layers or experts of which no model has so many; "" if there is none."""
-    for name, value in data.items():
-        if isinstance(value, Mapping) and (found := too_many(value)):
-            return found
-        if isinstance(value, int) and value > MOST_COUNT and COUNTS.search(name):
-            return f"{shown(name)}: {shown(value)}"
-    return ""
-
-
 def own_code(data: Mapping[str, Any]) -> str:
     """For the end of a message about a type that is not known."""
     return "; code of its own, which auto_map names, is never run" if "auto_map" in data else ""
@@ -96,21 +86,19 @@ def own_code(data: Mapping[str, Any]) -> str:
 
 def _check_depth(text: str) -> None:
     """Raises ValueError; brackets in strings count too, which no real file has so many of."""
-    depth = deepest = 0
-    for bracket in BRACKETS.findall(text):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    if deepest > MAX_DEPTH:
+    steps = (1 if bracket in "[{" else -1 for bracket in BRACKETS.findall(text))
+    if (deepest := max(accumulate(steps), default=0)) > MAX_DEPTH:
         raise ValueError(f"{deepest} levels of brackets; wanted at most {MAX_DEPTH}")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are there once, with numbers that a model may have."""
     data = dict(pairs)
     if len(data) < len(pairs):
-        times = Counter(name for name, _ in pairs)
-        twice = next(name for name in times if times[name] > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"{shown(twice)} is given twice; wanted it once")
-    for name, value in pairs:
-        if isinstance(value, int) and value > MAX_NUMBER:
-            raise ValueError(f"{shown(name)}: {shown(value)}; wanted {MAX_NUMBER} at most")
+    for name, value in data.items():
+        most = MOST_COUNT if COUNTS.search(name) else MAX_NUMBER
+        if isinstance(value, int) and value > most:
+            raise ValueError(f"{shown(name)}: {shown(value)}; wanted at most {most}")
     return data

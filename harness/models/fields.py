@@ -8,40 +8,35 @@ from ..files.errors import shown
 from ..files.printable import visible
 
 Fields = Mapping[str, Any]
-NOT_GIVEN = "not given"
 MOST = 1 << 40  # of any size in a configuration
 # Usual name: others, of which the first that is given counts.
 ALIASES = {
     "hidden_size": ("n_embd", "d_model", "model_dim", "dim"),
     "num_hidden_layers": (
-        *("n_layer", "n_layers", "num_layers", "encoder_layers", "num_transformer_layers"),
+        "n_layer", "n_layers", "num_layers", "encoder_layers", "num_transformer_layers",
     ),
     "num_attention_heads": (
-        *(
-            "n_head",
-            "n_heads",
-            "encoder_attention_heads",
-            "num_query_heads",
-            "attention_heads",
-            "num_heads",
-        ),
+        "n_head", "n_heads", "encoder_attention_heads", "num_query_heads", "attention_heads",
+        "num_heads",
     ),
-    "num_key_value_heads": (
-        *("num_kv_heads", "n_head_kv", "kv_n_heads", "num_attention_groups"),
-        *("num_key_value_heads_per_layer",),
-    ),
+    "num_key_value_heads": ("num_kv_heads", "n_head_kv", "kv_n_heads", "num_attention_groups"),
     "head_dim": ("attention_head_dim", "kv_channels", "d_kv"),
     "max_position_embeddings": (
-        *("n_positions", "max_seq_len", "max_target_positions", "model_max_length", "seq_length"),
-        *("max_sequence_length", "max_context_length", "n_ctx"),
+        "n_positions", "max_seq_len", "max_target_positions", "model_max_length", "seq_length",
+        "max_sequence_length", "max_context_length", "n_ctx",
     ),
     "sliding_window": ("attention_window_size", "sliding_window_size", "window_size"),
     "attn_logit_softcapping": ("attn_logit_softcap",),
-    "layer_types": ("layers_block_type", "block_types", "_block_types"),
+    "layer_types": ("layers_block_type", "attention_layers"),
+    "block_types": ("_block_types",),
     "sliding_window_pattern": ("_sliding_window_pattern", "layer_switch"),
     "intermediate_size": ("ffn_hidden_size", "ffn_dim"),
+    "swa_num_attention_heads": ("num_sliding_attention_heads",),
+    "global_num_key_value_heads": ("num_global_key_value_heads",),
     "index_head_dim": ("sparse_index_dim", "indexer_head_dim"),
     "index_topk": ("sparse_topk_blocks", "index_topk_blocks", "indexer_budget"),
+    "indexer_types": ("index_topk_pattern",),
+    "linear_conv_kernel_dim": ("linear_short_conv_kernel_size", "short_conv_kernel_size"),
     "state_size": ("ssm_state_size", "mamba_d_state"),
     "conv_kernel": ("mamba_d_conv", "d_conv"),
     "n_groups": ("mamba_n_groups", "mamba_ngroups"),
@@ -49,10 +44,16 @@ ALIASES = {
     "mamba_heads": ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads"),
     "mamba_width": ("mamba_head_dim", "mamba_d_head", "mamba_headdim"),
     "dt_rank": ("mamba_dt_rank",),
-}
-DECODERS = ("text_config", "llm_config", "language_config", "thinker_config")
-"""Names of the part that describes the decoder of text, beside encoders of other things."""
+    "num_experts_per_tok": ("experts_per_token", "moe_topk", "moe_k"),
+    "num_local_experts": ("n_routed_experts", "num_experts", "moe_num_experts"),
+}  # fmt: skip
+DECODERS = ("thinker_config", "llm_config", "language_config", "text_config")
+"""Names of the part that describes the decoder of text, beside encoders of other things; one may be
+in another.
+"""
 PARTS = ("attn_config", "sparse_attention_config")  # read as if their fields stood outside
+PREFIXED = {"linear_attn_config": "linear_", "attention_other_setting": "swa_"}
+"""Parts whose fields are read as if they stood outside with this before their names."""
 TOWERS = ("vision_config", "audio_config", "speech_config", "video_config", "vit_config")
 """Of encoders beside a decoder of text."""
 # What may say something about attention: an unknown field of such a name is named in a caution.
@@ -60,31 +61,24 @@ ABOUT_ATTENTION = re.compile(
     r"attn|attention|head|window|layer_type|sink|chunk|lora_rank|softcap|(^|_)kv(_|$)|multi_query|alibi|per_layer_conf"
     r"|mamba|ssm|recurren|hybrid|block_type|compress|kpool"
 )
-READ = {
-    *(name for usual, others in ALIASES.items() for name in (usual, *others)),
-    *("use_sliding_window", "max_window_layers", "hybrid_override_pattern", "attn_type_list"),
-    *("hybrid_layer_pattern", "linear_attn_config", "attn_layer_indices", "full_attn_idxs"),
-    *("hybrid_layer_ids", "attn_layer_period", "attn_layer_offset", "full_attention_interval"),
-    *("layer_group_size", "block_configs", "attention_chunk_size", "no_rope_layers"),
-    *("attention_types", "window_size", "global_attn_every_n_layers", "local_attention"),
-    *("cross_attention_layers", "per_layer_config", "num_kv_shared_layers", "kv_sharing_modes"),
-    *("use_cla", "cla_share_factor", "indexer_types", "index_topk_pattern", "index_topk_freq"),
-    *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim"),
-    *("v_head_dim", "index_n_heads", "indexer_n_heads", "indexer_kv_heads", "layer_types"),
-    *("swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim", "swa_v_head_dim"),
-    *("attention_other_setting", "num_sliding_attention_heads", "num_attention_heads_per_layer"),
-    *("global_head_dim", "num_global_key_value_heads", "attention_k_eq_v", "alibi"),
-    *("position_embedding_type", "multi_query", "multi_query_attention", "parallel_attn"),
-    *("new_decoder_architecture", "add_swa_attention_sink_bias", "add_full_attention_sink_bias"),
-    *("linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads"),
-    *("linear_num_value_heads", "linear_conv_kernel_dim", "linear_num_heads", "linear_head_dim"),
-    *("short_conv_kernel_size", "conv_L_cache", "lru_width", "conv1d_width", "mamba_d_ssm"),
-    *("mamba_ssm_dtype", "mamba_ssm_cache_dtype", "decoder_attention_heads", "is_causal"),
-    *("encoder_attention_heads", "sparse_attention_freq", "index_skip_topk_offset"),
-    *("relative_attention", "relative_attention_num_buckets", "attn_config"),
-    *("sparse_attention_config", "use_bidirectional_attention", "alibi_bias_max"),
-    *("kv_source_layers", "attention_layers"),
-}
+OTHERS = {
+    "use_sliding_window", "max_window_layers", "hybrid_override_pattern", "attn_type_list",
+    "hybrid_layer_pattern", "attn_layer_indices", "full_attn_idxs", "hybrid_layer_ids",
+    "attn_layer_period", "attn_layer_offset", "full_attention_interval", "attention_chunk_size",
+    "global_attn_every_n_layers", "local_attention", "cross_attention_layers", "per_layer_config",
+    "num_kv_shared_layers", "kv_source_layers", "kv_lora_rank", "q_lora_rank",
+    "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "v_head_dim", "index_n_heads",
+    "indexer_n_heads", "indexer_kv_heads", "swa_num_key_value_heads", "swa_head_dim",
+    "swa_v_head_dim", "num_attention_heads_per_layer", "num_key_value_heads_per_layer",
+    "global_head_dim", "attention_k_eq_v", "alibi", "alibi_bias_max", "multi_query",
+    "multi_query_attention", "parallel_attn", "add_swa_attention_sink_bias",
+    "add_full_attention_sink_bias", "linear_key_head_dim", "linear_value_head_dim",
+    "linear_num_key_heads", "linear_num_value_heads", "linear_num_heads", "linear_head_dim",
+    "mamba_d_ssm", "mamba_ssm_dtype", "mamba_ssm_cache_dtype", "decoder_attention_heads",
+    "sparse_attention_freq", "relative_attention", "relative_attention_num_buckets",
+    "use_bidirectional_attention", "new_decoder_architecture", "lru_width", "conv1d_width",
+}  # fmt: skip
+READ = {*ALIASES, *(one for names in ALIASES.values() for one in names), *PARTS, *PREFIXED, *OTHERS}
 # Whole names: how it is computed or trained; scales, gates and norms beside the scores; what else a
 # layer has.
 HARMLESS = re.compile(
@@ -102,13 +96,16 @@ HARMLESS = re.compile(
 )
 
 
+class NotGiven(ValueError):
+    """A field that is needed lacks."""
+
+
 def decoder_of(data: Fields) -> Fields:
     """The part that describes the decoder, with the fields of its parts; else all of it."""
     found = data
-    while inner := next(
-        (it for one in DECODERS if isinstance(it := found.get(one), Mapping)), None
-    ):
-        found = inner
+    for one in DECODERS:
+        if isinstance(inner := found.get(one), Mapping):
+            found = inner
     for part in PARTS:
         if isinstance(inside := found.get(part), Mapping):
             found = {**inside, **found}
@@ -118,19 +115,25 @@ def decoder_of(data: Fields) -> Fields:
 def by_usual_names(given: Fields) -> dict[str, Any]:
     """What is not null, also under the usual name."""
     found = {name: value for name, value in given.items() if value is not None}
+    for part, prefix in PREFIXED.items():
+        if isinstance(inside := found.get(part), Mapping):
+            inner = by_usual_names(inside)
+            found = {f"{prefix}{name}": value for name, value in inner.items()} | found
+    if {"num_heads", "state_size"} <= found.keys():  # Mamba-2's own names
+        found["mamba_heads"], found["mamba_width"] = found.pop("num_heads"), found.get("head_dim")
     for usual, others in ALIASES.items():
-        if usual not in found and (name := next((one for one in others if one in found), "")):
-            if name == "num_heads" and "state_size" in found:
-                continue  # Mamba-2's own
+        name = next((one for one in others if one in found), "")
+        if name and found.get(usual) is None:
             found[usual] = found[name]
     return found
 
 
 def number(fields: Fields, name: str, usual: int | None = None, *, least: int = 1) -> int:
-    """A size. Raises ValueError if it is none; if it is not given, and there is no usual one."""
-    value = fields.get(name, usual)
+    """A size. Raises ValueError if it is none, NotGiven if it lacks and there is no usual one."""
+    value = fields.get(name)
+    value = usual if value is None else value
     if value is None:
-        raise ValueError(f"{name}: {NOT_GIVEN}; wanted a whole number")
+        raise NotGiven(f"{name}: not given; wanted a whole number")
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
         raise ValueError(f"{name}: {shown(value)}; wanted a whole number from {least} to 2^40")
     return value
@@ -146,19 +149,20 @@ def of_layer(fields: Fields, name: str, index: int) -> Any:
     return value[index]
 
 
-def unknown_names(given: Fields) -> list[str]:
-    """Fields that may change attention and were not read.
+def unknown_names(given: Fields, found: Fields) -> list[str]:
+    """Fields that may change attention and were not read. `found`: by their usual names.
 
     A name that begins with that of a field that was read, and has its value, is that field's other
-    name, as Gemma 2's `sliding_window_size`.
+    name, as Gemma 2's `sliding_window_size`; so is none that says another window.
     """
+    windows = ("sliding_window", *ALIASES["sliding_window"])
     return sorted(
         name
         for name, value in given.items()
-        if name not in READ
+        if ABOUT_ATTENTION.search(name)
+        and value not in (None, False, 0, [], {})
         and not HARMLESS.fullmatch(name)
-        and not (value is None or value is False or value in ([], {}, 0))
-        and ABOUT_ATTENTION.search(name)
+        and (found.get("sliding_window") != value if name in windows else name not in READ)
         and not any(name.startswith(f"{one}_") and given.get(one) == value for one in READ)
     )
 
@@ -170,10 +174,9 @@ def left_out(data: Fields) -> tuple[str, ...]:
     for name in TOWERS:
         tower = data.get(name) or (inside.get(name) if isinstance(inside, Mapping) else None)
         if isinstance(tower, Mapping) and tower:
-            depths = (tower.get(one) for one in ("num_hidden_layers", "depth"))
-            depth = next((one for one in depths if isinstance(one, int)), None)
-            about = [tower.get("model_type"), None if depth is None else f"{depth} layers"]
-            said = ", ".join(visible(str(one)) for one in about if one is not None)
+            depth = tower.get("num_hidden_layers", tower.get("depth"))
+            about = [tower.get("model_type"), depth and f"{depth} layers"]
+            said = ", ".join(visible(str(one)) for one in about if one)
             found.append(f"{name} ({said})" if said else name)
     return tuple(found)
 
@@ -187,17 +190,12 @@ def dtype_of(data: Fields, decoder: Fields) -> str | None:
     return None if found is None else found.removeprefix("torch.")
 
 
-def kv_dtype_of(data: Fields) -> tuple[str, str]:
+def kv_dtype_of(data: Fields) -> tuple[str, list[str]]:
     """That of keys and values where a quantization names it, and a caution if it is not known."""
     quantization = data.get("quantization_config")
-    scheme = quantization.get("kv_cache_scheme") if isinstance(quantization, Mapping) else None
-    named = quantization.get("kv_cache_quant_algo") if isinstance(quantization, Mapping) else None
-    if not scheme and not named:
-        return "", ""
-    bits = scheme.get("num_bits") if isinstance(scheme, Mapping) else None
-    if bits == 8 or str(named).upper() == "FP8":
-        return "fp8", ""
-    return (
-        "",
-        f"kv_cache_scheme {shown(scheme or named)} is not known: keys and values count in full",
-    )
+    known = quantization if isinstance(quantization, Mapping) else {}
+    scheme = known.get("kv_cache_scheme") or known.get("kv_cache_quant_algo")
+    if (scheme.get("num_bits") if isinstance(scheme, Mapping) else scheme) in (8, "FP8", "fp8"):
+        return "fp8", []
+    unknown = f"kv_cache_scheme {shown(scheme)} is not known: keys and values count in full"
+    return "", [unknown] if scheme else []

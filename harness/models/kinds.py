@@ -1,11 +1,12 @@
-"""Of which kind each layer is, by the lists, patterns and periods of a configuration."""
+"""Of which kind each layer is: tables of the lists and periods in which configurations say it."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Mapping
 from itertools import cycle, islice
 from typing import Any, Literal
 
 from ..files.errors import shown
 from .fields import Fields, number
+from .states import STATES
 
 Kind = Literal[
     "full", "sliding", "chunked", "indexed", "state", "none", "hybrid", "hybrid_sliding", "cross"
@@ -23,198 +24,96 @@ WORDS: dict[Any, Kind] = {
     "hybrid": "hybrid",
     "hybrid_sliding": "hybrid_sliding",
 }
-STATES = ("mamba_heads", "dt_rank", "linear_num_value_heads", "linear_attn_config", "lru_width")
-"""Fields of layers with a state: which layers they are must be said then."""
+LISTS: dict[str, Mapping[Any, Kind]] = {
+    "compress_ratios": {0: "full"},  # DeepSeek-V4; what is kept of compressed keys is not known
+    "block_types": {"recurrent": "state", "attention": "sliding"},
+    "layer_types": WORDS,
+    "hybrid_override_pattern": WORDS,
+    "attn_type_list": {0: "state", 1: "full"},
+    "hybrid_layer_pattern": {0: "full", 1: "sliding"},
+    "sparse_attention_freq": {0: "full", 1: "indexed"},
+    "no_rope_layers": {0: "full", 1: "chunked"},
+    "sliding_window_pattern": {"L": "sliding", "G": "full"},
+}
+"""Lists, or texts, with one for each layer, and what each of theirs means."""
+REPEATED = ("block_types", "sliding_window_pattern")
+"""Of these, those that begin again where they end."""
+MEMBERS: dict[str, tuple[Kind, Kind, int]] = {
+    "linear_full_attn_layers": ("full", "state", 1),
+    "attn_layer_indices": ("full", "state", 0),
+    "full_attn_idxs": ("full", "state", 0),
+    "hybrid_layer_ids": ("hybrid", "state", 0),
+    "cross_attention_layers": ("cross", "full", 0),
+}
+"""Lists of the numbers of layers: what those are, the others, and the number of the first layer."""
+PERIODS: dict[str, tuple[Kind, Kind, int | str]] = {
+    "attn_layer_period": ("full", "state", "attn_layer_offset"),
+    "full_attention_interval": ("full", "state", -1),
+    "layer_group_size": ("full", "state", -1),
+    "no_rope_layer_interval": ("full", "chunked", -1),
+    "global_attn_every_n_layers": ("full", "sliding", 0),
+    "sliding_window_pattern": ("full", "sliding", -1),
+}
+"""One layer in so many: what it is, the others, and which of them it is, or the field with that."""
+NEEDS = {
+    "no_rope_layers": "attention_chunk_size",  # Llama 4's layers with rotated positions have chunks
+    "no_rope_layer_interval": "attention_chunk_size",
+    "sliding_window_pattern": "sliding_window",
+}
+"""What says something of a layer's keys only beside another field."""
 
 
 def kinds(fields: Fields) -> list[Kind]:
     """One for each layer. Raises ValueError, with the layer of which it is not known."""
-    for name in ("compress_ratios", "compress_rates"):  # DeepSeek-V4
-        if given := fields.get(name):
-            first = next((at for at, one in enumerate(given) if one), 0)
-            raise ValueError(
-                f"{name}: {shown(given)}: what layer {first} keeps of compressed keys is not known"
-            )
-    found = next((made for way in WAYS if (made := way(fields)) is not None), None)
-    if found is not None:
-        return found
+    found = {one: it for one, it in fields.items() if it and fields.get(NEEDS.get(one, one))}
+    if "no_rope_layers" in fields and fields.get("attention_chunk_size"):
+        found.setdefault("no_rope_layer_interval", 4)
+    for name, words in LISTS.items():
+        if name in found and not (name in PERIODS and isinstance(found[name], int)):
+            return _listed(found, name, words)
     count = number(fields, "num_hidden_layers")
-    if "num_attention_heads" not in fields and "state_size" in fields:
-        return ["state"] * count
-    if named := next((one for one in STATES if fields.get(one)), None):
-        raise ValueError(f"{named} is given, and no list of which of {count} layers have a state")
+    every = range(count)
+    for name, (those, others, first) in MEMBERS.items():
+        if isinstance(given := fields.get(name), list):
+            return [those if index + first in given else others for index in every]
+    for name, (those, others, at) in PERIODS.items():
+        if name in found:
+            period = number(found, name)
+            place = number(fields, at, 0, least=0) if isinstance(at, str) else at % period
+            return [those if index % period == place else others for index in every]
+    if fields.get("sliding_window") and (first := fields.get("max_window_layers", 0)):
+        return ["full" if index < first else "sliding" for index in every]
     return [_usual(fields)] * count
 
 
 def _usual(fields: Fields) -> Kind:
-    """Of a layer about which nothing else is said."""
+    """Of a layer about which nothing else is said. Raises ValueError where some have a state."""
+    if "mamba_d_ssm" in fields:  # Falcon-H1: attention and Mamba beside one another
+        return "hybrid"
+    if "num_attention_heads" not in fields and "state_size" in fields:
+        return "state"
+    if named := next((one for one in STATES if fields.get(one)), None):
+        count = number(fields, "num_hidden_layers")
+        raise ValueError(f"{named} is given, and no list of which of {count} layers have a state")
     if fields.get("index_head_dim") and fields.get("kv_lora_rank"):
         return "indexed"
-    if fields.get("sliding_window") and fields.get("use_sliding_window", True):
-        return "sliding"
-    return "full"
+    return "sliding" if fields.get("sliding_window") else "full"
 
 
-def _listed(fields: Fields) -> list[Kind] | None:
-    """layer_types, or blocks that repeat."""
-    named = fields.get("layer_types")
-    if named is None:
-        return None
-    if not isinstance(named, list) or not named:
-        raise ValueError(f"layer_types: {shown(named)}; wanted a list with one for each layer")
-    count = number(fields, "num_hidden_layers", len(named))
-    repeats = "block_types" in fields or "_block_types" in fields
+def _listed(fields: Fields, name: str, words: Mapping[Any, Kind]) -> list[Kind]:
+    """Raises ValueError."""
+    given = fields[name]
+    if not isinstance(given, list | str):
+        raise ValueError(f"{name}: {shown(given)}; wanted a list with one for each layer")
+    count = number(fields, "num_hidden_layers", len(given))
     more = fields.get("num_nextn_predict_layers") or 0  # some lists go on with those that draft
-    if not repeats and len(named) not in (count, count + more):
-        raise ValueError(f"layer_types: {len(named)} for {count} layers; wanted one for each")
-    found = _of_words("layer_types", islice(cycle(named), count))
-    windows = repeats and "sliding_window" in fields  # RecurrentGemma's attention has one
-    return ["sliding" if windows and one == "full" else one for one in found]
-
-
-def _pattern(fields: Fields) -> list[Kind] | None:
-    """Nemotron-H's: M for Mamba, * for attention, - and E for feed-forward layers alone."""
-    pattern = fields.get("hybrid_override_pattern")
-    return None if not pattern else _of_words("hybrid_override_pattern", pattern)
-
-
-def _of_words(name: str, words: Iterable[Any]) -> list[Kind]:
-    found: list[Kind] = []
-    for index, word in enumerate(words):
-        if not isinstance(word, str) or word not in WORDS:
+    if name not in REPEATED and len(given) not in (count, count + more):
+        raise ValueError(f"{name}: {len(given)} for {count} layers; wanted one for each")
+    found = []
+    for index, word in enumerate(islice(cycle(given), count)):
+        if not isinstance(word, str | int) or word not in words:
             raise ValueError(
                 f"{name}: {shown(word)} in layer {index}: what it keeps for a token is not known"
             )
-        found.append(WORDS[word])
+        found.append(words[word])
     return found
-
-
-def _numbered(name: str, at_0: Kind, at_1: Kind) -> Callable[[Fields], list[Kind] | None]:
-    """A list of 0 and 1."""
-
-    def way(fields: Fields) -> list[Kind] | None:
-        given = fields.get(name)
-        if not given:
-            return None
-        if not isinstance(given, list) or len(given) != number(fields, "num_hidden_layers"):
-            raise ValueError(f"{name}: {shown(given)}; wanted a list with one for each layer")
-        if wrong := [index for index, one in enumerate(given) if one not in (0, 1)]:
-            raise ValueError(
-                f"{name}: {shown(given[wrong[0]])} in layer {wrong[0]}: what it keeps for a token"
-                " is not known"
-            )
-        return [at_1 if one else at_0 for one in given]
-
-    return way
-
-
-def _indices(
-    name: str, inside: Kind, outside: Kind, first: int = 0
-) -> Callable[[Fields], list[Kind] | None]:
-    """A list of layers, of which the first has the number `first`."""
-
-    def way(fields: Fields) -> list[Kind] | None:
-        given = fields.get(name)
-        if not isinstance(given, list):
-            return None
-        return _those(fields, lambda index: index + first in given, inside, outside)
-
-    return way
-
-
-def _those(
-    fields: Fields, chosen: Callable[[int], bool], inside: Kind, outside: Kind
-) -> list[Kind]:
-    count = number(fields, "num_hidden_layers")
-    return [inside if chosen(index) else outside for index in range(count)]
-
-
-def _last_of_every(every: int, fields: Fields, inside: Kind, outside: Kind) -> list[Kind]:
-    return _those(fields, lambda index: (index + 1) % every == 0, inside, outside)
-
-
-def _kimi(fields: Fields) -> list[Kind] | None:
-    """Lists in `linear_attn_config`, which count from 1."""
-    inside = fields.get("linear_attn_config")
-    if not isinstance(inside, dict) or "full_attn_layers" not in inside:
-        return None
-    return _indices("full_attn_layers", "full", "state", 1)({**fields, **inside})
-
-
-def _period(fields: Fields) -> list[Kind] | None:
-    """Jamba's attn_layer_period, and every n-th layer of other names."""
-    if "attn_layer_period" in fields:
-        period, offset = number(fields, "attn_layer_period"), fields.get("attn_layer_offset", 0)
-        return _those(fields, lambda index: index % period == offset, "full", "state")
-    name = next(
-        (one for one in ("full_attention_interval", "layer_group_size") if one in fields), ""
-    )
-    return _last_of_every(number(fields, name), fields, "full", "state") if name else None
-
-
-def _blocks(fields: Fields) -> list[Kind] | None:
-    """Nemotron-NAS: of each block, whether it has attention."""
-    blocks = fields.get("block_configs")
-    if not isinstance(blocks, list):
-        return None
-    found: list[Kind] = []
-    for index, block in enumerate(blocks):
-        said = block.get("attention") if isinstance(block, dict) else None
-        if not isinstance(said, dict):
-            raise ValueError(f"block_configs: nothing is said of attention in layer {index}")
-        found.append("none" if said.get("no_op") or said.get("replace_with_linear") else "full")
-    return found
-
-
-def _chunks(fields: Fields) -> list[Kind] | None:
-    """Llama 4: layers with rotated positions attend in chunks, by default three of four."""
-    if not fields.get("attention_chunk_size") or "no_rope_layers" not in fields:
-        return None
-    if fields["no_rope_layers"]:
-        return _numbered("no_rope_layers", "full", "chunked")(fields)
-    return _last_of_every(number(fields, "no_rope_layer_interval", 4), fields, "full", "chunked")
-
-
-def _windows(fields: Fields) -> list[Kind] | None:
-    """Which layers have the window."""
-    window = fields.get("sliding_window") and fields.get("use_sliding_window", True)
-    pattern = fields.get("sliding_window_pattern")
-    if "global_attn_every_n_layers" in fields:
-        every = number(fields, "global_attn_every_n_layers")
-        return _those(fields, lambda index: index % every == 0, "full", "sliding")
-    if isinstance(spelled := fields.get("attention_types"), list):  # GPT-Neo: [[[...], repeats]]
-        words = [word for some, times in spelled for word in some * times]
-        return _of_words("attention_types", words)
-    if not window:
-        return None
-    if isinstance(pattern, str) and pattern:  # EXAONE: LLLG
-        return _those(fields, lambda index: pattern[index % len(pattern)] == "G", "full", "sliding")
-    if isinstance(pattern, int) and pattern > 0:
-        return _last_of_every(pattern, fields, "full", "sliding")
-    first = fields.get("max_window_layers", 0)
-    return _those(fields, lambda index: index < first, "full", "sliding") if first else None
-
-
-def _parallel(fields: Fields) -> list[Kind] | None:
-    """Falcon-H1: attention and Mamba beside one another in every layer."""
-    return _those(fields, lambda _: True, "hybrid", "full") if "mamba_d_ssm" in fields else None
-
-
-WAYS: Collection[Callable[[Fields], list[Kind] | None]] = (
-    _listed,
-    _pattern,
-    _numbered("attn_type_list", "state", "full"),
-    _numbered("hybrid_layer_pattern", "full", "sliding"),
-    _numbered("sparse_attention_freq", "full", "indexed"),
-    _kimi,
-    _indices("attn_layer_indices", "full", "state"),
-    _indices("full_attn_idxs", "full", "state"),
-    _indices("hybrid_layer_ids", "hybrid", "state"),
-    _indices("cross_attention_layers", "cross", "full"),
-    _period,
-    _blocks,
-    _chunks,
-    _windows,
-    _parallel,
-)
-"""Each reads one way to say it; the first that is used counts."""

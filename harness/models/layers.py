@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pydantic import RootModel
+from pydantic import TypeAdapter
 
 from ..files.errors import BadInput
 from ..files.printable import spaced
@@ -53,27 +53,22 @@ class AttentionLayer:
 
     def text(self) -> str:
         """decoder, 32 heads of 128, 8 for keys and values, the last 4,096 tokens."""
-        parts = [f"{self.stack}, {self.heads} heads of {self.d_k}"]
-        if self.d_v != self.d_k:
-            parts.append(f"values of {self.d_v}")
-        if self.kv_heads != self.heads:
-            parts.append(f"{self.kv_heads} for keys and values")
-        if self.latent:
-            parts.append(f"{self.latent} numbers kept for a token")
-        if self.index:
-            parts.append(f"an indexer's key of {self.index}")
-        reaches = {"sliding": "the last", "chunked": "chunks of"}
-        if self.reach in reaches:
-            parts.append(f"{reaches[self.reach]} {spaced(self.window)} tokens")
-        lengths = {"of": self.seq_len, "to": self.kv_seq_len}
-        parts += [f"{word} {spaced(length)} tokens" for word, length in lengths.items() if length]
-        if self.stack == "decoder" and not self.stores_cache:
-            parts.append("with the keys of an earlier layer")
-        if self.softcap:
-            parts.append(f"scores capped at {self.softcap:g}")
-        if self.sinks:
-            parts.append("attention sinks")
-        return ", ".join((*parts, *self.also))
+        reaches = {"full": "", "sliding": "the last", "chunked": "chunks of"}
+        reused = self.stack == "decoder" and not self.stores_cache
+        parts = (
+            f"{self.stack}, {self.heads} heads of {self.d_k}",
+            f"values of {self.d_v}" if self.d_v != self.d_k else "",
+            f"{self.kv_heads} for keys and values" if self.kv_heads != self.heads else "",
+            f"{self.latent} numbers kept for a token" if self.latent else "",
+            f"an indexer's key of {self.index}" if self.index else "",
+            f"{reaches[self.reach]} {spaced(self.window)} tokens" if reaches[self.reach] else "",
+            f"of {spaced(self.seq_len)} tokens" if self.seq_len else "",
+            f"to {spaced(self.kv_seq_len)} tokens" if self.kv_seq_len else "",
+            "with the keys of an earlier layer" if reused else "",
+            f"scores capped at {self.softcap:g}" if self.softcap else "",
+            "attention sinks" if self.sinks else "",
+        )
+        return ", ".join((*filter(None, parts), *self.also))
 
     def divided(self, parts: int) -> "AttentionLayer":
         """The share of one of `parts` devices of tensor parallelism: whole heads.
@@ -176,14 +171,6 @@ class Model:
     cautions: tuple[str, ...] = ()
     reader: str = ""
 
-    def as_json(self) -> str:
-        return RootModel[Model](self).model_dump_json()
-
-    @classmethod
-    def of_json(cls, text: str | bytes) -> "Model":
-        """What `as_json` made. Raises ValueError for anything else."""
-        return RootModel[Model].model_validate_json(text, strict=True).root
-
     def attention(self) -> Iterator[tuple[AttentionLayer, int]]:
         """The layers that compute attention."""
         for layer, count in self.layers:
@@ -207,6 +194,7 @@ class Model:
         return replace(self, layers=tuple(layers))
 
 
+JSON = TypeAdapter(Model)
 Counted = tuple[tuple[Layer, int], ...]
 """Each distinct layer with how often it occurs, in the order of first occurrence."""
 

@@ -27,6 +27,10 @@ PAGE_TOKENS = 16  # of a block of vLLM's pool, unless its --block-size says anot
 DTYPES: dict[str, Dtype] = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
+ALIKE = ("heads", "kv_heads", "d_k", "d_v", "causal", "softcap", "sinks")
+"""What layers and problems both have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """One layer's attention in one phase, and how many layers ask it.
@@ -55,52 +59,34 @@ def questions(
             f"{model.name}: a context of {context} tokens; wanted at most the model's own"
             f" {model.max_context}"
         )
+    generating = phase in GENERATING
     for layer, count in model.attention():
-        if phase in GENERATING and layer.stack == "encoder":
+        if generating and layer.stack == "encoder":
             continue
-        computed = min(queries or QUERIES.get(phase, context), context)
-        problem, why = _problem(model, layer, phase, context, computed, batch, dtype)
-        yield Question(layer=layer, phase=phase, count=count, problem=problem, why=why)
-
-
-def _problem(
-    model: Model,
-    layer: AttentionLayer,
-    phase: Phase,
-    context: int,
-    queries: int,
-    batch: int,
-    dtype: Dtype,
-) -> tuple[Problem | None, str]:
-    if layer.also:
-        return None, f"no backend here has {' and '.join(layer.also)}"
-    seq_len = layer.seq_len or queries
-    n_kv = layer.kv_seq_len or layer.seq_len or context
-    kept = layer.window - 1 + seq_len  # of a window: what its first query sees, and the queries
-    if layer.reach != "full" and phase in GENERATING:
-        n_kv = min(n_kv, kept)
-    # the one query of a decode step sees all that is kept
-    within = layer.reach == "full" or n_kv <= layer.window or seq_len == 1
-    sliding = layer.reach == "sliding"  # chunks are counted from the first key that is kept
-    problem = Problem(
-        batch=batch,
-        seq_len=seq_len,
-        kv_seq_len=n_kv,
-        d_model=model.d_model,
-        heads=layer.heads,
-        kv_heads=layer.kv_heads,
-        d_k=layer.d_k,
-        d_v=layer.d_v,
-        dtype=dtype,
-        causal=layer.causal,
-        causal_align="bottom_right" if layer.causal and phase in GENERATING else "",
-        mask="none" if within else "local" if sliding else "chunked",
-        window=0 if within else layer.window - sliding,
-        softcap=layer.softcap,
-        sinks=layer.sinks,
-        passes="forward+backward" if phase == "training" else "forward",
-    )
-    return problem, ""
+        if layer.also:
+            why = f"no backend here has {' and '.join(layer.also)}"
+            yield Question(layer=layer, phase=phase, count=count, problem=None, why=why)
+            continue
+        seq_len = layer.seq_len or min(queries or QUERIES.get(phase, context), context)
+        n_kv = layer.kv_seq_len or layer.seq_len or context
+        if layer.reach != "full" and generating:  # what its first query sees, and the queries
+            n_kv = min(n_kv, layer.window - 1 + seq_len)
+        # the one query of a decode step sees all that is kept
+        within = layer.reach == "full" or n_kv <= layer.window or seq_len == 1
+        sliding = layer.reach == "sliding"  # chunks are counted from the first key that is kept
+        problem = Problem(
+            batch=batch,
+            seq_len=seq_len,
+            kv_seq_len=n_kv,
+            d_model=model.d_model,
+            dtype=dtype,
+            causal_align="bottom_right" if layer.causal and generating else "",
+            mask="none" if within else "local" if sliding else "chunked",
+            window=0 if within else layer.window - sliding,
+            passes="forward+backward" if phase == "training" else "forward",
+            **{name: getattr(layer, name) for name in ALIKE},
+        )
+        yield Question(layer=layer, phase=phase, count=count, problem=problem)
 
 
 def cached_bytes(asked: Question, *, context: int) -> int:

@@ -20,7 +20,7 @@ from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
 from ..process.command import run_command
 from . import config_file, plain, weights
-from .layers import Model
+from .layers import JSON, Model, Weights
 
 RESOLVER = f"{__package__}.by_transformers"
 RESOLVE_S = 120.0  # importing transformers and torch takes seconds, and longer on a busy machine
@@ -38,17 +38,18 @@ def model_of(path_or_name: str) -> Model:
         found = shown(data["model_type"]) if "model_type" in data else "not given"
         raise BadInput(f"{place}: model_type: {found}; wanted the name of a type, as llama")
     if path in config_file.shipped().values():
-        return plain.model(data, path.stem, place)
+        return _shipped(data, path.stem, place)
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
     name = name if name.isprintable() and name else "model"
-    model = _model(data, name, place)
-    for layer, _ in model.attention():
-        if layer.heads % layer.kv_heads:  # transformers takes what cannot be computed
-            raise BadInput(
-                f"{place}: num_attention_heads {layer.heads}, num_key_value_heads"
-                f" {layer.kv_heads}; wanted a multiple of it"
-            )
-    return replace(model, weight_bytes=weights.weight_bytes(path.parent))
+    return replace(_model(data, name, place), weight_bytes=weights.weight_bytes(path.parent))
+
+
+def _shipped(data: dict[str, Any], name: str, place: str) -> Model:
+    """All that counts is in the file, for some types also how many weights there are."""
+    found = replace(plain.model(data, name, place), reader="")
+    if (given := data.get(config_file.WEIGHTS)) is None:
+        return found
+    return replace(found, weights=Weights(words="as published", **given), uncounted="")
 
 
 def _model(data: dict[str, Any], name: str, place: str) -> Model:
@@ -79,7 +80,7 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
     """Asked in a child process, so that this one imports no torch, and kept. Raises BadInput."""
     file = cache_folder() / "models" / f"{_digest(data)[:32]}.json"
     with suppress(OSError, ValueError):
-        return replace(Model.of_json(file.read_bytes()), name=name)
+        return replace(JSON.validate_json(file.read_bytes(), strict=True), name=name)
     asked = json.dumps({"data": data, "name": name, "place": place})
     command = [sys.executable, "-P", "-m", RESOLVER]
     try:
@@ -88,26 +89,21 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
         raise BadInput(f"{place}: transformers did not answer within {RESOLVE_S:.0f} s") from None
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise BadInput(f"{place}: transformers could not read it: {shown(last)}")
-    answer = "".join(done.stdout.splitlines()[-1:])
-    if answer.startswith('{"problems"'):
-        raise BadInput(*json.loads(answer)["problems"])
+        unread = f"{place}: transformers could not read it: {shown(last)}"
+        raise BadInput(last if last.startswith(place) else unread)
     try:
-        model = Model.of_json(answer)
-    except ValueError:
+        model = JSON.validate_json(done.stdout.splitlines()[-1], strict=True)
+    except (IndexError, ValueError):
         raise BadInput(f"{place}: transformers gave no answer that can be read") from None
     with suppress(OSError):  # a home that cannot be written costs seconds next time
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, model.as_json())
+        write_whole(file, JSON.dump_json(model).decode())
     return model
 
 
 def _digest(data: dict[str, Any]) -> str:
     """Of all that a resolved model depends on."""
     ours = sorted(Path(__file__).parent.glob("*.py"))
-    facts = {
-        "data": data,
-        "transformers": version("transformers"),
-        "files": [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours],
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours]
+    facts = json.dumps([data, version("transformers"), files], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()

@@ -158,7 +158,7 @@ def test_an_unknown_field_is_a_caution_and_numbers_of_python_are_read(
 def test_a_refusal_names_the_layer_whose_bytes_cannot_be_known(without: dict[str, str]) -> None:
     done = run_attnbench("advise", SMALL / "deepseek-v4.json", *ASKED, env=without)
     assert done.returncode == 2
-    assert "what layer 2 keeps of compressed keys is not known" in done.stderr
+    assert "compress_ratios: 4 in layer 2: what it keeps for a token is not known" in done.stderr
 
 
 def test_rows_of_an_earlier_run_are_found_with_and_without_transformers(

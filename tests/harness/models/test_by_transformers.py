@@ -7,17 +7,20 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models import config_file, plain
+from attnbench.harness.models import config_file, parameters, plain
 from attnbench.harness.models.layers import AttentionLayer, Model
 from attnbench.harness.models.questions import cache_bytes
+from attnbench.harness.models.resolve import model_of
 
 transformers = pytest.importorskip("transformers")
+import torch  # noqa: E402
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS  # noqa: E402
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
 
 from attnbench.harness.models import by_transformers  # noqa: E402
 from attnbench.harness.models.plain import ALIBI  # noqa: E402
 
-TYPES = sorted({*plain.DEFAULTS, "gemma3"} & set(CONFIG_MAPPING))
+TYPES = sorted(parameters.FAMILIES)
 
 
 def both(data: dict[str, Any]) -> tuple[Model, Model]:
@@ -31,8 +34,17 @@ def defaults(kind: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", config_file.shipped())
 def test_shipped_models_have_the_same_layers_with_and_without_it(name: str) -> None:
-    ours, theirs = both(config_file.read(config_file.shipped()[name]))
-    assert ours == theirs
+    path = config_file.shipped()[name]
+    theirs = by_transformers.model(config_file.read(path), name, "config.json")
+    ours = model_of(name)
+    assert ours.layers == theirs.layers
+    assert (ours.max_context, ours.left_out, ours.cautions) == (
+        theirs.max_context,
+        theirs.left_out,
+        (),
+    )
+    assert ours.weights.parameters == pytest.approx(theirs.weights.parameters, rel=0.01)
+    assert ours.weights.products == pytest.approx(theirs.weights.products, rel=0.02)
 
 
 CONFIGS = Path(__file__).parents[2] / "data" / "configs"
@@ -161,3 +173,25 @@ def test_a_configuration_that_transformers_refuses_is_one_line() -> None:
         )
     (line,) = caught.value.problems
     assert line.startswith("mine.json: llama: ")
+
+
+@pytest.mark.parametrize("tokens", [16, 1])
+def test_hugging_faces_attention_gets_the_caches_own_keys_and_values(tokens: int) -> None:
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "vocab_size": 9}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(**sizes, **heads, attn_implementation="sdpa")
+    decoder = transformers.LlamaForCausalLM(config).eval()
+    cache, sdpa = transformers.DynamicCache(config=config), ALL_ATTENTION_FUNCTIONS["sdpa"]
+    shared: list[bool] = []
+
+    def seen(layer, q, k, v, mask, **named):
+        kept = cache.layers[layer.layer_idx]
+        pairs = ((k, kept.keys), (v, kept.values))
+        shared.append(all(one.data_ptr() == other.data_ptr() for one, other in pairs))
+        return sdpa(layer, q, k, v, mask, **named)
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        decoder(torch.zeros(1, 8, dtype=torch.int64), past_key_values=cache)
+        patch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", seen)
+        decoder(torch.zeros(1, tokens, dtype=torch.int64), past_key_values=cache)
+    assert shared == [True, True]

@@ -29,6 +29,8 @@ def test_a_shipped_name_a_file_and_its_folder_are_found(tmp_path: Path) -> None:
         (" " * (config_file.MAX_BYTES + 1), "larger than 8 MiB"),
         ("\ud800", "not UTF-8"),
         (f"{{{KEYS}}}", "'98999' is given twice"),
+        ('{"a": {"n_layer": 10000000}}', "'n_layer': 10000000; wanted at most 4096"),
+        ('{"num_local_experts": 5000}', "'num_local_experts': 5000; wanted at most 4096"),
         (f'{{"max_position_embeddings": {10**400}}}', "'max_position_embeddings': 1000"),
     ],
 )

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-import torch
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
@@ -122,31 +121,6 @@ def test_the_cache_of_an_8b_llama_is_a_gibibyte_at_8k() -> None:
     # 32 layers x 8 heads x 128 columns x 2 (keys and values) x 8192 tokens x 2 bytes
     llama = model_of("llama-3-8b")
     assert cache_bytes(llama, context=8192, batch=1, bits=16) == 1 << 30
-
-
-@pytest.mark.parametrize("tokens", [16, 1])
-def test_hugging_faces_attention_gets_the_caches_own_keys_and_values(tokens: int) -> None:
-    transformers = pytest.importorskip("transformers")
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-
-    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "vocab_size": 9}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    config = transformers.LlamaConfig(**sizes, **heads, attn_implementation="sdpa")
-    decoder = transformers.LlamaForCausalLM(config).eval()
-    cache, sdpa = transformers.DynamicCache(config=config), ALL_ATTENTION_FUNCTIONS["sdpa"]
-    shared: list[bool] = []
-
-    def seen(layer, q, k, v, mask, **named):
-        kept = cache.layers[layer.layer_idx]
-        pairs = ((k, kept.keys), (v, kept.values))
-        shared.append(all(one.data_ptr() == other.data_ptr() for one, other in pairs))
-        return sdpa(layer, q, k, v, mask, **named)
-
-    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        decoder(torch.zeros(1, 8, dtype=torch.int64), past_key_values=cache)
-        patch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", seen)
-        decoder(torch.zeros(1, tokens, dtype=torch.int64), past_key_values=cache)
-    assert shared == [True, True]
 
 
 def test_heads_are_divided_and_key_heads_repeated_over_devices() -> None:

@@ -1,6 +1,5 @@
 """How many weights models have: as published, as transformers makes them, and quantized."""
 
-import json
 from typing import Any
 
 import pytest
@@ -115,7 +114,6 @@ SMALL = decoder("", 1000, 64, 3, 4, 2, 96, head_dim=16)
 UNUSUAL: dict[str, dict[str, Any]] = {
     "llama": {**BOTH, "mlp_bias": True},
     "mistral": TIED,
-    "mixtral": {"num_local_experts": 3},
     "qwen2": {},
     "qwen3": BOTH,
     "gemma3_text": BOTH,
@@ -123,30 +121,12 @@ UNUSUAL: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", parameters.DECODERS)
+@pytest.mark.parametrize("kind", parameters.FAMILIES)
 def test_our_formulas_count_what_transformers_itself_makes(kind: str) -> None:
     transformers = pytest.importorskip("transformers")
     data = {**SMALL, **UNUSUAL.get(kind, {}), "model_type": kind}
-    if kind == "gemma3":
-        images = {"hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2}
-        images |= {"image_size": 896, "patch_size": 14, "num_attention_heads": 2}
-        text = {**SMALL, "model_type": "gemma3_text"}
-        data = {"model_type": kind, "text_config": text, "vision_config": images}
     made = by_transformers.built(transformers.AutoConfig.for_model(**data))
     assert counted(data) == made.matrices + made.experts + made.rest
-
-
-@pytest.mark.parametrize("kind", ["bert", "vit", "whisper", "gpt2"])
-def test_layers_with_biases_are_counted_as_transformers_makes_them(kind: str) -> None:
-    transformers = pytest.importorskip("transformers")
-    import torch
-
-    config = transformers.AutoConfig.for_model(kind)
-    with torch.device("meta"):
-        made = transformers.AutoModel.from_config(config)
-    data = json.loads(json.dumps(config.to_dict(), default=str))
-    found = plain.model(data, "mine", "mine.json").weights
-    assert found.parameters == sum(weight.numel() for weight in made.parameters())
 
 
 @pytest.mark.parametrize(
@@ -230,7 +210,7 @@ def test_modules_that_stay_as_they_are_are_said_to_be_counted_as_quantized(quant
 def test_bits_of_a_weight_are_those_of_its_method(
     quantization: dict[str, Any], bits: float
 ) -> None:
-    tally = parameters.Tally(matrices=1000, rest=10)
+    tally = parameters.Tally(matrices=1000, experts=0, rest=10, products=1000)
     found = parameters.stored(tally, quantization, "")
     assert (found.quantized, found.parameters) == (1000, 1010)
     assert found.bits == pytest.approx(bits, rel=1e-3)
@@ -239,9 +219,9 @@ def test_bits_of_a_weight_are_those_of_its_method(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"vocab_size": None}, "vocab_size is not given"),
+        ({"vocab_size": None}, "vocab_size: not given"),
         ({"quantization_config": {"quant_method": "dreams"}}, "how many bits 'dreams' takes"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "bits is not given"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "bits: not given"),
     ],
 )
 def test_what_is_not_known_is_said_and_is_not_zero(change: dict[str, Any], why: str) -> None:
@@ -267,11 +247,3 @@ def test_what_is_no_size_is_refused_in_one_line(change: dict[str, Any]) -> None:
     (line,) = caught.value.problems
     assert line.startswith("mine.json: ")
     assert "wanted" in line
-
-
-@pytest.mark.parametrize("change", [{"num_hidden_layers": 10**7}, {"num_local_experts": 10**9}])
-def test_transformers_is_not_asked_to_make_more_layers_than_any_model_has(
-    change: dict[str, Any],
-) -> None:
-    with pytest.raises(BadInput, match="wanted at most 4096"):
-        read({**GPT_OSS_20B, **change})

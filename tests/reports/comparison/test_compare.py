@@ -5,6 +5,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import DifferentDevices, compare_backends, compare_runs
+from attnbench.reports.comparison.verdict_text import verdict_text
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
 from attnbench.reports.data.run_meta import fact_differences
@@ -47,6 +48,31 @@ def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
     with pytest.raises(DifferentDevices, match="device_uuid differs"):
         compare_runs(one, other, None)
     assert compare_runs(one, other, None, allow_different_devices=True)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "verdict"),
+    [
+        (("flash", "flash"), "same"),
+        (("flash", "cudnn"), "not decided"),
+        ((None, None), "not decided"),
+    ],
+)
+def test_bytes_of_two_devices_are_judged_for_one_kernel_only(run, kernels, verdict):
+    """A published run, such as FlashAttention's, names no kernel."""
+    one, other = (
+        retold(changed(run, name, lambda row, of=kernel: row | {"kernel": of}), cpu=f"CPU {name}")
+        for name, kernel in zip("ab", kernels, strict=True)
+    )
+    verdicts = compare_runs(one, other, None, allow_different_devices=True).verdicts
+    found = [one for one in verdicts if one.metric == "peak_bytes"]
+    assert found
+    assert {one.verdict for one in found} == {verdict}
+    assert all(one.ratio == 1 for one in found)
+    assert all((one.mark is None) == (verdict == "not decided") for one in found)
+    assert all(("other_device" in one.reasons) == (one.mark is None) for one in found)
+    text = verdict_text(found[0])
+    assert text == "same" if verdict == "same" else text.startswith("×1.00 ")
 
 
 def test_another_commit_is_told_and_is_no_other_environment(run):
@@ -138,4 +164,4 @@ def test_where_calls_found_their_keys_is_a_fact_of_a_cpu_only(device, before, no
     one, other = (
         {"device": device, "environment": {}, "scenario": {"plan": plan}} for plan in (before, now)
     )
-    assert fact_differences(one, other, every=False) == differ
+    assert fact_differences(one, other) == differ

@@ -188,23 +188,6 @@ def test_bytes_are_compared_exactly(before, now, margin, verdict):
     assert ("missing" in of_bytes.reasons) == (now[0] is None)
 
 
-@pytest.mark.parametrize("processes", [1, 5])
-def test_of_environments_with_one_process_each_a_disturbance_is_a_doubt(processes):
-    """Two processes may be disturbed unlike each other; several show by how much."""
-    one = measured(1, processes=processes, contended_blocks=EVERY_BLOCK)
-    other = scaled(one, 300)
-    environments = {"same_run": True}
-    doubted = processes == 1
-    for sides in ((one, other), (other, one)):
-        found = latency(*sides, **environments)
-        assert found.paired
-        assert (found.verdict == "not decided") == doubted
-        assert ("contended" in found.reasons) == doubted
-    calm = [replace(side, contended_blocks=0) for side in (one, other)]
-    assert latency(*calm, **environments).verdict == "slower"
-    assert latency(one, other, same_run=True, backends=True).verdict == "slower"
-
-
 def test_a_lower_clock_explains_a_slow_side_and_not_a_fast_one():
     def clocked(seed, ratio, clock_mhz):
         return measured(seed, ratio, conditions=[[{"sm_clock_mhz": clock_mhz}] * 4] * 5)

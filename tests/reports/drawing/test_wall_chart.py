@@ -103,9 +103,7 @@ def texts(drawing: ElementTree.Element) -> list[Words]:
     for one in drawing.iter("text"):
         classes = one.get("class", "").split()
         size = 14 if "narrow" in drawing.get("class", "") or {"lb", "pt"} & set(classes) else 13
-        wide = (
-            len(one.text or "") * size * (BOLD_EM if {"lb", "pt", "wl"} & set(classes) else TEXT_EM)
-        )
+        wide = len(one.text or "") * size * (BOLD_EM if {"lb", "pt"} & set(classes) else TEXT_EM)
         x, y = float(one.get("x", "")), float(one.get("y", ""))
         left = {"start": x, "middle": x - wide / 2, "end": x - wide}[
             one.get("text-anchor", "start")

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
-from tests.made_runs import quickstart
+from tests.made_runs import case, problem, quickstart, row, write_run
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
 
@@ -23,3 +23,14 @@ def test_the_end_of_a_log_has_its_lines(tmp_path: Path) -> None:
     text = printed(quickstart(tmp_path), ("refusals",))
     assert "\nFatal Python error: Segmentation fault\n  File " in text
     assert "\\x0a" not in text
+
+
+def test_in_short_the_only_backend_has_its_time(tmp_path: Path) -> None:
+    """It said "Time: At N = 512, B = 1, d_model = 64, h = 1." and no time."""
+    sizes = [{"heads": heads, "batch": 1, "d_model": 64} for heads in (1, 8)]
+    sizes += [{"heads": 1, "batch": 2, "d_model": 128}]
+    cases = [case("sdpa", problem(512, **one)) for one in sizes]
+    run = write_run(tmp_path, cases, [row(one, block_ms=[[[1.0, 1.01]]]) for one in cases])
+    said = [str(one).replace("\xa0", " ") for one in terminal.render_briefly(open_report([run]))]
+    (time,) = [line for line in said if line.startswith("Time: At ")]
+    assert time == "Time: At N = 512, B = 1, d_model = 64, h = 1: sdpa takes 1.00 ms."

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.row_groups import groups
+from attnbench.reports.elements import Table
 from attnbench.reports.subjects import fastest
 from attnbench.reports.subjects._choice import NOT_JUDGED, Choices, choices
 from attnbench.reports.subjects._race import race, races
@@ -170,3 +171,27 @@ def test_the_regret_counts_from_what_is_fastest_in_pairs_of_blocks(tmp_path: Pat
         ("a", False),
     ]
     assert found.every[1].slowest.value == pytest.approx(10 / 9)  # the median pair
+
+
+def test_every_variant_stands_in_the_table_of_times_or_says_why_not(tmp_path: Path) -> None:
+    """Also what is not ranked: an approximation, what did not fit, and what nobody timed."""
+    names = [
+        f"triton[block_m={2**size},num_warps={warps}]"
+        for size in (4, 5, 6)
+        for warps in (2, 4, 8, 16)
+    ]
+    odd = {
+        names[0]: {"exactness": "approximate"},
+        names[1]: {"latency_ms": None, "block_ms": None},
+    }
+    cases = grid(names, (512,))
+    ended = [
+        row(one, "oom") if one["backend"] == names[2] else row(one, **odd.get(one["backend"], {}))
+        for one in cases
+    ]
+    table = card_of(fastest, write_run(tmp_path, cases, ended)).picture
+    assert isinstance(table, Table)
+    told = dict(table.texts)
+    assert told.keys() == set(names)
+    assert [told[names[1]], told[names[2]]] == ["not timed", "out of memory"]
+    assert "approximate" in told[names[0]]

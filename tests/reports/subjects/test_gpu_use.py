@@ -1,8 +1,12 @@
 """reports/subjects/_gpu_use.py: the card on how busy a GPU was, with and without its counters."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+from attnbench.reports.drawing.marks import WIDTHS
+from attnbench.reports.drawing.palette import KNOWN, places_of
+from attnbench.reports.drawing.picture import svgs
 from attnbench.reports.elements import Bars
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
@@ -48,6 +52,14 @@ def briefly(run: Path) -> list[str]:
 def cells(bars: Bars) -> dict[str, dict[str, str]]:
     columns = bars.table.columns
     return {line[0]: dict(zip(columns[1:], line[1:], strict=True)) for line in bars.table.texts}
+
+
+def test_the_bars_have_the_colours_of_their_backends(tmp_path: Path) -> None:
+    bars = card_of(utilization, run_on_gpu(tmp_path)).picture
+    assert isinstance(bars, Bars)
+    (drawing, _) = (svgs(bars, places_of(ACTIVE), width, {})[0] for width in WIDTHS)
+    filled = re.findall(r'class="(f-\w)"', drawing)
+    assert filled == [f"f-{KNOWN[name]}" for name in ACTIVE for _ in range(3)]
 
 
 def test_what_is_lacking_is_a_gap_only_if_a_graph_is_that_much_faster(tmp_path: Path) -> None:

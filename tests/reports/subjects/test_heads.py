@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from attnbench.reports import contrasts
-from attnbench.reports.claims.times import time_of_heads
+from attnbench.reports.claims.claim import Measured
+from attnbench.reports.claims.of_rows import time_of_heads
 from attnbench.reports.elements import DotPlot, Figure
 from attnbench.reports.exports import export
 from attnbench.reports.subjects import heads
@@ -53,13 +54,10 @@ def test_two_kernels_are_no_verdict_on_heads(
 
 
 def test_a_claim_on_the_time_of_heads_is_not_decided_by_two_kernels(tmp_path: Path) -> None:
-    class Run:
-        rows = rows_of(with_kernels(tmp_path))
-
-    found = [one for one in time_of_heads.test(Run()) if one.of == "sdpa"]
+    run = Measured(every=rows_of(with_kernels(tmp_path)), run={})
+    found = [one for one in time_of_heads(run) if one.of == "sdpa"]
     assert found
-    assert {one.verdict for one in found} == {"not decided"}
-    assert all("this compares kernels" in one.numbers for one in found)
+    assert all("this compares kernels" in one.doubt for one in found)
 
 
 def test_the_page_of_head_cost_begins_with_the_curve_over_h(tmp_path: Path) -> None:
