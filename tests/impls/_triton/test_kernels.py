@@ -85,8 +85,9 @@ def test_descriptors_are_used_if_they_fit_and_change_no_bit() -> None:
     assert all(same for _, same in found.values()), found
 
 
-def test_peak_bytes_are_as_predicted_to_the_byte() -> None:
-    found = child("interpreted_operator", "peaks")
+@pytest.mark.parametrize("every", first(1, [3, 1]))
+def test_peak_bytes_are_as_predicted_to_the_byte(every: int) -> None:
+    found = child("interpreted_operator", "peaks", str(every))
     known = {name: (predicted, peak) for name, (predicted, peak) in found.items() if predicted}
     unknown = [name for name in found if name not in known]
     assert all("empty_rows" in name and "backward" in name for name in unknown), unknown

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from attnbench.reports.subjects import energy
 from tests.made_runs import WINDOW, with_windows
 from tests.reports.rendering import blocks_of, rows_and_meta, tables_of
@@ -34,7 +36,8 @@ def test_one_window_has_no_interval(tmp_path: Path) -> None:
 
 def test_a_baseline_without_energy_gives_way_to_the_first_that_has_it(tmp_path: Path) -> None:
     run = with_energy(tmp_path, {"fused": None, "naive": spread(9e-3), "sdpa": spread(3e-3)})
-    assert [(cost.row["backend"], cost.ratio is None) for cost in costs_of(run)] == [
-        ("naive", True),
-        ("sdpa", False),
-    ]
+    naive, sdpa = costs_of(run)
+    assert (naive.row["backend"], naive.ratio) == ("naive", None)
+    assert naive.per_token_j.value == pytest.approx(9e-3 / 2048)  # two sequences of 1k
+    assert sdpa.ratio.value == pytest.approx(1 / 3)
+    assert sdpa.ratio.low < 1 / 3 < sdpa.ratio.high

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.reports.subjects import memory
-from tests.made_runs import case, problem, row, write_run
-from tests.reports.rendering import subject_of, tables_of
+from tests.made_runs import case, made, problem, row, run_of, write_run
+from tests.reports.rendering import card_of, subject_of, tables_of
 
 
 def run(tmp_path: Path, **changes: Any) -> Path:
@@ -47,3 +47,16 @@ def test_bytes_below_what_can_be_seen_are_never_printed_as_0(tmp_path: Path) -> 
 
 
 # ---- the card ------------------------------------------------------------------------------------
+
+
+def test_equal_bytes_share_the_first_place(tmp_path: Path) -> None:
+    """fused needs 8 times the bytes of sdpa on the first shape, and as many on the second."""
+    sizes = {("fused", 8): 800, ("sdpa", 8): 100, ("fused", 4): 50, ("sdpa", 4): 50}
+    pairs = [
+        made(backend, problem(1024 if heads == 8 else 512, heads), 1.0, peak_bytes=size)
+        for (backend, heads), size in sizes.items()
+    ]
+    card = card_of(memory, run_of(tmp_path, *pairs, name="backends"))
+    strong = [[cell.text for cell in row if cell.strong] for row in card.picture.cells]
+    assert sorted(map(len, strong)) == [1, 2]
+    assert [text for (text,) in [one for one in strong if len(one) == 1]] == ["100 B"]
