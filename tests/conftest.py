@@ -121,14 +121,15 @@ def command_line(*args: object) -> list[str]:
 
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     """One thread: OpenMP's waiting threads spin, and on a busy machine that makes a call of 1 ms
-    last 100 ms.
+    last 100 ms. A pytest that it starts is no worker of ours: as one it would write no benchmarks.
     """
     ours = {
         "PYTHONPATH": str(ROOT / ".package"),
         "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS),
         "OMP_NUM_THREADS": "1",
     } | (extra or {})
-    return {**os.environ, **ours, "PYTHONPATH": searched(*ours["PYTHONPATH"].split(os.pathsep))}
+    users = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**users, **ours, "PYTHONPATH": searched(*ours["PYTHONPATH"].split(os.pathsep))}
 
 
 @pytest.fixture(scope="session")
