@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from attnbench.harness.cli.app import app
 from attnbench.harness.machine import this_device
 from attnbench.harness.machine.this_device import ThisDevice
-from attnbench.reports.pages.html import write_pages
+from attnbench.reports.pages.html import write_page
 from attnbench.reports.pages.report import open_report
 
 FIRST = ("quickstart", "memory_wall", "head_cost", "advise", "what_heads_learn")
@@ -76,7 +76,7 @@ def place(name: str) -> int:
 def measured(name: str, run: Path, meta: dict[str, Any]) -> Example:
     report = open_report([run])
     with tempfile.TemporaryDirectory() as temporary:
-        write_pages(report, Path(temporary) / f"{name}.html")
+        write_page(report, Path(temporary) / f"{name}.html")
         pages = pages_in(Path(temporary))
     return Example(
         name=name,

@@ -262,22 +262,21 @@ class Maps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A whole and the shares of it in use; `note` has the numbers. `full`: the limiting one."""
+    """A whole and the share of it in use; `note` has the number."""
 
     label: str
-    shares: tuple[float, ...]
+    share: float
     note: str
-    full: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Groups of bars, each with a heading. Other fields as in Figure."""
+    """Groups of bars: a backend, a heading and the bars. Other fields as in Figure."""
 
     title: str
     caption: str
     description: str
-    groups: tuple[tuple[str, tuple[Bar, ...]], ...]
+    groups: tuple[tuple[str, str, tuple[Bar, ...]], ...]
     table: Table
 
 

@@ -9,7 +9,7 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -29,6 +29,14 @@ def mark_packs(items: list[pytest.Item]) -> None:
     for item in items:
         if not PACKS.isdisjoint(item.path.parts):
             item.add_marker(pytest.mark.long)
+
+
+def first(count: int, values: Iterable[Any]) -> list[Any]:
+    """Parameters of a test: so many each time, and the others in the nightly run."""
+    return [
+        pytest.param(one, marks=[pytest.mark.nightly] * (place >= count))
+        for place, one in enumerate(values)
+    ]
 
 
 def processor_s() -> float:

@@ -425,47 +425,6 @@ def many_problems(parent: Path) -> Path:
     return write_run(parent, cases, [row(planned) for planned in cases], name="backends")
 
 
-def two_environments(
-    folder: Path,
-    ratios: Mapping[str, float],
-    planned: Sequence[Mapping[str, Any]] = PLANNED,
-    names: Sequence[str] = ("old", "new"),
-) -> Path:
-    """A run of several environments, which share drift and blocks.
-
-    The first takes 10 ms, the others `ratios` times that, by backend.
-    """
-    random = Random(7)
-    cases, rows = [], []
-    for one in planned:
-        levels = [10.0 * math.exp(random.gauss(0, PROCESS_SD)) for _ in range(5)]
-        drift_ms = [
-            [level * math.exp(random.gauss(0, 10 * BLOCK_SD)) for _ in range(4)] for level in levels
-        ]
-        for name in names:
-            ratio = 1.0 if name == names[0] else ratios.get(one["backend"], 1.0)
-            block_ms = [
-                [
-                    [ms * ratio * math.exp(random.gauss(0, BLOCK_SD / 10)) for _ in range(3)]
-                    for ms in process
-                ]
-                for process in drift_ms
-            ]
-            cases.append({**one, "case": f"{one['case']}-{name}", "python": name})
-            session = {"processes": 5, "session": f"{one['group']}-s", "conditions": None}
-            rows.append(row(cases[-1], block_ms=block_ms, **session))
-    known = {"cpu": CPU_NAME, "python": "3.11.7", "torch": "2.11.0", "triton": None, "cores": 2}
-    environments = [
-        {
-            "name": name,
-            "path": f"/venvs/{name}/bin/python",
-            "environment": known | ({} if name == names[0] else {"torch": "2.13.0"}),
-        }
-        for name in names
-    ]
-    return write_run(folder, cases, rows, name="upgrade", environments=environments)
-
-
 def training(parent: Path) -> Path:
     """forward+backward takes 3 times as long in the core and 2.5 times in the layer."""
     times = {("core", "forward"): 1.0, ("layer", "forward"): 2.0}

@@ -54,8 +54,6 @@ UNKNOWN_HERE = (
     "latest published/flashattention",  # beside a run of its shape
     "published/cudnn-h200 h200-",  # a run of results/reference
     "attnbench merge",
-    "--python",
-    "@old",
     "--resume",
     "--device cuda",
     "--measure",

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown, unless_refused
 from ..files.safe_files import refuse_way_out, write_whole
-from ..process.command import run_command
-from ..process.interpreter import SAFE_PATH
+from ..process.command import SAFE_PATH, run_command
 from .arguments import DEFAULT_ROOT, Device, Plan, public
 from .measuring import worker_variables
 from .sides import against, runs_in, why_nothing_is_ok
@@ -178,6 +177,7 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
     A turn is one run of each, directly after each other, so that slow drift of the machine affects
     both equally. Raises Refusal.
     """
+    from ..run.threads import worker_threads
     from ..terminal.idle import await_idle
     from ..terminal.progress import say
 
@@ -200,15 +200,19 @@ def measure(scenario: str | None, checkouts: Checkouts, settings: Settings, out:
         sides = {"head": (head, checkouts.python)}
         if base is not None:
             sides = {"base": (base, checkouts.base_python or checkouts.python), **sides}
-        for turn in range(settings.turns if base is not None else 1):
-            for side in reversed(sides) if turn % 2 else sides:
-                if base is not None and not settings.quiet:
-                    say(f"turn {turn + 1} of {settings.turns}: {side}", stderr=True)
-                words = ["run", scenario, *plan, *device, *switches, "--seed", str(turn)]
-                code = _measured(side, *sides[side], words, checkouts, out)
-                write_whole(out / f"{side}.code", f"{code}\n")
-                if code and (why := why_nothing_is_ok(str(out / side))) and base is not None:
-                    raise NotMeasured(f"{side}: none of its cases has a result; {why}", code)
+        words = ["run", scenario, *plan, *device, *switches]
+        with worker_threads(settings.device or "auto") as few_threads:  # the same for both
+            if few_threads and not settings.quiet:
+                say(f"note: {few_threads}", stderr=True)
+            for turn in range(settings.turns if base is not None else 1):
+                for side in reversed(sides) if turn % 2 else sides:
+                    if base is not None and not settings.quiet:
+                        say(f"turn {turn + 1} of {settings.turns}: {side}", stderr=True)
+                    seeded = [*words, "--seed", str(turn)]
+                    code = _measured(side, *sides[side], seeded, checkouts, out)
+                    write_whole(out / f"{side}.code", f"{code}\n")
+                    if code and (why := why_nothing_is_ok(str(out / side))) and base is not None:
+                        raise NotMeasured(f"{side}: none of its cases has a result; {why}", code)
 
 
 @contextmanager
@@ -367,7 +371,7 @@ def _written(found: "Comparison | None", out: Path, run: Path) -> str:
     if found is not None:
         write_whole(out / "compare.json", text.as_json(found))
     opened = open_report([run.resolve()])
-    html.write_pages(opened, out / "report.html")
+    html.write_page(opened, out / "report.html")
     page = markdown.render(opened)
     write_whole(out / "report.md", page)
     summary = text.markdown(found) if found is not None else ""

@@ -86,8 +86,12 @@ def _both(first: Callable[..., None], on_row: Callable[[Row], object]) -> Callab
 
 def measured(job: "Callable[[RunOptions], RunResult]", command: str, how: How) -> Path:
     """The folder of a run. A signal that ended it is raised again, for the caller's own handler."""
+    from ..terminal.progress import say
+
     with how.options(command) as options:
         result = job(options)
+    if result.few_threads and not how.quiet:
+        say(as_argument(result.few_threads), stderr=True)
     return ended(result)
 
 

@@ -74,14 +74,14 @@ class Run:
 
     @public
     def report(self, path: str | Path | None = None) -> Path:
-        """Write the page and those beside it, each whole or not at all, and give its path: unless
-        told report.html in the run's folder, where a link is replaced. Raises BadRun, OSError.
+        """Write the page, whole or not at all, and give its path: unless told report.html in the
+        run's folder, where a link is replaced. Raises BadRun, OSError.
         """
-        from ...reports.pages.html import write_pages
+        from ...reports.pages.html import write_page
         from ...reports.pages.report import open_report, page_path
 
         target = Path(path) if path is not None else page_path([self.path])
-        write_pages(open_report([self.path]), target)
+        write_page(open_report([self.path]), target)
         return target
 
     @public

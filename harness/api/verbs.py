@@ -86,13 +86,13 @@ def run(
     to set, {"limits.max_cases": 500}, as --set does. `only`, `skip`: parts of case ids. `shard`:
     "1/8", a part of the plan. `checkpoints`: trained models whose heads to look at, alone or beside
     a scenario: a path, several, or {"name": path}; `tokens`: a file with the tokens to look at them
-    with (docs/checkpoints.md). `threads`: of torch in the workers, on a CPU; one per core if not
-    given. `allow_import`: workers may import the modules of backends like "attend@my_attention",
-    also from the current folder. `on`: "ray", with `address`, `devices`, `device_kind`:
-    docs/scaling.md. `on_row`: called with each row once it is on disk; what it raises ends the run,
-    whose rows stay. `wait`: for another run on the device to end; `wait_idle`: first until the
-    cores are idle, so long at most, "10m". `quiet`: print nothing; otherwise progress goes to
-    stderr, in a notebook below the cell.
+    with (docs/checkpoints.md). `threads`: of torch in the workers, on a CPU; one per idle core
+    if not given. `allow_import`: workers may import the modules of backends like
+    "attend@my_attention", also from the current folder. `on`: "ray", with `address`, `devices`,
+    `device_kind`: docs/scaling.md. `on_row`: called with each row once it is on disk; what it
+    raises ends the run, whose rows stay. `wait`: for another run on the device to end;
+    `wait_idle`: first until the cores are idle, so long at most, "10m". `quiet`: print nothing;
+    otherwise progress goes to stderr, in a notebook below the cell.
 
     A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput
     (a ValueError), EnvironmentUnmet (no such device, or another run has it), NothingSelected.

@@ -33,37 +33,28 @@ VALUE_ALIASES = {
 class Case:
     """One backend on one problem.
 
-    `twin` tells equal cases apart, for A/A comparisons. `python` names the environment that
-    measures the case (`--python`); None in a run of one environment. `replica`: which copy of the
-    plan it belongs to (`--replicate`), from 1; None in a run without copies.
+    `twin` tells equal cases apart, for A/A comparisons.
     """
 
     backend: str
     problem: Problem
     twin: int = 0
-    python: str | None = None
-    replica: int | None = None
     kind: ClassVar[Literal["latency"]] = "latency"
 
     @property
     def id(self) -> str:
         """Readable, stable, unique; parts with their usual value are left out.
 
-        For example fused-b1-n4096-d512-h8-bf16-causal-forward-core. The first copy has the id of a
-        run without copies.
+        For example fused-b1-n4096-d512-h8-bf16-causal-forward-core.
         """
         p = self.problem
         lengths = (f"n{p.seq_len}", *((f"kv{p.kv_seq_len}",) if p.kv_seq_len != p.seq_len else ()))
         name = problem_id(self.backend, p, lengths)
-        name += f"-twin{self.twin}" if self.twin else ""
-        name += f"-replica{self.replica}" if (self.replica or 1) > 1 else ""
-        return id_in(self.python, name)
+        return name + (f"-twin{self.twin}" if self.twin else "")
 
     def fields(self) -> dict[str, Any]:
         """The case as in a row and in run.json."""
         more: dict[str, Any] = {"twin": self.twin} if self.twin else {}
-        if self.replica is not None:
-            more["replica"] = self.replica
         return {**_names(self), **fields_of(self.problem), **more}
 
 
@@ -71,28 +62,20 @@ class Case:
 class Group:
     """Cases measured in the same randomised blocks, so that their ratios are paired.
 
-    All backends of one problem, all values of a contrast axis, and all environments. `replica_of`:
-    the number of the group that this one is a copy of (`--replicate`); None if it is no copy.
+    All backends of one problem, and all values of a contrast axis.
     """
 
     number: int
     cases: tuple[Case, ...]
-    replica_of: int | None = None
-
-    @property
-    def original(self) -> int:
-        """The same number in all copies of a group, which belong on different devices."""
-        return self.number if self.replica_of is None else self.replica_of
 
     def fields(self) -> dict[str, Any]:
         """What each case of run.json says of its group."""
-        copied = {} if self.replica_of is None else {"replica_of": self.replica_of}
-        return {"group": self.number, **copied}
+        return {"group": self.number}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:
-    """A backend and a problem whose longest seq_len is searched for; `python` as for a case.
+    """A backend and a problem whose longest seq_len is searched for.
 
     Keys and values grow with seq_len, unless `kv_seq_len` fixes their length.
     """
@@ -100,20 +83,19 @@ class Wall:
     backend: str
     problem: Problem
     kv_seq_len: int | None = None
-    python: str | None = None
     kind: ClassVar[Literal["wall"]] = "wall"
 
     @property
     def id(self) -> str:
         """Unique among cases and walls, for example wall-fused-b1-d512-h8-fp32-forward-core."""
         lengths = () if self.kv_seq_len is None else (f"kv{self.kv_seq_len}",)
-        return id_in(self.python, f"wall-{problem_id(self.backend, self.problem, lengths)}")
+        return f"wall-{problem_id(self.backend, self.problem, lengths)}"
 
     def at(self, seq_len: int) -> Case:
         """The case at one length."""
         kv_seq_len = seq_len if self.kv_seq_len is None else self.kv_seq_len
         problem = replace(self.problem, seq_len=seq_len, kv_seq_len=kv_seq_len)
-        return Case(backend=self.backend, problem=problem, python=self.python)
+        return Case(backend=self.backend, problem=problem)
 
     def fields(self) -> dict[str, Any]:
         """The wall as in a row and in run.json: no seq_len, kv_seq_len only if it is fixed."""
@@ -125,7 +107,7 @@ class Wall:
 
 def _names(of: Case | Wall) -> dict[str, Any]:
     given = given_parameters(of.backend) if "[" in of.backend else {}
-    names = {"case": of.id, "backend": of.backend, "python": of.python}
+    names = {"case": of.id, "backend": of.backend}
     return {**names, "parameters": given} if given else names
 
 
@@ -166,11 +148,6 @@ def problem_id(backend: str, problem: Problem, lengths: tuple[str, ...]) -> str:
     return "-".join([backend, batch, *lengths, *filter(None, parts.values())])
 
 
-def id_in(python: str | None, name: str) -> str:
-    """An id with the name of its environment, if it has one."""
-    return name if python is None else f"{name}-{python}"
-
-
 class ShortNames:
     """Ids of cases and walls without the parts that all of them have; the length always stays."""
 
@@ -201,19 +178,12 @@ def reported_pairs(
     """Pairs of case ids, (case, reference), whose latency ratio is reported.
 
     - each backend against the baseline (else the first backend) on the same problem;
-    - each value of a contrast axis against its first value, for the same backend;
-    - each environment against the first one, for the same backend and problem.
-
-    The first two within an environment.
+    - each value of a contrast axis against its first value, for the same backend.
     """
     compared: dict[tuple[Any, ...], list[Case]] = {}
     for case in cases:
-        keys: list[tuple[Any, ...]] = [(case.python, case.problem)]
-        if case.python is not None:
-            keys.append(("python", case.backend, case.problem))
-        keys += [
-            (case.python, case.backend, axis, *without(case.problem, axis)) for axis in contrast
-        ]
+        keys: list[tuple[Any, ...]] = [(case.problem,)]
+        keys += [(case.backend, axis, *without(case.problem, axis)) for axis in contrast]
         for key in keys:
             compared.setdefault(key, []).append(case)
     pairs: dict[tuple[str, str], None] = {}
@@ -244,21 +214,15 @@ def case_of(fields: Mapping[str, Any]) -> Case:
         backend=fields["backend"],
         problem=problem_of(fields),
         twin=fields.get("twin", 0),
-        python=fields.get("python"),
-        replica=fields.get("replica"),
     )
 
 
 def groups_of(planned: Iterable[Mapping[str, Any]]) -> tuple[Group, ...]:
     """The groups of cases as run.json plans them."""
-    cases: dict[tuple[int, int | None], list[Case]] = {}
+    cases: dict[int, list[Case]] = {}
     for fields in planned:
-        key = fields["group"], fields.get("replica_of")
-        cases.setdefault(key, []).append(case_of(fields))
-    return tuple(
-        Group(number=number, cases=tuple(some), replica_of=replica_of)
-        for (number, replica_of), some in cases.items()
-    )
+        cases.setdefault(fields["group"], []).append(case_of(fields))
+    return tuple(Group(number=number, cases=tuple(some)) for number, some in cases.items())
 
 
 def wall_of(fields: Mapping[str, Any]) -> Wall:
@@ -268,7 +232,6 @@ def wall_of(fields: Mapping[str, Any]) -> Wall:
         backend=fields["backend"],
         problem=problem_of({**fields, **lengths}),
         kv_seq_len=kv_seq_len,
-        python=fields.get("python"),
     )
 
 

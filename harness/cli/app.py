@@ -99,7 +99,6 @@ VERBS = (
         "attnbench compare latest --save main",
         "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
         "attnbench compare latest --against fused --only sdpa",
-        "attnbench compare latest@old latest@new",
         "attnbench compare base/ head/ --turns --format md",
     ),
     (FIRST_SCREEN, list_app, "list"),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
 BASE = (
-    "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python"
-    " of it; last:5: the five runs of its scenario before NEW."
+    "Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five runs of"
+    " its scenario before NEW."
 )
 
 
@@ -92,8 +92,8 @@ def compare(
     ),
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Compare two runs, two environments, or the backends of one run. Each case is faster, slower,
-    the same or not confirmed.
+    """Compare two runs, or the backends of one run. Each case is faster, slower, the same or not
+    confirmed.
 
     Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
     differ.
@@ -136,11 +136,11 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
     if new is not None and number_of_last(base):
         return against(base, find(new, out), out, limits, **settings)
-    path, python = find_part(base, out)
+    path = find(base, out)
     if new is not None:
-        other = find_part(new, out)
-        found = compare_runs(path, other[0], limits, pythons=(python, other[1]), **apart)
-        if other == (path, python):
+        other = find(new, out)
+        found = compare_runs(path, other, limits, **apart)
+        if other == path:
             same = f"{base} and {new} are the same run, {path.name}"
             typer.echo(f"note: {same}; measure again before you compare", err=True)
         return found
@@ -148,26 +148,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
         raise BadInput(
             "one run and nothing to hold it against; name a second run, or --against BACKEND"
         )
-    if python is not None:
-        raise BadInput(
-            f"{base}: backends are compared within every environment; leave out @{python}"
-        )
     return compare_backends(path, named_backend(asked.baseline), limits, **settings)
-
-
-def find_part(name: str, out: Path) -> tuple[Path, str | None]:
-    """The folder of a run, and behind the last @ of RUN@NAME the environment that is meant. Raises
-    BadInput.
-    """
-    from ..rows.run_files import META
-    from ..store.names import find
-
-    run, at, python = name.rpartition("@")
-    if not at or (Path(name) / META).is_file():
-        return find(name, out), None
-    if not run or not python:
-        raise BadInput(f"{name}: wanted RUN@NAME, such as latest@new")
-    return find(run, out), python
 
 
 def print_comparison(found: "Comparison", shape: Shape) -> None:

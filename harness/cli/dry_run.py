@@ -53,7 +53,6 @@ class DryRun:
             raise EnvironmentUnmet(f"{no_device(scenario.device, why)}; try with --device cpu")
         self.budget = budget_bytes_of(scenario, available_bytes(self.device))
         self.selected: SelectedCases = select(scenario, self.device.type, selection)
-        self.environments = len(selection.interpreters)
         self.views = {one.id: self._view(one) for one in self.selected.cases}
         self.walls = {wall.id: self._wall(wall) for wall in self.selected.units.walls}
 
@@ -61,9 +60,7 @@ class DryRun:
         """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
         name, budget, device = self.scenario.name, bytes_said(self.budget), self.device.type
         if self.views:
-            many = self.environments
-            where = f" in {many} environments, predicted by this interpreter" if many else ""
-            title = f"{name}: {len(self.views)} cases on {device}{where}, budget {budget}"
+            title = f"{name}: {len(self.views)} cases on {device}, budget {budget}"
             rows = (self._row(case, view) for case, view in self.views.items())
             yield table(title, COLUMNS, rows, right=COLUMNS[1:4], may_go=LEAVE_OUT, ids=True)
         if self.walls:

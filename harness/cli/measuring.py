@@ -15,7 +15,7 @@ import typer
 
 from ..files.errors import BadInput, Refusal, shown
 from ..rows.record import FAILURES
-from ..terminal.idle import keep_threads, on_idle_cores, wait_until_idle
+from ..terminal.idle import wait_until_idle
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -196,14 +196,12 @@ def planned_entries(
 
 def print_dry_run(planned: "Sequence[SuiteEntry]") -> None:
     """What is known before anything runs, on stdout."""
-    from ..process.interpreter import check_interpreters
     from ..terminal.live_bar import busy
     from ..terminal.progress import echo
 
     with busy("starting"):
         from .dry_run import preflight_tables
 
-    check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
         for table in preflight_tables(entry.scenario, entry.selection):
             echo(table)
@@ -223,10 +221,7 @@ def measure(
     from ..terminal.progress import counts, kept, say, started
 
     wait_until_idle(session.wait_idle, quiet=session.quiet or session.as_json)
-    with (
-        on_idle_cores(quiet=session.quiet or session.as_json) as few_threads,
-        started(options.listener),
-    ):
+    with started(options.listener):
         result = job(options)
     if session.as_json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
@@ -239,8 +234,8 @@ def measure(
         say(f"{kept(result.statuses)} Go on: attnbench run --resume {where}", stderr=True)
     elif not session.quiet:
         say(counts(result.statuses), stderr=True)
-        if few_threads:
-            say(few_threads, stderr=True)
+        if result.few_threads:
+            say(result.few_threads, stderr=True)
         with busy("reading the results"):
             from ...reports.pages.report import open_report
 
@@ -266,18 +261,21 @@ def measure_several(
     """Measure each scenario into a run of its own, and print their folders. Exits with the worst
     exit code.
     """
+    from ..rows.run_files import read_meta
     from ..run.suite import earlier_run
+    from ..run.threads import worker_threads
     from ..terminal.progress import say
 
     talks = not (session.as_json or session.quiet)
     earlier = [  # of other engines the devices are not known yet: there all is measured
         None if options.engine else earlier_run(one, session.out, session.seed) for one in entries
     ]
-    for known in earlier:
-        if known is not None and not known.is_finished:
-            keep_threads(known.path)
     wait_until_idle(session.wait_idle, quiet=not talks)
-    with on_idle_cores(quiet=not talks) as few_threads:
+    left = (read_meta(one.path) for one in earlier if one is not None and not one.is_finished)
+    meta = next(left, None)  # all have as many threads as that run had
+    with worker_threads("elsewhere" if options.engine else "auto", meta) as few_threads:
+        if few_threads and talks:
+            say(f"note: {few_threads}", stderr=True)
         ends = _ends_of([*zip(entries, earlier, strict=True)], options, session, talks=talks)
     if few_threads and talks:
         say(few_threads, stderr=True)

@@ -184,7 +184,7 @@ Threads = Annotated[
     int | None,
     option(
         "--threads COUNT",
-        "Threads of torch on a CPU (OMP_NUM_THREADS); one per core if not given.",
+        "Threads of torch on a CPU (OMP_NUM_THREADS); one per idle core if not given.",
         HOW,
         min=1,
         max=MOST_THREADS,

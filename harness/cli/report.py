@@ -114,7 +114,7 @@ def _write_page(
         if output is None or not (
             output.is_symlink() or (output.exists() and not output.is_file())
         ):
-            html.write_pages(opened, page)  # a link that a run's folder came with is not followed
+            html.write_page(opened, page)  # a link that a run's folder came with is not followed
         elif not write_output(output, html.render(opened)):  # a pipe takes one page
             return
     typer.echo(page)

@@ -20,7 +20,6 @@ from .measuring import (
 from .options import (
     DEVICES,
     EARLIER,
-    HOW,
     SHAPE,
     WHAT,
     MeasureNames,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from ..run.suite import SuiteEntry
     from ..scenario.selection import Selection
 
-MOST_COPIES = 64
 SCENARIOS = argument(
     "SCENARIO",
     "Shipped scenarios or YAML files, also lists of several; claims are all of claims_*.",
@@ -90,7 +88,7 @@ class ModelGrid(Grid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Which cases, and in which interpreters."""
+    """Which cases."""
 
     only: Texts = own_option(
         "--only PATTERN", "Measure only cases whose id matches; repeatable.", WHAT
@@ -104,31 +102,15 @@ class Part:
         " one run of them.",
         DEVICES,
     )
-    replicate: int | None = own_option(
-        "--replicate COUNT",
-        "Measure every group of cases so many times, to see how much devices of one kind differ:"
-        " with --shard or --on ray on different ones, else on this one.",
-        DEVICES,
-        min=2,
-        max=MOST_COPIES,
-    )
-    pythons: Texts = own_option(
-        "--python NAME=PATH",
-        "Measure in this interpreter; two or more are interleaved and compared.",
-        HOW,
-    )
 
     def selection(self) -> "Selection":
         """Raises BadInput."""
-        from ..process.interpreter import read_interpreters
         from ..scenario.selection import Selection
         from ..scenario.shards import read_shard
 
         return Selection(
             only=tuple(self.only or ()),
             skip=tuple(self.skip or ()),
-            interpreters=read_interpreters(self.pythons or ()),
-            copies=self.replicate or 1,
             shard=None if self.shard is None else read_shard(self.shard),
         )
 
@@ -180,13 +162,13 @@ def run(
     Prints the folder of each run; progress goes to stderr. Of several scenarios, what has finished
     is left as it is, and what was interrupted goes on.
     """
-    several = part.only or part.skip or part.shard or part.replicate
+    several = part.only or part.skip or part.shard
     planned = scenarios or grid.values or grid.backend or changed.changes or several
     if earlier.resume is not None and (planned or session.dry_run):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes,"
-            " --backends, --set, --only, --skip, --shard, --replicate, --plan, --device, --timeout,"
-            " --memory-gib and --dry-run"
+            " --backends, --set, --only, --skip, --shard, --plan, --device, --timeout, --memory-gib"
+            " and --dry-run"
         )
     if earlier.resume is None and (earlier.retry_failed or earlier.force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
@@ -216,12 +198,9 @@ def _resume(
 ) -> None:
     from ..run.start import resume_run
     from ..store.names import find
-    from ..terminal.idle import keep_threads
 
     path = find(run, session.out, unfinished=True)
-    keep_threads(path)
-    pythons, attachments = selection.interpreters, selection.attachments
-    job = partial(resume_run, path, interpreters=pythons, attachments=attachments)
+    job = partial(resume_run, path, attachments=selection.attachments)
     how = partial(job, retry_failed=earlier.retry_failed, force=earlier.force)
     return measure(how, options, session)
 
@@ -231,7 +210,7 @@ def _planned(
 ) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..scenario.of_attachments import alone, beside
-    from ..scenario.selection import backends_of, refuse_too_many, refuse_unmatched
+    from ..scenario.selection import backends_of, refuse_unmatched
 
     attachments, own = selection.attachments, None
     if attachments and not (scenarios or grid.values):
@@ -242,5 +221,4 @@ def _planned(
         own = beside(attachments, changes) if attachments and are_several else None
     planned = planned_entries(entries, selection, own)
     refuse_unmatched((entry.scenario, entry.selection) for entry in planned)
-    refuse_too_many((entry.scenario for entry in planned), selection)
     return planned, are_several

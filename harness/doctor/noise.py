@@ -105,7 +105,7 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
         started = datetime.now(UTC).isoformat(timespec="seconds")
         wake_fd = here.signals.wake_fd
         run = DeviceRun(
-            config, here.workers, Path(folder), wake_fd, {}, listener.running, listener.steps
+            config, here.worker, Path(folder), wake_fd, {}, listener.running, listener.steps
         )
         here.signals.second = run.close
         listener.begin(Begun(root / FILE, {"cases": len(cases)}))
@@ -117,8 +117,7 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
                 listener.finished(record)
         finally:
             run.close()
-        (environment,) = here.environments.values()
-        facts = {name: environment.get(name) for name in COMPARED_FACTS}
+        facts = {name: here.environment.get(name) for name in COMPARED_FACTS}
         floor = replace(noise_floor(here.device, started, records), environment=facts)
         append(root, floor, records)
         return floor

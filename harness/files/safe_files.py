@@ -195,16 +195,6 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
-def remove_folder(path: Path) -> None:
-    """A folder with all in it: after a crash it is whole, or gone with the next `sweep`.
-
-    Raises OSError.
-    """
-    gone = path.with_name(f".{secrets.token_hex(8)}.attnbench-tmp")
-    path.rename(gone)
-    _remove(gone)
-
-
 def sync_folder(path: Path) -> None:
     """Put the names of a folder's files on disk."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

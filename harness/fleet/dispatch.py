@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from ..cases.case import Group
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
-from ..run.environments import unlike
+from ..run.first_worker import unlike
 from ..run.run_rows import RunPlan, RunRows
 from ..run.schedule import MAX_CASES, schedule_parts
 from ..run.session import HINT
@@ -92,8 +91,6 @@ class Dispatch:
         self.gone: set[int] = set()
         self._running: dict[int, str] = {}
         self._arrived: list[Record] = []  # not on disk yet
-        # by the number of the original: the device of each copy of a group
-        self._copies: dict[int, dict[int, int]] = {}
         self._files = NodeFiles(plan.store.path)
 
     def complete(self) -> None:
@@ -132,25 +129,13 @@ class Dispatch:
             return False
         self.idle.remove(number)
         self.busy[number] = work
-        for group in work.units.groups:
-            self._copies.setdefault(group.original, {})[group.number] = number
         share = len(work.units.walls) / max(1, len(self.plan.units.walls))
         self.fleet.start(number, work.units, share, every=bool(work.lost_on))
         return True
 
     def _next_for(self, number: int) -> Work | None:
-        """The first that may be measured on this device: copies of a group belong on different
-        ones, as long as there is one without; a model is looked at where its files are.
-        """
+        """The first for this device: a model is looked at where its files are."""
         for place, work in enumerate(self.queue):
-            taken = {
-                device
-                for group in work.units.groups
-                for copy, device in self._copies.get(group.original, {}).items()
-                if copy != group.number
-            }
-            if number in taken and self.devices.keys() - self.gone - taken:
-                continue
             if self.shipping.lacks(number, work.units) and any(
                 not self.shipping.lacks(other, work.units) for other in self._usable
             ):
@@ -235,11 +220,11 @@ class Dispatch:
         before = self.devices[number if is_back else next(iter(self.devices))]
         self.lost.discard(number)
         self.devices[number] = opened
-        for one in unlike(before.environments, opened.environments)[:1]:
+        for one in unlike(before.environment, opened.environment)[:1]:
             self.gone.add(number)
             came, more = ("came back", " more") if is_back else ("joined", "")
             listener.remark(
-                f"{opened.host} {came} with {one.name} {one.now!r}, the run has {one.then!r};"
+                f"{opened.host} {came} with {one.fact} {one.now!r}, the run has {one.then!r};"
                 f" it measures nothing{more}"
             )
             return
@@ -273,10 +258,7 @@ def work_of(plan: RunPlan, devices: int) -> list[Work]:
     config = plan.config
     cases = sum(len(group.cases) for group in plan.units.groups)
     most = min(MAX_CASES, ceil(cases / (PARTS_PER_DEVICE * max(1, devices))))
-    copies: dict[int | None, list[Group]] = {}
-    for group in plan.units.groups:  # a part must not hold two copies of a group
-        copies.setdefault(group.cases[0].replica, []).append(group)
-    parts = (part for some in copies.values() for part in schedule_parts(some, config.plan, most))
+    parts = schedule_parts(plan.units.groups, config.plan, most)
     found = [Units(part, (), ()) for part in parts]
     found += units_of(plan.units._replace(groups=()))
     works = [Work(one, weight_of(one, config.plan, config.device)) for one in found]

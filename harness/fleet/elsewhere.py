@@ -12,7 +12,7 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..rows.record import Planned
 from ..run.engine import RunOptions, Wanted
-from ..run.environments import Change, Environments, recorded_environments, unlike
+from ..run.first_worker import Change, Environment, unlike
 from ..run.run_rows import RunPlan, RunRows
 from ..run.studies import Told
 from ..run.worker_pool import RunConfig
@@ -47,7 +47,6 @@ class Elsewhere:
         modules, folders = own_files(wanted.backends, allow_import=bool(options.allow_import))
         node_wanted = NodeWanted(
             device=wanted.device,
-            interpreters=wanted.interpreters,
             allow_import=bool(options.allow_import),
             wait=options.wait,
             settings=settings_here(),
@@ -82,8 +81,8 @@ class DevicesElsewhere:
         return self.opened[0].device
 
     @property
-    def environments(self) -> Environments:
-        return self.opened[0].environments
+    def environment(self) -> Environment:
+        return self.opened[0].environment
 
     @property
     def free_bytes(self) -> int:
@@ -95,7 +94,7 @@ class DevicesElsewhere:
 
     def changes(self, meta: Mapping[str, Any]) -> list[Change]:
         """A run may go on on other devices of one kind, wherever its rows were measured."""
-        return unlike(recorded_environments(meta), self.environments)
+        return unlike(meta["environment"], self.environment)
 
     def attach(self, budget_bytes: int) -> tuple[Mapping[str, Told], list[str]]:
         """Raises BadInput, EnvironmentUnmet."""
@@ -115,9 +114,9 @@ def refuse_unlike(devices: Sequence[Opened]) -> None:
     """Raises EnvironmentUnmet unless all are of one kind, with the same software and settings."""
     first, *others = devices
     for one in others:
-        for found in unlike(first.environments, one.environments)[:1]:
+        for found in unlike(first.environment, one.environment)[:1]:
             raise EnvironmentUnmet(
-                f"{one.host} has {found.name} {found.now!r}, {first.host} {found.then!r}; a run"
+                f"{one.host} has {found.fact} {found.now!r}, {first.host} {found.then!r}; a run"
                 " measures with one, because rows of both would not be comparable: make them equal,"
                 " or choose devices with --device-kind"
             )

@@ -38,9 +38,7 @@ from .merge_sources import (
     Source,
     planned_in,
     read_all,
-    read_source,
     read_sources,
-    refuse_unlike,
 )
 
 STAMP = "%Y%m%dT%H%M%SZ"
@@ -60,20 +58,19 @@ def merge(
     paths = list({path.resolve(): None for path in paths})
     sources = read_sources(paths)
     rows = read_all(sources)
-    plan = sources[0].plan
-    by_number = {part["number"]: part for source in sources for part in source.parts}
-    parts = [by_number[number] for number in sorted(by_number)]
+    plan, of = sources[0].plan, sources[0].of
+    numbers = [source.number for source in sources]
     if target is None:
-        target = root / _name(sources[0], parts)
+        target = root / _name(sources)
     if target.resolve() in paths:
         raise BadInput(f"-o {shown_path(target)}: one of the runs to merge; choose another folder")
-    document = {**_document(sources, parts, rows), "command": list(command)}
+    document = {**_document(sources, rows), "command": list(command)}
     with unless_refused(shown_path(target), "choose another folder with -o"):
         refuse_way_out(target)
         changed = _write(target, document, sources, rows)
     missing = rows.unfinished(plan)
     notes = list(rows.notes)
-    budgets = {part["memory_bytes"] for part in parts}
+    budgets = {source.part["memory_bytes"] for source in sources}
     if len(budgets) > 1:
         notes.append(
             f"the shards had different memory budgets, {spaced(min(budgets))} to"
@@ -82,36 +79,32 @@ def merge(
         )
     if not missing and target.parent == root:
         notes += filter(None, [point_latest(root, target.name)])
-    of = sources[0].of
     return {
         "run": str(target),
-        "shards": sorted(by_number),
+        "shards": numbers,
         "of": of,
         "planned": len(planned_in(plan)),
         # a shard that is empty has no run
-        "absent_shards": sorted({*range(1, of + 1)} - by_number.keys()) if missing else [],
+        "absent_shards": sorted({*range(1, of + 1)} - {*numbers}) if missing else [],
         "missing": missing,
         "changed": changed,
         "notes": notes,
     }
 
 
-def _document(
-    sources: Sequence[Source], parts: Sequence[Mapping[str, Any]], rows: Rows
-) -> dict[str, Any]:
+def _document(sources: Sequence[Source], rows: Rows) -> dict[str, Any]:
     """run.json of the merged run: that of one run, and of which shards it was made."""
-    first = sources[0].meta
+    first, parts = sources[0].meta, [source.part for source in sources]
     kept = ("attnbench", "scenario", "own_backends", "device", "seed", "environment")
     return {
         "schema": SCHEMA,
         **{name: first[name] for name in kept if name in first},
         "started_utc": min(str(part["started_utc"]) for part in parts),
         "memory_bytes": min(part["memory_bytes"] for part in parts),
-        "environments": first.get("environments", []),
         "calibration": first.get("calibration"),
         **sources[0].plan,
         "devices": rows.devices,
-        "merged": list(parts),
+        "merged": parts,
     }
 
 
@@ -164,13 +157,14 @@ def _lacks(
     meta = read_meta(target)
     if "merged" not in meta:
         raise BadInput(f"{where}: a run that was not merged; choose another folder")
-    refuse_unlike(read_source(target), sources[0])
+    if any(meta.get(name, []) != plan for name, plan in sources[0].plan.items()):
+        raise BadInput(f"{where}: merged from shards of another plan; choose another folder")
     there = {line for line, _ in read_lines(target)}
     known = {line for lines in rows.lines.values() for line in lines}
     if more := len(there - known):
         raise BadInput(
             f"{where}: holds {more} {'row' if more == 1 else 'rows'} that the given runs lack;"
-            " choose another folder, or give it as a run too"
+            " choose another folder"
         )
     same = {**meta, "command": None} == {**json.loads(_json(document)), "command": None}
     return not same or there != known
@@ -180,11 +174,9 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
     """All files of the run; each is replaced as a whole. run.json comes last."""
     make_folder(folder / LOGS)
     for source in sources:
-        is_shard = "merged" not in source.meta
-        number = source.parts[0]["number"]
         logs = (source.path / LOGS).glob("*.log") if is_folder(source.path / LOGS) else ()
         for log in sorted(logs):
-            name = f"shard-{number}-{log.name}" if is_shard else log.name
+            name = f"shard-{source.number}-{log.name}"
             rows.notes += _copy(log, folder / LOGS / name, LOG_CAP_BYTES)
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
         for line in rows.in_order(sources[0].plan):
@@ -214,16 +206,16 @@ def _copy(source: Path, target: Path, most_bytes: int) -> list[str]:
     return [longer] if len(content) > most_bytes else []
 
 
-def _name(first: Source, parts: Sequence[Mapping[str, Any]]) -> str:
+def _name(sources: Sequence[Source]) -> str:
     """As a run is named: the earliest start, the scenario, and eight digits that are the same for
     the same shards.
     """
-    meta = first.meta
-    scenario = {**meta["scenario"], "source": None}
-    same = {"scenario": scenario, "seed": meta["seed"], "of": first.of, **first.plan}
-    starts = (datetime.fromisoformat(str(one["started_utc"])) for one in parts)
+    first = sources[0]
+    scenario = {**first.meta["scenario"], "source": None}
+    same = {"scenario": scenario, "seed": first.meta["seed"], "of": first.of, **first.plan}
+    starts = (datetime.fromisoformat(str(one.part["started_utc"])) for one in sources)
     stamp = min(starts).astimezone(UTC).strftime(STAMP)
-    return f"{stamp}-{meta['scenario']['name']}-{sha256(_json(same).encode()).hexdigest()[:8]}"
+    return f"{stamp}-{scenario['name']}-{sha256(_json(same).encode()).hexdigest()[:8]}"
 
 
 def _json(document: object) -> str:

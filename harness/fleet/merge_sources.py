@@ -1,6 +1,4 @@
-"""What is merged: runs of shards, and runs that were merged from some of them. Are they alike, and
-which rows have they, each once?
-"""
+"""The shards that are merged: are they of one plan and measured alike, and which rows have they?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
@@ -16,14 +14,11 @@ from ..rows.model import check
 from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, Document, read_lines, read_meta, shown_path
 from ..rows.values import Int, Part
-from ..run.environments import Change, recorded_environments, unlike
+from ..run.first_worker import unlike
 
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
 ALIKE = ("device", "seed", "own_backends")
-OF_PART = (
-    *("started_utc", "command", "memory_bytes"),
-    *("environment", "environments", "calibration"),
-)
+OF_PART = ("started_utc", "command", "memory_bytes", "environment", "calibration")
 """What a merged run keeps of each shard's run.json."""
 WHERE = ("host", "device_uuid", "device_name")
 MOST_NAME = 48
@@ -38,18 +33,10 @@ def _time(text: str) -> str:
 
 
 Count = Annotated[Int, Field(ge=1)]
-Time = Annotated[str, AfterValidator(_time)]
 
 
 class Named(Part):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-
-
-class OfAny(Part):
-    scenario: Named
-    seed: Int
-    memory_bytes: Count
-    started_utc: Time
 
 
 class Elsewhere(Part):
@@ -62,20 +49,12 @@ class Shard(Part):
     elsewhere: dict[str, list[Elsewhere]]
 
 
-class OfShard(OfAny):
-    shard: Shard
-
-
-class MergedPart(Part):
-    run: str
-    number: Count
-    of: Count
+class OfShard(Part):
+    scenario: Named
+    seed: Int
     memory_bytes: Count
-    started_utc: Time
-
-
-class OfMerged(OfAny):
-    merged: Annotated[list[MergedPart], Field(min_length=1)]
+    started_utc: Annotated[str, AfterValidator(_time)]
+    shard: Shard
 
 
 # ---- sources -------------------------------------------------------------------------------------
@@ -83,79 +62,79 @@ class OfMerged(OfAny):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A run to merge. `plan`: all cases, walls and studies, also those of other shards, in order.
+    """A shard to merge. `plan`: all cases, walls and studies, also those of other shards, in order.
 
-    `parts`: what `merged` of run.json says of each shard that is in it. `meta`: run.json without
-    what is planned.
+    `part`: what `merged` of run.json says of it. `meta`: run.json without what is planned.
     """
 
     path: Path
     meta: Document
-    of: int
     plan: Mapping[str, Sequence[Document]]
-    parts: Sequence[Document]
+    part: Document
 
     @property
     def name(self) -> str:
         """For a message."""
         return visible(self.path.name)[:MOST_NAME]
 
+    @property
+    def number(self) -> int:
+        return int(self.part["number"])
+
+    @property
+    def of(self) -> int:
+        return int(self.part["of"])
+
 
 def read_sources(paths: Sequence[Path]) -> list[Source]:
-    """In the order of their shards. Raises BadInput unless they can be merged."""
-    sources: list[Source] = []
+    """In the order of their numbers. Raises BadInput unless they can be merged."""
+    sources: dict[int, Source] = {}
     for path in paths:
         one = read_source(path)
-        if sources and one.plan == sources[0].plan:  # kept once: a thousand copies would not fit
-            one = replace(one, plan=sources[0].plan)
-        sources.append(one)
-        refuse_unlike(sources[0], one)
-    _refuse_twice(sources)
-    return sorted(sources, key=lambda one: min(part["number"] for part in one.parts))
+        first = next(iter(sources.values()), one)
+        if one.plan == first.plan:  # kept once: a thousand copies would not fit
+            one = replace(one, plan=first.plan)
+        _refuse_unlike(first, one)
+        if (known := sources.setdefault(one.number, one)) is not one:
+            raise BadInput(
+                f"{known.name} and {one.name}: both are shard {one.number}/{one.of}; give one of"
+                " them"
+            )
+    return [sources[number] for number in sorted(sources)]
 
 
 def read_source(path: Path) -> Source:
-    """Raises BadInput, also if it is no shard."""
-    meta = read_meta(path)
-    if "merged" not in meta and "shard" not in meta:
+    """Raises BadInput if it is no shard."""
+    meta, where = read_meta(path), shown_path(path / META)
+    if "merged" in meta:
+        raise BadInput(f"{where}: made by merging already; give the shards that it was made of")
+    if "shard" not in meta:
         raise BadInput(
-            f"{shown_path(path / META)}: not a shard; wanted runs of `attnbench run SCENARIO"
-            " --shard 1/2`, 2/2 and so on"
+            f"{where}: not a shard; wanted runs of `attnbench run SCENARIO --shard 1/2`, 2/2 and so"
+            " on"
         )
-    model: type[BaseModel] = OfMerged if "merged" in meta else OfShard
     try:
-        check(meta, model)
-        return _of_merged(path, meta) if "merged" in meta else _of_shard(path, meta)
+        check(meta, OfShard)
+        shard = meta["shard"]
+        plan = {
+            name: _whole(meta.get(name, ()), shard["elsewhere"].get(name, ())) for name in PLANNED
+        }
     except ValueError as error:
         raise BadInput(
-            f"{shown_path(path / META)}: not readable as a shard ({error}); wanted what `attnbench"
-            " run --shard` and `attnbench merge` write; measure it again"
+            f"{where}: not readable as a shard ({error}); wanted what `attnbench run --shard`"
+            " writes; measure it again"
         ) from None
-
-
-def _of_shard(path: Path, meta: Document) -> Source:
-    shard = meta["shard"]
     part = {
         "run": meta["run"],
         "number": shard["number"],
         "of": shard["of"],
         **{name: meta.get(name) for name in OF_PART},
     }
-    plan = {name: _whole(meta.get(name, ()), shard["elsewhere"].get(name, ())) for name in PLANNED}
-    return Source(path=path, meta=_without_plan(meta), of=shard["of"], plan=plan, parts=[part])
+    meta = {name: value for name, value in meta.items() if name not in (*PLANNED, "shard")}
+    return Source(path=path, meta=meta, plan=plan, part=part)
 
 
-def _of_merged(path: Path, meta: Document) -> Source:
-    parts = meta["merged"]
-    plan = {name: [*meta.get(name, ())] for name in PLANNED}
-    return Source(path=path, meta=_without_plan(meta), of=parts[0]["of"], plan=plan, parts=parts)
-
-
-def _without_plan(meta: Document) -> Document:
-    return {name: value for name, value in meta.items() if name not in (*PLANNED, "shard")}
-
-
-def refuse_unlike(one: Source, two: Source) -> None:
+def _refuse_unlike(one: Source, two: Source) -> None:
     """Raises BadInput unless both are shards of one plan, measured alike on devices of one kind."""
     both = f"{one.name} and {two.name}"
     for place, then, now in _plan_differences(one, two):
@@ -163,25 +142,14 @@ def refuse_unlike(one: Source, two: Source) -> None:
             f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
             " wanted shards of one scenario, with the same options and --seed"
         )
-    for found in _environment_changes(one.meta, two.meta):
+    for found in unlike(one.meta["environment"], two.meta["environment"]):
         on_device = found.fact in DEVICE_FACTS
         what = "on different devices" if on_device else "in different environments"
         raise BadInput(
-            f"{both}: measured {what} ({found.name}: {_short(found.then)} and"
+            f"{both}: measured {what} ({found.fact}: {_short(found.then)} and"
             f" {_short(found.now)}); their rows are not comparable: measure one of them again"
             " where the other was measured"
         )
-
-
-def _refuse_twice(sources: Sequence[Source]) -> None:
-    """Raises BadInput if two runs measured one shard."""
-    runs: dict[int, str] = {}
-    for part in (part for source in sources for part in source.parts):
-        if (known := runs.setdefault(part["number"], part["run"])) != part["run"]:
-            raise BadInput(
-                f"{visible(known)} and {visible(part['run'])}: both are shard"
-                f" {part['number']}/{part['of']}; give one of them"
-            )
 
 
 def _plan_differences(one: Source, two: Source) -> Iterator[tuple[str, Any, Any]]:
@@ -213,14 +181,6 @@ def _differences(place: str, one: Any, two: Any) -> Iterator[tuple[str, Any, Any
         yield place, a, b
 
 
-def _environment_changes(one: Document, two: Document) -> list[Change]:
-    then, now = recorded_environments(one), recorded_environments(two)
-    if then.keys() != now.keys():
-        names = [", ".join(map(str, some)) for some in (then, now)]
-        return [Change(None, "--python", *(name.replace("None", "none") for name in names))]
-    return unlike(then, now)
-
-
 def _whole(own: Sequence[Document], elsewhere: Sequence[Document]) -> list[Document]:
     """In the order of the plan: by group, or by place."""
     planned = sorted([*own, *elsewhere], key=lambda one: one.get("place", one.get("group", 0)))
@@ -248,7 +208,7 @@ class Rows:
     notes: list[str] = field(default_factory=list)
 
     def in_order(self, plan: Mapping[str, Sequence[Document]]) -> Iterator[bytes]:
-        """By the plan, whichever run they are from; what is not in it comes last."""
+        """By the plan, whichever shard they are from; what is not in it comes last."""
         planned = planned_in(plan)
         others = sorted(self.lines.keys() - set(planned))
         return (line for case in (*planned, *others) for line in self.lines.get(case, ()))
@@ -264,34 +224,22 @@ def planned_in(plan: Mapping[str, Sequence[Document]]) -> list[str]:
 
 
 def read_all(sources: Sequence[Source]) -> Rows:
-    """The rows of all runs, each once. Raises BadInput if two measured one case apart."""
-    merged = Rows()
+    """The rows of all shards. Raises BadInput if two measured one case."""
+    rows = Rows()
     whose: dict[str, Source] = {}
     for source in sources:
-        own = _read(source)
-        merged.notes += own.notes
-        merged.devices += [one for one in own.devices if one not in merged.devices]
-        for case, lines in own.lines.items():
-            known = merged.lines.setdefault(case, [])
-            shared = min(len(known), len(lines))
-            if known[:shared] != lines[:shared]:
+        notes: list[str] = []
+        for line, row in read_lines(source.path, notes):
+            case = row["case"]
+            if (known := whose.setdefault(case, source)) is not source:
                 raise BadInput(
-                    f"{whose[case].name} and {source.name}: both measured {visible(case)}, with"
-                    " different results; give one of them"
+                    f"{known.name} and {source.name}: both measured {visible(case)}; measure one of"
+                    " them again"
                 )
-            if len(lines) > len(known):
-                merged.lines[case], whose[case] = lines, source
-                merged.statuses[case] = own.statuses[case]
-    return merged
-
-
-def _read(source: Source) -> Rows:
-    rows, notes = Rows(), list[str]()
-    for line, row in read_lines(source.path, notes):
-        rows.lines.setdefault(row["case"], []).append(line)
-        rows.statuses[row["case"]] = str(row.get("status"))
-        where = {name: row.get(name) for name in WHERE}
-        if any(where.values()) and where not in rows.devices:
-            rows.devices.append(where)
-    rows.notes = [f"{source.name}: {note}" for note in notes]
+            rows.lines.setdefault(case, []).append(line)
+            rows.statuses[case] = str(row.get("status"))
+            where = {name: row.get(name) for name in WHERE}
+            if any(where.values()) and where not in rows.devices:
+                rows.devices.append(where)
+        rows.notes += [f"{source.name}: {note}" for note in notes]
     return rows

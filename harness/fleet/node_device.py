@@ -4,7 +4,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -23,13 +23,12 @@ from ..machine.settings import CHOICE, SETTINGS
 from ..process.device_lock import device_lock
 from ..process.fingerprint import fingerprint
 from ..process.gpu_users import users
-from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
 from ..rows.record import written
 from ..run.device_run import DeviceRun
-from ..run.environments import environments_of, first_of, first_workers, measured_on
+from ..run.first_worker import first_worker, measured_on
 from ..run.studies import MODELS, Told, tried
 from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
@@ -61,7 +60,6 @@ class NodeDevice:
         self._device: DeviceRun | None = None
         self._sent: dict[Path, int] = {}  # bytes of each file
         self._losses: set[str] = set()  # that were said
-        self._interpreters: Sequence[Interpreter] = ()
         self._host = platform.node()
         self._next_s, self._every = 0.0, False
 
@@ -88,17 +86,11 @@ class NodeDevice:
                     f" 'attnbench[{extra}]'"
                 )
         _set(wanted.settings)
-        self._interpreters, self._host = wanted.interpreters, wanted.host or self._host
+        self._host = wanted.host or self._host
         enter = self._stack.enter_context
-        self._workers = enter(
-            first_workers(
-                wanted.device,
-                self._signals,
-                wanted.interpreters,
-                allow_import=wanted.allow_import,
-            )
+        self._worker = worker = enter(
+            first_worker(wanted.device, self._signals, allow_import=wanted.allow_import)
         )
-        worker = first_of(self._workers)
         environment = worker.ready["environment"]
         if (name := environment["device_uuid"]) is not None:
             refuse_shared(name)
@@ -114,7 +106,7 @@ class NodeDevice:
         return Opened(
             device=worker.ready["device"],
             where=self._where(),
-            environments=environments_of(self._workers),
+            environment=environment,
             free_bytes=worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"],
         )
 
@@ -128,9 +120,8 @@ class NodeDevice:
         """
         found = tried(
             {name: (study, self._given.here(told)) for name, (study, told) in attached.items()},
-            first_of(self._workers).ready["device"],
+            self._worker.ready["device"],
             budget_bytes,
-            self._interpreters,
             self._signals,
         )
         return Tried(*(list(map(self._given.named, some)) for some in found))
@@ -145,7 +136,7 @@ class NodeDevice:
         )
         wake_fd = self._signals.wake_fd
         self._device = DeviceRun(
-            config, self._workers, self._folder, wake_fd, attempts, self._running
+            config, self._worker, self._folder, wake_fd, attempts, self._running
         )
         self._stack.callback(self._device.close)
         self._device.begin()
@@ -175,7 +166,7 @@ class NodeDevice:
         self._stack.close()
 
     def _where(self) -> dict[str, str | None]:
-        found = measured_on(first_of(self._workers).ready["environment"])
+        found = measured_on(self._worker.ready["environment"])
         return {**found, "host": self._host or None}
 
     def _running(self, what: str, phase: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..files.errors import BadInput, EnvironmentUnmet
 from ..files.printable import visible
-from ..process.interpreter import difference
+from ..process.fingerprint import difference
 
 RESOURCE = "attnbench_host"
 """What a host without a GPU declares, once: two measurements must never share its cores."""
@@ -162,7 +162,7 @@ def no_seat(nodes: Sequence[Mapping[str, Any]], device: str) -> str:
 
 def other_code(host: str, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     """Why a host cannot measure for a driver whose code is `ours`; "" if it is the same."""
-    found = difference(dict(theirs), dict(ours))
+    found = difference(theirs, ours)
     return found and (
         f"{host} {found}; wanted attnbench {ours['attnbench']} as this one is, so that the same"
         " code measures everywhere: install it there"

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..process.interpreter import Interpreter
 from ..rows.record import Record
-from ..run.environments import Environments
+from ..run.first_worker import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +21,6 @@ class NodeWanted:
     """
 
     device: str
-    interpreters: Sequence[Interpreter] = ()
     allow_import: bool = False
     wait: bool = False
     settings: Mapping[str, str]
@@ -39,7 +37,7 @@ class Opened:
 
     device: str
     where: Mapping[str, str | None]
-    environments: Environments
+    environment: Environment
     free_bytes: int
 
     @property
@@ -49,7 +47,7 @@ class Opened:
     @property
     def facts(self) -> dict[str, Any]:
         """As an entry of `devices` in run.json."""
-        return {**self.where, "environment": dict(next(iter(self.environments.values())))}
+        return {**self.where, "environment": dict(self.environment)}
 
 
 # ---- what comes back: a Record is final, and the driver keeps one of each ------------------------

@@ -99,34 +99,13 @@ class TrainedHeadWidth(OnTask):
 class TrainedHeads(OnTask):
     """A task with so many heads.
 
-    Metrics of heads (head_metrics.py) are before and after training. Heads were removed in the
-    order `pruned_heads`, [block, head], and greedily; a loss per number of removed heads, which in
-    earlier rows is its place.
+    Heads were removed in the order `pruned_heads`, [block, head], and greedily; a loss per number
+    of removed heads, which in earlier rows is its place.
     """
 
     STUDY = "trained_heads"
     seed_number: int | None = None
     loss_nats: float
-    entropy_nats_before: Numbers = None
-    entropy_nats_after: Numbers = None
-    distance_tokens_before: Numbers = None
-    distance_tokens_after: Numbers = None
-    distance_variance_before: Numbers = None
-    distance_variance_after: Numbers = None
-    previous_share_before: Numbers = None
-    previous_share_after: Numbers = None
-    induction_share_before: Numbers = None
-    induction_share_after: Numbers = None
-    output_rank_before: Numbers = None
-    output_rank_after: Numbers = None
-    pattern_difference_before: Numbers = None
-    pattern_difference_after: Numbers = None
-    output_similarity_before: Numbers = None
-    output_similarity_after: Numbers = None
-    nearest_difference_before: Numbers = None
-    nearest_difference_after: Numbers = None
-    nearest_similarity_before: Numbers = None
-    nearest_similarity_after: Numbers = None
     whole_loss_nats: Maybe = None
     single_loss_nats: list[Losses] | None = None
     pruned_heads: list[list[int]] | None = None
@@ -134,9 +113,6 @@ class TrainedHeads(OnTask):
     pruned_loss_nats: Losses | None = None
     greedy_removed_heads: list[int] | None = None
     greedy_loss_nats: Losses | None = None
-    sentence: list[str] | None = None
-    weight_rows_before: Maps | None = None
-    weight_rows_after: Maps | None = None
 
     @model_validator(mode="after")
     def _says_of_what(self) -> "TrainedHeads":
@@ -147,11 +123,6 @@ class TrainedHeads(OnTask):
         if any(of is not None and len(of) != len(found or ()) for of, found in pairs):
             raise ValueError("wanted a loss for each number of removed heads")
         return self
-
-    def of_heads(self, metric: str, when: When) -> list[float]:
-        """A metric of all heads of all blocks; [] if it is not known."""
-        blocks = self[f"{metric}_{when}"] or []
-        return [value for block in blocks for value in block if value is not None]
 
     @property
     def rises_nats(self) -> list[float]:

@@ -22,7 +22,7 @@ The last four are to the other heads of the block, the first two of them means; 
 """
 
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -135,8 +135,3 @@ def output_similarities(o: Tensor) -> Tensor:
     products = (flat.T @ flat).view(heads, width, heads, width).square().sum((1, 3))
     size = products.diagonal().sqrt()
     return products / (size[:, None] * size[None]).clamp_min(TINY)
-
-
-def maps(blocks: list[Heads]) -> list[Any]:
-    """The weights of the first sequence as lists, [block][head][query][key]."""
-    return [block.weights[0].float().tolist() for block in blocks]

@@ -97,7 +97,5 @@ def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:
         return ""
     times = f"times are told apart only from a factor of about {TOLD_APART[processes > 1]} on"
     usual = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
-    means, wait = means or usual, "--wait-idle 10m waits until it is idle"
-    if processes and load.cores > 1 and os.environ.get("OMP_NUM_THREADS") != "1":
-        wait += ", or --threads 1 measures what one thread takes, which waits for no other"
-    return f"This machine is busy: {load.text}. If that lasts, {means}; Ctrl-C, then {wait}."
+    wait = "Ctrl-C, then --wait-idle 10m waits until it is idle"
+    return f"This machine is busy: {load.text}. If that lasts, {means or usual}; {wait}."

@@ -16,6 +16,8 @@ from .guard import END_ALL, guarded
 
 PACKAGE_PARENT = Path(__file__).parents[3]
 TERM_S = 2.0
+SAFE_PATH = ("-P",)
+"""Python imports nothing from the current folder then, where a numpy.py of the user's may be."""
 LAUNCH = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
     f" from {__name__} import launched; launched(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])"

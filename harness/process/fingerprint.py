@@ -1,15 +1,14 @@
-"""What this attnbench is, as one line of JSON: `python -m attnbench.harness.process.fingerprint`.
+"""What this attnbench is, and how one elsewhere differs from it."""
 
-Imports nothing that needs another package.
-"""
-
-import json
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from ... import __version__
+from ..files.errors import shown
 from ..rows.run_files import SCHEMA
 from .command import run_command
 
@@ -37,5 +36,12 @@ def git_commit() -> str | None:
     return None
 
 
-if __name__ == "__main__":
-    print(json.dumps(fingerprint()))  # noqa: T201 - the answer
+def difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    """How another attnbench differs from ours, by their fingerprints; "" if it is the same."""
+    if theirs["attnbench"] != ours["attnbench"]:
+        return f"has attnbench {shown(theirs['attnbench'])}"
+    same_version = f"attnbench {ours['attnbench']}"
+    if theirs["schema"] != ours["schema"]:
+        schemas = f"{shown(theirs['schema'])}, not {ours['schema']}"
+        return f"has {same_version} with rows of format {schemas}"
+    return "" if theirs["code"] == ours["code"] else f"has {same_version} with different code"

@@ -24,9 +24,8 @@ import psutil
 from ..machine.control_group import host_oom_kills
 from ..rows.record import Status
 from .child import JUDGE_LOST
-from .command import PACKAGE_PARENT, TERM_S, end_guarded
+from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
 from .events import JUDGE, BadReply, Events, any_event, parse
-from .interpreter import SAFE_PATH
 from .worker_log import WorkerLog
 
 LINE_CAP_BYTES = 16 << 20
@@ -53,24 +52,21 @@ class Interrupted(Exception):
 class WorkerProcess:
     """A child that runs `python -P -m PROGRAM REQUEST_FD EVENT_FD VERDICT_FD OUR_PID ARGUMENTS...`.
 
-    `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
-    raises Interrupted when it becomes readable. `name`: what messages call the child. `events`:
-    what it may say. `judged`: its results are judged by a process that it starts, whose verdicts
-    come on a line of their own. The child dies with this process, and so does everything that it
-    has started (guard.py). Raises WorkerFailure if the machine cannot start one.
+    `wake_fd`: `receive` raises Interrupted when it becomes readable. `name`: what messages call the
+    child. `events`: what it may say. `judged`: its results are judged by a process that it starts,
+    whose verdicts come on a line of their own. The child dies with this process, and so does
+    everything that it has started (guard.py). Raises WorkerFailure if the machine cannot start one.
     """
 
     def __init__(
         self,
         program: str,
         *arguments: str,
-        python: Path | None = None,
         wake_fd: int | None = None,
         name: str = "worker",
         events: Events = any_event,
         judged: bool = False,
     ) -> None:
-        interpreter = str(python or sys.executable)
         self._name, self._events = name, events
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
@@ -85,13 +81,13 @@ class WorkerProcess:
             theirs = [fd for fd in (request_read, event_write, verdict_write) if fd >= 0]
             numbers = (request_read, event_write, verdict_write, os.getpid())
             self._process = subprocess.Popen(
-                [interpreter, *SAFE_PATH, "-m", program, *map(str, numbers), *arguments],
+                [sys.executable, *SAFE_PATH, "-m", program, *map(str, numbers), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=theirs,
                 start_new_session=True,  # Ctrl-C is for the run, which then ends its workers
-                env=child_environment(ours=python is None) | {TOKEN_VARIABLE: self._token},
+                env=child_environment() | {TOKEN_VARIABLE: self._token},
             )
         except OSError as error:  # no descriptor, no process, no memory is left
             for descriptor in filter(lambda fd: fd >= 0, pipes):
@@ -309,21 +305,18 @@ def pid_fd(pid: int) -> int:
         return -1
 
 
-def child_environment(*, ours: bool = True) -> dict[str, str]:
-    """The user's environment with a quiet profiler; for our own interpreter our package first.
+def child_environment() -> dict[str, str]:
+    """The user's environment with a quiet profiler; our package first.
 
     With one heap for all threads: after an allocation that failed, glibc gives a thread another one
     (arena_get_retry), where every block of more than 64 MiB is mapped anew, page by page.
 
-    Another interpreter must not get that path: if we are installed it is our site-packages, with
-    our torch in it. An empty entry of PYTHONPATH would mean the current folder; it is left out.
+    An empty entry of PYTHONPATH would mean the current folder; it is left out.
     """
     users = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    paths = [*([str(PACKAGE_PARENT)] if ours else []), *filter(None, users)]
-    path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
-    others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    fixed = {"KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
-    return {"MALLOC_ARENA_MAX": "1", **others, **path, **fixed}
+    path = os.pathsep.join([str(PACKAGE_PARENT), *filter(None, users)])
+    fixed = {"PYTHONPATH": path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+    return {"MALLOC_ARENA_MAX": "1", **os.environ, **fixed}
 
 
 def signal_name(number: int) -> str:

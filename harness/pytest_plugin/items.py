@@ -203,8 +203,7 @@ def auto_device() -> str:
     """
     if not any(Path(file).exists() for file in GPU_FILES):
         return "cpu"
-    from ..process.command import run_command
-    from ..process.interpreter import SAFE_PATH
+    from ..process.command import SAFE_PATH, run_command
     from ..process.worker_process import child_environment
 
     code = (

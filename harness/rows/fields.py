@@ -39,13 +39,13 @@ class Named(Part):
 
 
 class OfBackend(Part):
-    """Which backend, and in which environment."""
+    """Which backend."""
 
     backend: str
     """name, with the variant after a colon: `sdpa:flash`; `attribute@module` for a user's own"""
     python: str | None = None
-    """the environment that measured the case, by the name given with `--python`; `case` then ends
-    in that name. Null in a run of one environment"""
+    """in earlier versions, which measured cases in several interpreters: the name of the one that
+    measured the case, in which `case` ends. Else null"""
 
 
 class Parametrised(Part):
@@ -57,11 +57,11 @@ class Parametrised(Part):
 
 
 class Copied(Part):
-    """Which copy of the plan."""
+    """Which copy of the plan, in earlier versions."""
 
     replica: Int | None = None
-    """which copy of the plan the case belongs to, from 1 (`--replicate`); `case` of the second ends
-    in `replica2`. Null in a run without copies"""
+    """in earlier versions, which measured each case on several devices: the number of the copy,
+    from 1; `case` of the second ends in `replica2`. Else null"""
 
 
 class Placed(Part):

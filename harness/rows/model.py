@@ -169,6 +169,8 @@ def fault(error: ValidationError) -> str:
         return f"{place}: found nothing, wanted a value"
     found = found if len(found) <= SHOWN else f"{found[:SHOWN]}..."
     wanted = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if not place:  # found of several fields together, which names them
+        return wanted
     return f"{place}: found {found}, wanted {wanted.removeprefix('wanted ')}"
 
 
@@ -189,9 +191,6 @@ def some_of(kind: str) -> type[BaseModel]:
 
 class Planned(Part):
     case: str
-    python: str | None = None
-    replica: Int | None = None
-    replica_of: Int | None = None
 
 
 class PlannedCase(Planned, Shape):
@@ -204,12 +203,6 @@ class PlannedWall(Planned, ShapeOfWall):
 
 class PlannedStudy(Planned):
     study: str
-
-
-class Environment(Part):
-    name: str
-    path: str
-    environment: Object
 
 
 class Source(Part):
@@ -239,7 +232,6 @@ class Meta(Part):
     cases: Each[PlannedCase]
     walls: Each[PlannedWall] = Field([])
     studies: Each[PlannedStudy] = Field([])
-    environments: Each[Environment] = Field([])
     own_backends: Each[str] | None = None
 
     @model_validator(mode="after")

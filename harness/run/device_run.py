@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ..cases.case import Group
+from ..process.worker_process import WorkerProcess
 from ..rows.record import Record, Status
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
-from .environments import Workers
 from .schedule import Schedule
 from .studies import StudyRunner
 from .wall_runner import WallRunner
@@ -31,16 +31,16 @@ class DeviceRun:
     def __init__(
         self,
         config: RunConfig,
-        workers: Workers,
+        worker: WorkerProcess,
         folder: Path,
         wake_fd: int | None,
         attempts: Mapping[str, int],
         running: Callable[[str, str], None],
         steps: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
-        """`workers`: the first one of each environment. `folder`: for logs."""
+        """`worker`: the first one. `folder`: for logs."""
         self.pool = WorkerPool(config, folder / LOGS, wake_fd)
-        self._workers = workers
+        self._worker = worker
         context = RunContext(
             config=config,
             pool=self.pool,
@@ -53,10 +53,9 @@ class DeviceRun:
         self._studies = StudyRunner(context)
 
     def begin(self) -> None:
-        """Configure the first workers; others are started in place of those that have ended."""
-        for python, worker in self._workers.items():
-            if worker.exit_code is None:
-                self.pool.adopt(worker, python)
+        """Configure the first worker; another is started in place of one that has ended."""
+        if self._worker.exit_code is None:
+            self.pool.adopt(self._worker)
 
     def groups(self, part: Sequence[Group]) -> Iterator[Record]:
         """The groups of one part of the schedule, measured together."""

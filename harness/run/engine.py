@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..process.child import AllowImport
-from ..process.interpreter import Interpreter
 from ..rows.record import Planned
 from ..studies import SAVING_NEEDS
 from ..studies.attachments import Attachment
-from .environments import Change, Environments
+from .first_worker import Change, Environment
 from .listener import Listener
 from .run_rows import RunPlan, RunRows
 from .studies import Told
@@ -28,7 +27,6 @@ class Wanted:
     """
 
     device: str
-    interpreters: Sequence[Interpreter] = ()
     attachments: Sequence[Attachment] = ()
     save_models: bool = False
     backends: Sequence[str] = ()
@@ -48,7 +46,7 @@ class Devices(Protocol):
     @property
     def device(self) -> str: ...
     @property
-    def environments(self) -> Environments: ...
+    def environment(self) -> Environment: ...
     @property
     def free_bytes(self) -> int: ...
     @property

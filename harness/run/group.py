@@ -1,47 +1,20 @@
-"""One group of cases: ask the workers, read their events, make one record per case.
+"""One group of cases: its steps, which ask workers (requests.py) until each case has a record.
 
 schedule.py decides in which order groups and processes are measured.
 """
 
 import random
 import secrets
-import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import groupby
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..cases.case import Case, reported_pairs
 from ..cases.costs import known_costs
-from ..machine.cpu import waited_s
-from ..measure.launch_flags import add_floor, launch_flags
-from ..measure.physical_floor import refutation
-from ..process.worker_process import WorkerFailure
 from ..rows.plans import FEWEST_UNITS
 from ..rows.record import Record, Status
-from ..rows.utilization import tier_of
 from .case_state import CaseState
+from .requests import Requests, WorkerLost
 from .sampling import Sampler
-from .worker_pool import RunContext, bad_reply, hanging_launch
-
-PROC = Path("/proc")
-REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
-COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
-
-
-@dataclass(eq=False)
-class WorkerLost(Exception):
-    """A worker was lost while it ran `case_id`, or our own work (None), in environment `python`."""
-
-    failure: WorkerFailure
-    case_id: str | None
-    phase: str
-    log_tail: str | None
-    python: str | None
-    again: bool  # another case may have broken the process: only alone a case shows what it does
+from .worker_pool import RunContext
 
 
 class GroupRun:
@@ -67,25 +40,22 @@ class GroupRun:
         self._start(cases)
 
     def _start(self, cases: Sequence[Case]) -> None:
-        self.states = {
-            case.id: CaseState(case=case, fields=known_costs(case.problem)) for case in cases
-        }
-        self.known = frozenset(self.states)  # also those that end meanwhile
-        self.sampler = Sampler(self.config.plan, ())  # samples of a broken session do not count
-        self.session = secrets.token_hex(6)
+        self.requests = Requests(self.context, cases, None if self.alone else self.retry_alone)
+        self.states = self.requests.states  # of the cases without a record
+        self.sampler = self.requests.sampler
 
     # ---- steps -----------------------------------------------------------------------------------
 
     def check(self) -> Iterator[Record]:
-        """Preflight, correctness and memory of every case, in its environment's first worker."""
-        yield from self._ask_each(0, "check", list(self.states))
+        """Preflight, correctness and memory of every case, in the first worker."""
+        yield from self.requests.ask_each(0, "check", list(self.states))
         for name, state in self.states.items():
             state.checked = True
             self.context.steps(name, 1)
         if "latency" in self.config.measure:
             cases = [state.case for state in self.states.values()]
             pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
-            self.sampler = Sampler(self.config.plan, self.states, pairs)
+            self.sampler = self.requests.sampler = Sampler(self.config.plan, self.states, pairs)
 
     def needs_blocks(self, process: int) -> bool:
         return bool(self.sampler.wanting(process))
@@ -93,17 +63,14 @@ class GroupRun:
     def sample(self, process: int) -> Iterator[Record]:
         """The blocks that this process still lacks before the next look at the precision."""
         names = self.sampler.wanting(process)
-        pythons = [self._python(name) for name in names]
-        yield from self._ask_each(process, "warm_up", names)
+        yield from self.requests.ask_each(process, "warm_up", names)
         while wanting := self.sampler.wanting(process):
-            self.order.shuffle(wanting)  # over all environments: a block goes from one to another
+            self.order.shuffle(wanting)
             calls = self.sampler.calls(wanting, self.config.device)
-            runs = [(python, list(some)) for python, some in groupby(wanting, key=self._python)]
-            for python, some in runs:
-                yield from self._ask(process, python, "sample", some, {"calls": calls})
+            yield from self.requests.ask(process, "sample", wanting, {"calls": calls})
         if process == self.confirmed_in:
-            yield from self._ask_each(process, "confirm", names)
-        yield from self._release(process, pythons)
+            yield from self.requests.ask_each(process, "confirm", names)
+        yield from self.requests.ask(process, "release", [])
 
     def watch(self) -> Iterator[Record]:
         """Windows under the device's counters, spread over the processes; then profiles.
@@ -116,9 +83,9 @@ class GroupRun:
             names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
             if not names:
                 continue
-            process = self._watched_in(repeat)
-            pythons = [self._python(name) for name in names]
-            yield from self._ask_each(process, "warm_up", names)
+            # with one window per case, groups take turns
+            process = (self.number + repeat) % config.plan.processes
+            yield from self.requests.ask_each(process, "warm_up", names)
             self.order.shuffle(names)
             for name in names:
                 for mode in config.launch_modes:
@@ -126,24 +93,23 @@ class GroupRun:
                         yield from self._window(process, name, mode)
                 if name in self.states:
                     self.states[name].watched += 1
-            yield from self._release(process, pythons)
+            yield from self.requests.ask(process, "release", [])
         if config.profiles and (left := [n for n in watched if n in self.states]):
             yield from self._profile(left)
 
     def _profile(self, names: list[str]) -> Iterator[Record]:
         """Last: on a GPU the profiler (CUPTI) stays in its process, so another takes its place."""
-        pythons = [self._python(name) for name in names]
-        yield from self._ask_each(0, "warm_up", names)
-        yield from self._ask_each(0, "profile_kernels", names)
+        yield from self.requests.ask_each(0, "warm_up", names)
+        yield from self.requests.ask_each(0, "profile_kernels", names)
         if self.config.device == "cuda":
             self.context.pool.dismiss(0)
         else:
-            yield from self._release(0, pythons)
+            yield from self.requests.ask(0, "release", [])
 
     def _window(self, process: int, name: str, mode: str) -> Iterator[Record]:
         plan, measure = self.config.plan, self.config.measure
         more = {"measure": measure, "window_s": plan.window_s, "mode": mode}
-        yield from self._ask(process, self._python(name), "watch", [name], more)
+        yield from self.requests.ask(process, "watch", [name], more)
 
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""
@@ -151,28 +117,27 @@ class GroupRun:
         for name in list(self.states):
             state = self.states.pop(name)
             if complaint := state.verdicts.complaint:
-                yield self._record(state, Status.INCORRECT, complaint, "gate")
+                yield self.requests.record(state, Status.INCORRECT, complaint, "gate")
             elif complaint := state.clock_complaint or state.not_judged:
-                yield self._record(state, Status.ERROR, complaint, "latency")
+                yield self.requests.record(state, Status.ERROR, complaint, "latency")
             else:
-                yield self._record(state, Status.OK)
+                yield self.requests.record(state, Status.OK)
 
     def fail_case(self, lost: WorkerLost) -> Iterator[Record]:
-        """The record of the case that lost the worker; of its whole environment, if we lost it.
+        """The record of the case that lost the worker; of all cases, if we lost it.
 
         A case that shared the process is tried again alone instead: another may have broken it.
         """
-        names = [lost.case_id]
-        if lost.case_id is None:
-            names = [name for name in self.states if self._python(name) == lost.python]
+        names = list(self.states) if lost.case_id is None else [lost.case_id]
         for name in filter(self.states.__contains__, names):
-            assert name is not None
             self.sampler.drop(name)
             failure, state = lost.failure, self.states.pop(name)
             if lost.again and not self.alone:
                 self.retry_alone.append(state.case)
                 continue
-            yield self._record(state, failure.status, failure.reason, lost.phase, lost.log_tail)
+            yield self.requests.record(
+                state, failure.status, failure.reason, lost.phase, lost.log_tail
+            )
 
     def restart(self) -> None:
         """Start the other cases from nothing: their samples were measured beside the failed one."""
@@ -182,214 +147,6 @@ class GroupRun:
         """Records of the cases that were being measured when the run was stopped."""
         retried = [CaseState(case=c, fields=known_costs(c.problem)) for c in self.retry_alone]
         for state in (*self.states.values(), *retried):
-            yield self._record(state, status, reason)
-        self.states, self.retry_alone = {}, []
-
-    # ---- asking a worker -------------------------------------------------------------------------
-
-    def _python(self, name: str) -> str | None:
-        return self.states[name].case.python
-
-    def _ask_each(self, process: int, op: str, names: list[str]) -> Iterator[Record]:
-        """Ask each environment's worker for its own cases."""
-        by_python: dict[str | None, list[str]] = {}
-        for name in filter(self.states.__contains__, names):
-            by_python.setdefault(self._python(name), []).append(name)
-        for python, some in by_python.items():
-            yield from self._ask(process, python, op, some)
-
-    def _release(self, process: int, pythons: Iterable[str | None]) -> Iterator[Record]:
-        for python in dict.fromkeys(pythons):
-            yield from self._ask(process, python, "release", [])
-
-    def _ask(
-        self,
-        process: int,
-        python: str | None,
-        op: str,
-        names: list[str],
-        more: Mapping[str, Any] = {},
-    ) -> Iterator[Record]:
-        """Send one request and read its events; yield the records of the cases that end.
-
-        worker/measure.py lists the events. Raises WorkerLost.
-        """
-        current: str | None = None
-        silent = set(names) if op == "sample" else set()
-        worker, phase = None, ""
-        since = time.monotonic()
-        try:
-            worker = self.context.pool.worker(process, python)
-            cases = [self.states[name].case.fields() for name in names]
-            for name in names:
-                self.states[name].verdicts.need(process, op)
-            ours = [PROC / str(one) for one in (threading.get_native_id(), worker.pid)]
-            waited = waited_s(ours) or 0.0
-            worker.send({"op": op, "cases": cases, **more})
-            while True:
-                event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
-                self._judged(process, worker.verdicts())
-                now = time.monotonic()
-                self._charge(current, now - since)
-                begun, since = since, now
-                waiting, waited = waited, waited_s(ours) or 0.0
-                match event["event"]:
-                    case "done":
-                        if unknown := silent.intersection(self.states):
-                            current = min(unknown)  # it would be asked forever
-                            raise bad_reply({"event": "done", "case": current})
-                        return
-                    case "running":
-                        current, phase = self._running(event), event["phase"]
-                        self._started(current, phase)
-                    case "facts":
-                        self._state(event).fields.update(event["fields"])
-                    case "warm":
-                        name, fields = event["case"], self._state(event).fields
-                        fields |= {name: event[name] for name in ("graph_reason", "kv_copies")}
-                        add_floor(fields, event)
-                        if name in self.sampler.samplings:  # not if no latency was requested
-                            self.sampler.samplings[name].stationary.append(event["stationary"])
-                            self.sampler.samplings[name].call_ms = event["call_ms"]
-                    case "samples":
-                        state = self._state(event)
-                        sampling = self.sampler.samplings.get(event["case"])
-                        if sampling is None:
-                            raise bad_reply(event)
-                        sampling.add(process, event["quantities"], event["spent_s"])
-                        self.context.steps(event["case"], 1 + self.sampler.done(event["case"]))
-                        silent.discard(event["case"])
-                        apart_s = now - begun - max(0.0, waited - waiting)
-                        self._sampled(state, apart_s, event)
-                    case "watched":
-                        self._watched(self._state(event), event)
-                    case "ended":
-                        self._state(event)
-                        yield from self._ended(event)
-                        if event["poisoned"]:
-                            self.context.pool.dismiss(process)
-                            failure = WorkerFailure(Status.ERROR, event["reason"])
-                            raise WorkerLost(failure, event["case"], phase, None, python, False)
-                    case _:
-                        raise bad_reply(event)
-        except WorkerFailure as failure:
-            self._charge(current, time.monotonic() - since)
-            if failure.status is Status.TIMEOUT and phase:
-                what = "" if current else "the exact result took "
-                failure.reason = (
-                    f"{what}more than {self._limit_s(current, phase):g} s in one step"
-                    f"{hanging_launch(worker)}; raise it with --timeout, or make the case smaller"
-                )
-            log_tail = self.context.pool.dismiss(process, python) or failure.log_tail
-            again = worker is not None and failure.status is not Status.TIMEOUT
-            raise WorkerLost(failure, current, phase, log_tail, python, again) from None
-
-    def _state(self, event: Mapping[str, Any]) -> CaseState:
-        """Of the case that an event is about. Raises WorkerFailure if it is not being measured."""
-        if event["case"] not in self.states:
-            raise bad_reply(event)
-        return self.states[event["case"]]
-
-    def _running(self, event: Mapping[str, Any]) -> str | None:
-        """The case that runs now; None: our own work."""
-        name: str | None = event["case"]
-        if name is not None and name not in self.known:
-            raise bad_reply(event)
-        return name
-
-    def _judged(self, process: int, verdicts: Iterable[Mapping[str, Any]]) -> None:
-        """Note what the judge said; of a case that has ended it does not matter any more."""
-        for verdict in verdicts:
-            if verdict["case"] in self.states:
-                self.states[verdict["case"]].verdicts.told.append((process, verdict))
-
-    def _ended(self, event: dict[str, Any]) -> Iterator[Record]:
-        state = self.states.pop(event["case"])
-        self.sampler.drop(event["case"])
-        status, reason = Status(event["status"]), event["reason"]
-        if complaint := state.verdicts.complaint:
-            status, reason = Status.INCORRECT, complaint
-        # Others may have used the memory, or broken the process, or worked while a call was timed.
-        others = (
-            (status is Status.OOM and not self._too_large(state))
-            or (status is Status.ERROR and state.checked and not event.get("own_doing"))
-            or (event.get("by_time") and not complaint)
-        )
-        if others and not self.alone:
-            self.retry_alone.append(state.case)
-            return
-        yield self._record(state, status, reason, event["phase"], event["log_tail"])
-
-    def _watched(self, state: CaseState, event: dict[str, Any]) -> None:
-        if event["window"] is not None:
-            process = self._watched_in(state.watched)
-            state.windows.append({"process": process, **event["window"]})
-        state.tables |= event["tables"]
-        state.missing = {**(state.missing or {}), **event["missing"]}
-
-    def _watched_in(self, repeat: int) -> int:
-        """The process of a window: with one window per case, groups take turns."""
-        return (self.number + repeat) % self.config.plan.processes
-
-    def _too_large(self, state: CaseState) -> bool:
-        """Whether the case is known not to fit even alone."""
-        peak = state.fields.get("predicted_peak_bytes")
-        return peak is not None and peak + state.fields["input_bytes"] > self.config.budget_bytes
-
-    def _sampled(self, state: CaseState, ours_s: float, event: Mapping[str, Any]) -> None:
-        """Note whether results repeat, and the seconds of a block by our clock and the worker's: on
-        a CPU the readings themselves; on a GPU a block has more than those.
-        """
-        own = "spent_s" if self.config.device == "cpu" else "block_s"
-        state.clocks.append((ours_s, event[own]))
-        state.repeated(event.get("repeats_exactly"))
-
-    def _started(self, name: str | None, phase: str) -> None:
-        state = self.states.get(name or "")
-        if state is not None and state.started_utc is None:
-            state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.context.running(name or "exact result", phase)
-
-    def _limit_s(self, name: str | None, phase: str) -> float:
-        """How long one step may take: preparing, one checked call, a warm-up, a block."""
-        times = REFERENCE_TIMES if name is None else COMPILE_TIMES if phase == "compile" else 1
-        return self.config.timeout_s * times
-
-    def _charge(self, name: str | None, seconds: float) -> None:
-        if name in self.states:
-            self.states[name].spent_s += seconds
-
-    # ---- records ---------------------------------------------------------------------------------
-
-    def _record(
-        self,
-        state: CaseState,
-        status: Status,
-        reason: str = "",
-        phase: str = "",
-        log_tail: str | None = None,
-    ) -> Record:
-        values: dict[str, Any] = {"phase": phase, "log_tail": log_tail}
-        values |= {"started_utc": state.started_utc}
-        values |= {"spent_s": state.spent_s} if state.started_utc else {}
-        if status is Status.OK:
-            sampling = self.sampler.samplings.get(state.case.id)
-            if sampling is not None and sampling.block_ms:
-                values |= {"session": self.session, **sampling.fields()}
-                if impossible := self._impossible(state, values):
-                    return self._record(state, Status.ERROR, impossible, "latency")
-                values |= launch_flags(state.fields | values)
-            values |= {"windows": state.windows or None, "tables": state.tables or None}
-            why = {} if state.windows else self.config.without_windows(state.case.problem)
-            values |= {"missing": {**why, **(state.missing or {})} or None}
-            if "utilization" in self.config.measure and state.windows:
-                tier = tier_of(state.windows, self.config.device, self.config.peaks)
-                values |= {"utilization_tier": tier}
-        values = state.fields | values | state.verdicts.fields()
-        return self.context.record(state.case, status, reason, **values)
-
-    def _impossible(self, state: CaseState, samples: Mapping[str, Any]) -> str:
-        """Why the device cannot have done the work in this time; "" if it can."""
-        row = {**samples, "exactness": state.fields.get("exactness")}
-        shortest = state.fields.get("shortest_call_ms")
-        return refutation(state.case.problem, row, self.config.physical_device, shortest)
+            yield self.requests.record(state, status, reason)
+        self.states.clear()
+        self.retry_alone.clear()

@@ -9,13 +9,12 @@ from typing import Any
 
 from ...impls import is_ours
 from ..machine.calibration_file import newest_calibration, why_unreadable
-from ..process.interpreter import Interpreter
 from ..scenario import Scenario
 from ..scenario.selection import SelectedCases, Selection, select
 from ..scenario.shards import Shard, Units
 from ..store.run_store import Store, point_latest
 from .engine import Devices, RunOptions
-from .environments import measured_on, refuse_changes
+from .first_worker import measured_on, refuse_changes
 from .resumable import Unfinished
 from .run_rows import PreviousRow, RunPlan, RunRows
 from .studies import MODELS, Told
@@ -33,7 +32,7 @@ def new_run(
     devices: Devices,
 ) -> RunPlan:
     """The whole plan, and its new folder. Raises Refusal, with nothing written."""
-    device, environment = devices.device, next(iter(devices.environments.values()))
+    device, environment = devices.device, devices.environment
     budget_bytes = budget_bytes_of(scenario, devices.free_bytes)
     attached, remarks = devices.attach(budget_bytes)
     selected = select(scenario, device, selection)
@@ -47,10 +46,7 @@ def new_run(
         "device": device,
         "memory_bytes": budget_bytes,
         "seed": seed,
-        "environment": environment,
-        "environments": [
-            one.run_json(dict(devices.environments[one.name])) for one in selection.interpreters
-        ],
+        "environment": dict(environment),
         "calibration": _calibration_of(root, environment),
         **listed,
         **planned_fields(selected, selection.shard),
@@ -59,7 +55,7 @@ def new_run(
         remarks = [f"{why}; this run knows no peaks of the device", *remarks]
     if selected.duplicates:
         remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]
-    config = _config(meta, environment, selection.interpreters, options, attached)
+    config = _config(meta, environment, options, attached)
     remarks = [*remarks, *devices.warnings(selected.units.planned, config)]
     store = Store.create(root, scenario.name, meta)
     return _plan(store, config, options, remarks, selected.units)
@@ -99,7 +95,6 @@ def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:
 
 def resumed_run(
     found: Unfinished,
-    interpreters: Sequence[Interpreter],
     options: RunOptions,
     devices: Devices,
     *,
@@ -114,11 +109,10 @@ def resumed_run(
         refuse_changes(changed)
     attached, remarks = devices.attach(meta["memory_bytes"])
     if changed:
-        names = ", ".join(one.name for one in changed)
+        names = ", ".join(one.fact for one in changed)
         how = f"measured in a different environment ({names} changed), as --force asked"
         remarks = [how, *remarks]
-    environment = next(iter(devices.environments.values()))
-    config = _config(meta, environment, interpreters, options, attached)
+    config = _config(meta, devices.environment, options, attached)
     with ExitStack() as undone:
         store = Store.reopen(found.path)
         undone.callback(store.close)
@@ -141,7 +135,6 @@ def point_finished(rows: RunRows) -> None:
 def _config(
     meta: Mapping[str, Any],
     environment: Mapping[str, Any],
-    interpreters: Sequence[Interpreter],
     options: RunOptions,
     attached: Mapping[str, Told],
 ) -> RunConfig:
@@ -149,7 +142,6 @@ def _config(
     return replace(
         RunConfig.of(meta, options.gpu_uuid),
         measured_on=measured_on(environment),
-        pythons={one.name: one.path for one in interpreters},
         allow_import=options.allow_import,
         attached=attached,
         save_to=Path(MODELS) if meta["scenario"].get("save_models") is True else None,

@@ -88,8 +88,15 @@ class Unfinished:
         return RunResult(path=self.path, statuses=statuses)
 
     def refuse_lacking(self) -> None:
-        """Raises BadInput if run.json lacks something that only measuring needs."""
+        """Raises BadInput if run.json lacks something that only measuring needs, or plans what only
+        earlier versions measured.
+        """
         meta = self.meta
+        if meta.get("environments") or any(one.get("replica") for one in meta["cases"]):
+            raise BadInput(
+                f"--resume: {self.path.name} is of an older version, which measured each case in"
+                " several interpreters or several times; start another run"
+            )
         try:
             for name, kind in WANTED.items():
                 if type(meta[name]) is not kind:
@@ -99,8 +106,6 @@ class Unfinished:
                 case_of(fields)
                 if type(fields["group"]) is not int:
                     raise TypeError("group: wanted int")
-                if type(fields.get("replica_of")) not in (int, type(None)):
-                    raise TypeError("replica_of: wanted int")
             for fields in meta.get("walls", ()):
                 wall_of(fields)
             for fields in meta.get("studies", ()):

@@ -27,11 +27,14 @@ class PreviousRow(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class RunResult:
-    """How a run ended. `signal`: the number of the signal that ended it early."""
+    """How a run ended. `signal`: the number of the signal that ended it early. `few_threads`: that
+    it left cores to other programs, "" if not.
+    """
 
     path: Path
     statuses: Counter[str] = field(default_factory=Counter)
     signal: int | None = None
+    few_threads: str = ""
 
     @property
     def exit_code(self) -> int:

@@ -7,8 +7,9 @@ from random import Random
 from ..cases.case import Case, Group
 from ..rows.record import Record, Status
 from ..scenario import Plan
-from .group import GroupRun, WorkerLost
-from .worker_pool import RunContext, Slot
+from .group import GroupRun
+from .requests import WorkerLost
+from .worker_pool import RunContext
 
 MAX_CASES = 24
 """Of one part of the schedule: a killed run loses at most this many unfinished cases."""
@@ -68,8 +69,7 @@ class Schedule:
     def _measured(self, runs: list[GroupRun]) -> Iterator[Record]:
         config, pool = self.context.config, self.context.pool
         if "latency" in config.measure:
-            pythons = {state.case.python for run in runs for state in run.states.values()}
-            pool.start_ahead(Slot(n, one) for n in range(config.plan.processes) for one in pythons)
+            pool.start_ahead(range(config.plan.processes))
         for run in runs:
             yield from self._step(run, run.check)
         pool.wait_started()

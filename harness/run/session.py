@@ -1,5 +1,5 @@
-"""A run on this machine: its device, locked, with workers in each environment, and the run from its
-first case to its last, every row on disk at once.
+"""A run on this machine: its device, locked, with its first worker, and the run from its first case
+to its last, every row on disk at once.
 """
 
 import signal
@@ -11,22 +11,13 @@ from typing import Any
 from ..cases.case import Case, Group
 from ..machine.load import LoadMeter, busy_text
 from ..process.signals import RESUME, Signals
-from ..process.worker_process import ANSWER_S, Interrupted, signal_name
+from ..process.worker_process import ANSWER_S, Interrupted, WorkerProcess, signal_name
 from ..rows.record import Planned, Status
 from ..studies import takes
 from ..studies.attachments import refuse_problems
 from .device_run import DeviceRun
 from .engine import RunOptions, Wanted
-from .environments import (
-    Change,
-    Environments,
-    Workers,
-    changes,
-    environments_of,
-    first_of,
-    first_workers,
-    lock_device,
-)
+from .first_worker import Change, Environment, changes, first_worker, lock_device
 from .run_rows import RunPlan, RunResult, RunRows
 from .schedule import schedule_parts
 from .studies import Told, tried
@@ -44,48 +35,47 @@ class Here:
     @contextmanager
     def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DeviceHere"]:
         """With signals under control. Raises Refusal."""
-        pythons, held, load = wanted.interpreters, options.held_device, LoadMeter()
+        held, load = options.held_device, LoadMeter()
         with (
             Signals(self.advice, embedded=options.embedded) as signals,
-            first_workers(
-                wanted.device, signals, pythons, allow_import=options.allow_import
-            ) as workers,
-            lock_device(first_of(workers), signals, wait=options.wait, held_device=held),
+            first_worker(wanted.device, signals, allow_import=options.allow_import) as worker,
+            lock_device(worker, signals, wait=options.wait, held_device=held),
         ):
-            yield DeviceHere(wanted, workers, signals, load)
+            yield DeviceHere(wanted, worker, signals, load)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHere:
-    """The one device. `workers`: the first of each environment. `load`: since it was opened."""
+    """The one device. `worker`: the first one. `load`: since it was opened."""
 
     wanted: Wanted
-    workers: Workers
+    worker: WorkerProcess
     signals: Signals
     load: LoadMeter
     listed: Sequence[Mapping[str, Any]] = ()
 
     @property
     def device(self) -> str:
-        return str(first_of(self.workers).ready["device"])
+        return str(self.worker.ready["device"])
 
     @property
-    def environments(self) -> Environments:
-        return environments_of(self.workers)
+    def environment(self) -> Environment:
+        found: Environment = self.worker.ready["environment"]
+        return found
 
     @property
     def free_bytes(self) -> int:
-        answer = first_of(self.workers).ask({"op": "free"}, "free", ANSWER_S)
+        answer = self.worker.ask({"op": "free"}, "free", ANSWER_S)
         return int(answer["available_bytes"])
 
     def changes(self, meta: Mapping[str, Any]) -> list[Change]:
-        return changes(meta, self.environments)
+        return changes(meta, self.environment)
 
     def attach(self, budget_bytes: int) -> tuple[Mapping[str, Told], list[str]]:
         """Raises BadInput, WorkerFailure, Interrupted."""
-        some, pythons = self.wanted.attachments, self.wanted.interpreters
+        some = self.wanted.attachments
         attached = {one.name: (one.study, one.request()) for one in some}
-        found = tried(attached, self.device, budget_bytes, pythons, self.signals)
+        found = tried(attached, self.device, budget_bytes, self.signals)
         refuse_problems(found.problems, [takes(one.study) for one in some])
         return {name: told for name, (_, told) in attached.items()}, found.remarks
 
@@ -95,15 +85,15 @@ class DeviceHere:
         return [text] if text and config.device == "cpu" else []
 
     def measure(self, plan: RunPlan) -> RunRows:
-        with open_session(plan, self.workers, self.signals) as session:
+        with open_session(plan, self.worker, self.signals) as session:
             session.complete()
         return session.rows
 
 
 @contextmanager
-def open_session(plan: RunPlan, workers: Workers, signals: Signals) -> Iterator["RunSession"]:
+def open_session(plan: RunPlan, worker: WorkerProcess, signals: Signals) -> Iterator["RunSession"]:
     """A run from begin to end. If a signal ends it, what has no row yet gets one."""
-    session = RunSession(plan, workers, signals)
+    session = RunSession(plan, worker, signals)
     try:
         yield session
         session.pool.close()
@@ -121,8 +111,8 @@ class RunSession:
     Each step raises Interrupted if a signal has come.
     """
 
-    def __init__(self, plan: RunPlan, workers: Workers, signals: Signals) -> None:
-        """`workers`: the first worker of each environment."""
+    def __init__(self, plan: RunPlan, worker: WorkerProcess, signals: Signals) -> None:
+        """`worker`: the first one."""
         config, folder = plan.config, plan.store.path
         self.plan = plan
         self.signals = signals
@@ -130,7 +120,7 @@ class RunSession:
         self.rows = RunRows(plan)
         heard, wake_fd = plan.listener, signals.wake_fd
         self._device = DeviceRun(
-            config, workers, folder, wake_fd, plan.attempts, heard.running, heard.steps
+            config, worker, folder, wake_fd, plan.attempts, heard.running, heard.steps
         )
         signals.second = lambda: self.pool.close(at_once=True)
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from ..process.interpreter import Interpreter, given_again
 from ..scenario import Scenario
 from ..scenario.selection import (
     Selection,
@@ -13,13 +13,13 @@ from ..scenario.selection import (
     refuse_unknown,
     refuse_unsaved,
 )
-from ..studies.attachments import Attachment, names_in
-from ..studies.attachments import given_again as given_again_files
-from .engine import RunOptions, Wanted
+from ..studies.attachments import Attachment, given_again, names_in
+from .engine import Devices, RunOptions, Wanted
 from .planning import new_run, point_finished, resumed_run
 from .resumable import Unfinished
-from .run_rows import RunResult
+from .run_rows import RunPlan, RunResult
 from .session import Here, RunSession, open_session
+from .threads import worker_threads
 
 __all__ = ["RunOptions", "open_run", "resume_run", "start_run"]
 
@@ -29,11 +29,12 @@ def start_run(
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
     wanted = _wanted(scenario, selection, options)
-    with (options.engine or Here()).open(wanted, options) as devices:
+    with (
+        worker_threads("elsewhere" if options.engine else scenario.device) as few_threads,
+        (options.engine or Here()).open(wanted, options) as devices,
+    ):
         plan = new_run(scenario, root, seed, selection, options, devices)
-        rows = devices.measure(plan)
-        point_finished(rows)
-    return rows.result
+        return _measured(plan, devices, few_threads)
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def open_run(
     wanted = _wanted(scenario, selection, options)
     with Here().open(wanted, options) as device:
         plan = new_run(scenario, root, seed, selection, options, device)
-        with open_session(plan, device.workers, device.signals) as session:
+        with open_session(plan, device.worker, device.signals) as session:
             yield session
         point_finished(session.rows)
 
@@ -52,7 +53,6 @@ def open_run(
 def resume_run(
     path: Path,
     options: RunOptions,
-    interpreters: Sequence[Interpreter] = (),
     *,
     attachments: Sequence[Attachment] = (),
     retry_failed: bool = False,
@@ -60,28 +60,35 @@ def resume_run(
 ) -> RunResult:
     """Measure what a run still lacks.
 
-    `interpreters`, `attachments`: those of its environments and studies, by their names; run.json's
-    own paths are not used. Where nothing is left, neither these nor a worker are needed. Raises
-    Refusal; EnvironmentUnmet if the machine or its software changed.
+    `attachments`: those of its studies, by their names; run.json's own paths are not used. Where
+    nothing is left, neither these nor a worker are needed. Raises Refusal; EnvironmentUnmet if the
+    machine or its software changed.
     """
     found = Unfinished.read(path, retry_failed=retry_failed)
     if (finished := found.finished_result(options.listener)) is not None:
         return finished
-    pythons = given_again(path, found.meta.get("environments", ()), interpreters)
     refuse_imports(found.backends, allowed=bool(options.allow_import))
     found.refuse_lacking()
     refuse_unknown(found.left_backends)
     wanted = Wanted(
         device=found.meta["device"],
-        interpreters=pythons,
-        attachments=given_again_files(path, names_in(found.left("studies")), attachments),
+        attachments=given_again(path, names_in(found.left("studies")), attachments),
         save_models=found.meta["scenario"].get("save_models") is True,
         backends=found.left_backends,
     )
-    with (options.engine or Here()).open(wanted, options) as devices:
-        plan = resumed_run(found, pythons, options, devices, force=force)
-        rows = devices.measure(plan)
-        point_finished(rows)
+    with (
+        worker_threads(found.meta["device"], found.meta) as few_threads,
+        (options.engine or Here()).open(wanted, options) as devices,
+    ):
+        plan = resumed_run(found, options, devices, force=force)
+        return _measured(plan, devices, few_threads)
+
+
+def _measured(plan: RunPlan, devices: Devices, few_threads: str) -> RunResult:
+    remarks = [few_threads, *plan.remarks] if few_threads else plan.remarks
+    rows = devices.measure(replace(plan, remarks=remarks))
+    point_finished(rows)
+    rows.result.few_threads = few_threads
     return rows.result
 
 
@@ -92,7 +99,6 @@ def _wanted(scenario: Scenario, selection: Selection, options: RunOptions) -> Wa
     refuse_unsaved(scenario)
     return Wanted(
         device=scenario.device,
-        interpreters=selection.interpreters,
         attachments=selection.attachments,
         save_models=scenario.save_models,
         backends=scenario.backends,

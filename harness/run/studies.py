@@ -3,18 +3,17 @@ worker; each is one row of kind study.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from ..cases.case import PlannedStudy
-from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..studies import declared
 from ..studies.attachments import Tried, attached_to
-from .environments import start_worker
+from .first_worker import start_worker
 from .worker_pool import RunContext
 
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
@@ -32,7 +31,6 @@ def tried(
     attached: Mapping[str, tuple[str, Told]],
     device: str,
     budget_bytes: int,
-    interpreters: Sequence[Interpreter],
     signals: Signals,
 ) -> Tried:
     """Open each in one worker of their own, so that what they load disturbs no measurement.
@@ -44,8 +42,7 @@ def tried(
     remarks: list[str] = []
     if not attached:
         return Tried(problems, remarks)
-    python = interpreters[0].path if interpreters else None
-    worker = start_worker(device, python, signals.wake_fd)
+    worker = start_worker(device, signals.wake_fd)
     try:
         for name, (study, told) in attached.items():
             request = {"op": "try_attachment", "study": study, "attached": told}
@@ -77,13 +74,13 @@ class StudyRunner:
         self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.started = time.monotonic()
         self.context.running(study.id, "")
-        pool, first = self.context.pool, next(iter(self.context.config.pythons), None)
+        pool = self.context.pool
         if OWN_PROCESS in dict(study.part):
-            pool.dismiss(0, first)  # the next one that is asked is a new one
+            pool.dismiss(0)  # the next one that is asked is a new one
         try:
-            answer = pool.ask(self._request(study), "studied", first)
+            answer = pool.ask(self._request(study), "studied")
         except WorkerFailure as failure:
-            log_tail = pool.dismiss(0, first) or failure.log_tail
+            log_tail = pool.dismiss(0) or failure.log_tail
             return self._record(study, failure.status, failure.reason, log_tail=log_tail)
         return self._record(study, Status(answer.pop("status")), answer.pop("reason"), **answer)
 

@@ -76,6 +76,6 @@ def measure_entry(
             return RunResult(path=earlier.path, statuses=earlier.statuses)
         left = names_in(Unfinished.read(earlier.path, retry_failed=False).left("studies"))
         attachments = [one for one in selection.attachments if one.name in left]
-        return resume_run(earlier.path, options, selection.interpreters, attachments=attachments)
+        return resume_run(earlier.path, options, attachments=attachments)
     except (Stopped, EnvironmentUnmet, NothingSelected) as refusal:
         return refusal

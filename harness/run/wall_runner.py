@@ -59,7 +59,7 @@ class WallRunner:
             try:
                 self._predictions[wall.id] = self._ask_prediction(wall)
             except WorkerFailure:
-                self.context.pool.dismiss(0, wall.python)
+                self.context.pool.dismiss(0)
         budget_s = self.context.config.wall_budget_s
         self.deadline = inf if budget_s is None else time.monotonic() + share * budget_s
         known = self._predictions
@@ -122,7 +122,7 @@ class WallRunner:
                 self.context.steps(wall.id, len(one.search.trials))
             pool.dismiss(0)
         except WorkerFailure as failure:  # not in a trial: no worker could be started
-            one.log_tail = pool.dismiss(0, wall.python) or failure.log_tail
+            one.log_tail = pool.dismiss(0) or failure.log_tail
             return self._record(one, failure.status, failure.reason)
         refused = one.search.refused
         if refused is None:
@@ -150,7 +150,7 @@ class WallRunner:
     def _ask_prediction(self, wall: Wall) -> dict[str, Any]:
         self.context.running(wall.id, "prediction")
         request = {"op": "predict", "wall": wall.fields()}
-        return self.context.pool.ask(request, "predicted", wall.python)
+        return self.context.pool.ask(request, "predicted")
 
     def _next(self, one: WallState) -> int | None:
         """The N to try within the turn; None: not now, or the search is over.
@@ -170,12 +170,12 @@ class WallRunner:
 
     def _try(self, one: WallState, seq_len: int) -> Trial:
         pool, wall, since = self.context.pool, one.wall, time.monotonic()
-        pool.worker(0, wall.python)  # a worker that cannot be started says nothing about this N
+        pool.worker(0)  # a worker that cannot be started says nothing about this N
         self.start_s = max(self.start_s, time.monotonic() - since)
         since = time.monotonic()
         try:
             request = {"op": "trial", "cases": [wall.at(seq_len).fields()]}
-            answer = pool.ask(request, "tried", wall.python)
+            answer = pool.ask(request, "tried")
             one.log_tail = answer["log_tail"]
             status, reason, spent_s = Status(answer["status"]), answer["reason"], answer["spent_s"]
         except WorkerFailure as failure:
@@ -183,7 +183,7 @@ class WallRunner:
             if status is Status.TIMEOUT:
                 hint = "raise it with --timeout, or give less memory"
                 reason = f"more than {self.timeout_s:g} s; {hint}"
-            one.log_tail = pool.dismiss(0, wall.python) or failure.log_tail
+            one.log_tail = pool.dismiss(0) or failure.log_tail
         return Trial(seq_len=seq_len, status=status, reason=reason, spent_s=spent_s)
 
     def _record(self, one: WallState, status: Status, reason: str = "") -> Record:

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from ...impls._triton.launch_notes import unreturned
 from ...impls.problem import Problem
-from ..cases.case import id_in
 from ..files.errors import shown
 from ..measure.physical_floor import Device
 from ..probes import measures
@@ -18,7 +17,7 @@ from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
 from ..rows.warm_up import first_warm_up_s
 from ..scenario import Plan
-from .environments import start_worker
+from .first_worker import start_worker
 from .wall_search import TOLERANCE_RATIO
 
 
@@ -28,8 +27,8 @@ class RunConfig:
 
     `watch`: which values of which axes the device's counters are read for. `gpu_uuid`: the GPU
     whose counters are read, if it is not the one that torch uses. `peaks`: what calibration
-    measured on this machine. `device_name`: the driver's name of the GPU. `pythons`: the
-    interpreter of each named environment. `allow_import`: of user modules.
+    measured on this machine. `device_name`: the driver's name of the GPU. `allow_import`: of user
+    modules.
     `wall_tolerance_ratio`, `wall_budget_s`: as in a scenario's limits. `measured_on`: the fields
     of a row that say which device it is. `attached`: what a worker is told of each attachment.
     `save_to`: where studies save the models that they train.
@@ -47,7 +46,6 @@ class RunConfig:
     gpu_uuid: str | None = None
     peaks: Mapping[str, float] | None = None
     device_name: str | None = None
-    pythons: Mapping[str, Path] = field(default_factory=dict)
     allow_import: AllowImport = False
     wall_tolerance_ratio: float = TOLERANCE_RATIO
     wall_budget_s: float | None = None
@@ -57,7 +55,7 @@ class RunConfig:
 
     @classmethod
     def of(cls, meta: Mapping[str, Any], gpu_uuid: str | None = None) -> Self:
-        """From run.json, without `pythons`: a file of results names nothing that is started."""
+        """From run.json: a file of results names nothing that is started."""
         scenario = meta["scenario"]
         budget_s = scenario["limits"].get("wall_budget_s")
         return cls(
@@ -123,15 +121,8 @@ def wall_share(meta: Mapping[str, Any]) -> float:
     return own / (own + elsewhere) if elsewhere else 1.0
 
 
-class Slot(NamedTuple):
-    """The place of a worker: the process number, and its environment."""
-
-    number: int
-    python: str | None
-
-
 class WorkerPool:
-    """One worker per slot. Only one of them is asked something at a time."""
+    """One worker per process number. Only one of them is asked something at a time."""
 
     def __init__(self, config: RunConfig, logs: Path, wake_fd: int | None) -> None:
         self.config = config
@@ -140,85 +131,72 @@ class WorkerPool:
         # The logs of a resumed run are kept.
         numbers = (log.stem.rpartition("-")[2] for log in logs.glob("worker-*.log"))
         self.started = max(map(int, filter(str.isdecimal, numbers)), default=0)
-        self._workers: dict[Slot, WorkerProcess] = {}
-        self._starting: dict[Slot, WorkerProcess] = {}
-        self._last: Slot | None = None
+        self._workers: dict[int, WorkerProcess] = {}
+        self._starting: dict[int, WorkerProcess] = {}
+        self._last: int | None = None
         self._log_failure: str | None = None
 
-    def adopt(self, worker: WorkerProcess, python: str | None = None) -> None:
+    def adopt(self, worker: WorkerProcess) -> None:
         """Take over a worker that was started before the run's configuration was known."""
-        self._workers[Slot(0, python)] = self._configure(worker, python)
+        self._workers[0] = self._configure(worker)
 
-    def start_ahead(self, slots: Iterable[Slot]) -> None:
-        """Let the workers of these slots start while others work; nothing waits for them."""
-        for slot in slots:
-            if slot not in self._workers and slot not in self._starting:
+    def start_ahead(self, numbers: Iterable[int]) -> None:
+        """Let these workers start while others work; nothing waits for them."""
+        for number in numbers:
+            if number not in self._workers and number not in self._starting:
                 with suppress(WorkerFailure):  # the one that is asked for it will say why
-                    self._starting[slot] = self._start(slot, wait=False)
+                    self._starting[number] = self._start(wait=False)
 
     def wait_started(self) -> None:
         """Until no worker is starting, which would disturb what is timed. Raises Interrupted."""
-        for slot in list(self._starting):
+        for number in list(self._starting):
             with suppress(WorkerFailure):  # as above
-                self._worker(slot)
+                self._worker(number)
 
-    def worker(self, number: int, python: str | None = None) -> WorkerProcess:
-        """The worker of a slot, once the worker that was asked before is idle.
+    def worker(self, number: int) -> WorkerProcess:
+        """The worker of this number, once the worker that was asked before is idle.
 
         Raises WorkerFailure if none can be started.
         """
-        slot = Slot(number, python)
-        worker = self._worker(slot)
-        if self._last != slot and self._last in self._workers:
+        worker = self._worker(number)
+        if self._last != number and self._last in self._workers:
             wait_until_idle(self._workers[self._last].pid)
-        self._last = slot
+        self._last = number
         return worker
 
-    def _worker(self, slot: Slot) -> WorkerProcess:
-        """The worker of a slot, ready and configured. Raises WorkerFailure and Interrupted."""
-        if slot not in self._workers:
-            worker = self._starting.pop(slot, None)
+    def _worker(self, number: int) -> WorkerProcess:
+        """The worker of this number, ready and configured. Raises WorkerFailure, Interrupted."""
+        if number not in self._workers:
+            worker = self._starting.pop(number, None)
             if worker is None:
-                worker = self._start(slot)
+                worker = self._start()
             else:
                 worker.wait_ready()
             if worker.ready["why"]:
                 worker.kill()
                 reason = f"the {self.config.device} device is gone: {worker.ready['why']}"
                 raise WorkerFailure(Status.UNAVAILABLE, reason)
-            self._workers[slot] = self._configure(worker, slot.python)
-        return self._workers[slot]
+            self._workers[number] = self._configure(worker)
+        return self._workers[number]
 
-    def _start(self, slot: Slot, *, wait: bool = True) -> WorkerProcess:
+    def _start(self, *, wait: bool = True) -> WorkerProcess:
         config = self.config
-        interpreter = None if slot.python is None else config.pythons[slot.python]
         return start_worker(
-            config.device,
-            interpreter,
-            self.wake_fd,
-            allow_import=config.allow_import,
-            wait=wait,
+            config.device, self.wake_fd, allow_import=config.allow_import, wait=wait
         )
 
-    def ask(
-        self, request: Mapping[str, Any], wanted: str, python: str | None = None
-    ) -> dict[str, Any]:
-        """The one answer of an environment's first worker. Raises WorkerFailure."""
-        return self.worker(0, python).ask(request, wanted, self.config.timeout_s)
+    def ask(self, request: Mapping[str, Any], wanted: str) -> dict[str, Any]:
+        """The one answer of the first worker. Raises WorkerFailure."""
+        return self.worker(0).ask(request, wanted, self.config.timeout_s)
 
-    def dismiss(self, number: int, python: str | None = None) -> str | None:
-        """Kill a slot's worker and return the end of what it printed.
-
-        The workers of this number in other environments are killed too: their cases belong to the
-        same interrupted step, and both sides of a ratio should come from processes of one age.
-        """
-        slots = [slot for slot in self._workers if slot.number == number]
-        dismissed = {slot: self._workers.pop(slot) for slot in slots}
-        for worker in dismissed.values():
-            worker.kill()
-            self._note(worker)
-        failed = dismissed.get(Slot(number, python))
-        return failed.log_tail() if failed else None
+    def dismiss(self, number: int) -> str | None:
+        """Kill a worker and return the end of what it printed."""
+        worker = self._workers.pop(number, None)
+        if worker is None:
+            return None
+        worker.kill()
+        self._note(worker)
+        return worker.log_tail()
 
     def close(self, *, at_once: bool = False) -> None:
         for worker in self._starting.values():
@@ -239,10 +217,10 @@ class WorkerPool:
     def _note(self, worker: WorkerProcess) -> None:
         self._log_failure = self._log_failure or worker.log_failure
 
-    def _configure(self, worker: WorkerProcess, python: str | None) -> WorkerProcess:
+    def _configure(self, worker: WorkerProcess) -> WorkerProcess:
         config = self.config
         self.started += 1
-        worker.write_log(self.logs / f"{id_in(python, 'worker')}-{self.started}.log")
+        worker.write_log(self.logs / f"worker-{self.started}.log")
         request = {
             "op": "configure",
             "seed": config.seed,

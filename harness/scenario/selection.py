@@ -23,7 +23,6 @@ from ...impls.lengths import alone
 from ...impls.problem import OPT_IN, Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
-from ..process.interpreter import Interpreter
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
@@ -39,24 +38,16 @@ class Selection:
 
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
     whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
-    `interpreters`: where to measure each case; none: in the interpreter that runs us. `copies`: of
-    each group of cases, to be measured on as many devices. `attachments`: files of the user's
-    that studies look at beside the cases. `shard`: of what the others select, only this part.
+    `attachments`: files of the user's that studies look at beside the cases. `shard`: of what the
+    others select, only this part.
     """
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     ids: frozenset[str] | None = None
-    interpreters: tuple[Interpreter, ...] = ()
-    copies: int = 1
     attachments: tuple[Attachment, ...] = ()
     shard: Shard | None = None
-
-    @property
-    def pythons(self) -> tuple[str | None, ...]:
-        """The environments by name."""
-        return tuple(one.name for one in self.interpreters) or (None,)
 
     def takes(self, one: Unit) -> bool:
         def matches(patterns: Iterable[str]) -> bool:
@@ -194,64 +185,41 @@ def _some(names: Sequence[str]) -> str:
 def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Units, int]:
     """All that a selection selects from, and how many repetitions of problems were left out."""
     problem_groups, duplicates = scenario.problem_groups(device)
-    groups = group_cases(
-        scenario.backends, problem_groups, selection.pythons, copies=selection.copies
-    )
-    walls = walls_of(scenario, device, selection.pythons)
+    groups = group_cases(scenario.backends, problem_groups)
+    walls = walls_of(scenario, device)
     studies = studies_of(scenario, device, selection.attachments)
     return Units(groups, walls, studies), duplicates
 
 
 def group_cases(
-    backends: Sequence[str],
-    problem_groups: Sequence[Sequence[Problem]],
-    pythons: Sequence[str | None] = (None,),
-    *,
-    copies: int = 1,
+    backends: Sequence[str], problem_groups: Sequence[Sequence[Problem]]
 ) -> tuple[Group, ...]:
-    """Every backend on every problem in every environment; behind all groups their second copies,
-    and so on (`--replicate`).
+    """Every backend on every problem.
 
     Cases of one problem are neighbours in their group, because they share their inputs.
     """
     return tuple(
         Group(
-            number=len(problem_groups) * copy + number,
+            number=number,
             cases=tuple(
-                Case(
-                    backend=backend,
-                    problem=problem,
-                    python=python,
-                    replica=copy + 1 if copies > 1 else None,
-                )
+                Case(backend=backend, problem=problem)
                 for problem in problems
                 for backend in backends
-                for python in pythons
             ),
-            replica_of=number if copy else None,
         )
-        for copy in range(copies)
         for number, problems in enumerate(problem_groups)
     )
 
 
-def walls_of(
-    scenario: Scenario, device: str, pythons: Sequence[str | None] = (None,)
-) -> tuple[Wall, ...]:
-    """Every backend on every combination of axes in every environment, each once.
+def walls_of(scenario: Scenario, device: str) -> tuple[Wall, ...]:
+    """Every backend on every combination of axes, each once.
 
     None if the scenario does not ask for walls.
     """
     walls = (
-        Wall(
-            backend=backend,
-            problem=Problem(**values),
-            kv_seq_len=values.get("kv_seq_len"),
-            python=python,
-        )
+        Wall(backend=backend, problem=Problem(**values), kv_seq_len=values.get("kv_seq_len"))
         for values in scenario.wall_values(device)
         for backend in scenario.backends
-        for python in pythons
     )
     return tuple({wall.id: wall for wall in walls}.values())
 
@@ -259,8 +227,7 @@ def walls_of(
 def studies_of(
     scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()
 ) -> tuple[PlannedStudy, ...]:
-    """Every part of every study of the scenario and every attachment, on the smallest problem and
-    in the first environment.
+    """Every part of every study of the scenario and every attachment, on the smallest problem.
 
     The smallest problem has the fewest pairs, and among equals the most heads. Of a ragged batch
     it is one sequence alone. Studies look at it without what only some backends compute, such as
@@ -285,22 +252,6 @@ def studies_of(
         for one in attachments
     ]
     return tuple({one.id: one for one in planned}.values())
-
-
-def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:
-    """Raises BadInput if environments or copies multiply a scenario's cases beyond its limit."""
-    pythons, copies = len(selection.pythons), selection.copies
-    times, of = pythons * copies, [f"{pythons} environments"] * (pythons > 1)
-    option = "--python" if pythons > 1 else "--replicate"
-    of += [f"{copies} copies"] * (copies > 1)
-    for scenario in scenarios:
-        count, most = times * max(map(scenario.count, scenario.devices)), scenario.limits.max_cases
-        if count > most:
-            hint = f"give fewer values, or raise the limit with --set limits.max_cases={count}"
-            raise BadInput(
-                f"{option}: {scenario.name}: {count} cases in {' and '.join(of)}; wanted at most"
-                f" {most}; {hint}"
-            )
 
 
 def backends_of(flags: Iterable[str]) -> dict[str, str]:

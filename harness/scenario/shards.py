@@ -91,12 +91,11 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
     """`count` shards in which every unit is once; of about equal work, as far as units allow.
 
     The longest unit first, each to the shard that has least so far (Graham 1969: at most 4/3 of the
-    shortest possible time). Copies of a group are in different shards, as long as there are shards.
-    Shards beyond the number of units are empty.
+    shortest possible time). Shards beyond the number of units are empty.
     """
     units = units_of(whole)
     weights = [weight_of(unit, plan, device) for unit in units]
-    places = assign(weights, count, [group.original for group in whole.groups])
+    places = assign(weights, count)
     shards: list[list[Units]] = [[] for _ in range(count)]
     for unit, place in zip(units, places, strict=True):
         shards[place].append(unit)
@@ -110,7 +109,7 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
 
 def units_of(whole: Units) -> list[Units]:
     """Each unit apart, in the order of the plan."""
-    walls: dict[object, list[Wall]] = {}  # of one problem: of all backends, in all environments
+    walls: dict[object, list[Wall]] = {}  # of one problem: of all backends
     for wall in whole.walls:
         walls.setdefault((without(wall.problem, "seq_len"), wall.kv_seq_len), []).append(wall)
     return [
@@ -129,26 +128,13 @@ def weight_of(units: Units, plan: Plan, device: str) -> float:
     )
 
 
-def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) -> list[int]:
-    """The place, from 0, of each weight: the heaviest first, each where least is so far.
-
-    `originals`: of the first weights. Those with equal ones get different places, as long as there
-    are places without one.
-    """
+def assign(weights: Sequence[float], count: int) -> list[int]:
+    """The place, from 0, of each weight: the heaviest first, each where least is so far."""
     loads = [(0.0, 0, place) for place in range(min(count, max(1, len(weights))))]
     heapify(loads)
     places = [0] * len(weights)
-    taken: dict[int, set[int]] = {}
     for number in sorted(range(len(weights)), key=lambda one: (-weights[one], one)):
-        copies = taken.setdefault(originals[number], set()) if number < len(originals) else set()
-        if len(copies) == len(loads):
-            copies.clear()
-        passed = []
-        while loads[0][2] in copies:
-            passed.append(heappop(loads))
         load, units, place = heappop(loads)
-        for one in (*passed, (load + weights[number], units + 1, place)):
-            heappush(loads, one)
-        copies.add(place)
+        heappush(loads, (load + weights[number], units + 1, place))
         places[number] = place
     return places

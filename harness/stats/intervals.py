@@ -88,9 +88,7 @@ def ratio_interval(numerator: Samples, denominator: Samples) -> Interval:
     return _interval(*units_of(log_ratios(numerator, denominator)))
 
 
-def mean_interval(
-    values: Sequence[float], unit: str = "reading", level: float = CONFIDENCE
-) -> Interval:
+def mean_interval(values: Sequence[float], unit: str = "reading") -> Interval:
     """The mean of independent readings of a quantity that may be 0: Student t on the values."""
     count = len(values)
     if count < FEWEST_READINGS:
@@ -98,7 +96,7 @@ def mean_interval(
         return Interval(
             value=fmean(values) if values else nan, low=nan, high=nan, units=count, reason=reason
         )
-    reach = t_quantile(count - 1, (1 + level) / 2) * sqrt(variance(values)) / sqrt(count)
+    reach = t_quantile(count - 1, (1 + CONFIDENCE) / 2) * sqrt(variance(values)) / sqrt(count)
     return Interval(
         value=fmean(values), low=fmean(values) - reach, high=fmean(values) + reach, units=count
     )

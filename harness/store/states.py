@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..files.errors import BadInput
-from ..rows.record import FAILURES, RETRIED, Status
+from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, read_meta, read_rows
 from .run_store import LATEST, runs
 
@@ -32,14 +32,6 @@ class RunState:
     def is_finished(self) -> bool:
         """Everything planned was tried to the end, and something was planned."""
         return not self.missing and not self.statuses[Status.INTERRUPTED] and bool(self.statuses)
-
-    @property
-    def has_failures(self) -> bool:
-        return any(self.statuses[status] for status in FAILURES)
-
-    @property
-    def can_be_retried(self) -> bool:
-        return any(self.statuses[status] for status in RETRIED)
 
     @property
     def why_not_counted(self) -> str:

@@ -9,7 +9,6 @@ smallest of the run's scenario; a study uses of it what it needs, and works for 
 
 A longer study has parts, so that a run that was stopped goes on after the last of them:
     PARTS = {"task": ("recall", "copy"), "heads": (1, 2)}    literals: each combination is a row
-    PART_S = 12.0                                            what one of them takes on two cores
     run(problem, device, seed, *, task, heads) -> findings
 
 One that times something has the axis `process`: each of its parts is run in a new process, and
@@ -48,7 +47,7 @@ class Study(Protocol):
 
 
 Part = dict[str, str | int]
-DECLARATIONS = ("PARTS", "PART_S", "SAVES_MODELS", "TAKES", "QUESTION_OF")
+DECLARATIONS = ("PARTS", "SAVES_MODELS", "TAKES", "QUESTION_OF")
 SAVING_NEEDS = ("safetensors", "checkpoint")
 """The package that writes models, and the extra that brings it."""
 HARNESS = Path(__file__).parents[1]
@@ -57,10 +56,9 @@ DEFINES_RUN = re.compile(r"^def run\(", re.MULTILINE)
 
 
 class Declared(NamedTuple):
-    """What a study's file says of its parts. No axes: one part. `part_s`: None if not declared."""
+    """What a study's file says of its parts. No axes: one part."""
 
     axes: Mapping[str, tuple[str | int, ...]]
-    part_s: float | None = None
     saves_models: bool = False
     takes: str = ""
     question_of: str = ""

@@ -32,7 +32,6 @@ QUESTION = (
     " another process?"
 )
 PARTS = {"process": (1, 2, 3, 4, 5)}  # each in a new one: equal digests are equal outputs
-PART_S = 2.0
 BATCH = 4
 LONGEST = 2048  # tokens
 

@@ -27,7 +27,6 @@ from ._repeats import interval_fields
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
 PARTS = {"process": (1, 2, 3, 4, 5)}
-PART_S = 6.0
 SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between
 VOCABULARY, DEPTH = 64, 1
 REPEATS = 2  # of a backend in a process

@@ -1,5 +1,4 @@
-"""Textbook claims about attention, each with its verdict from the rows of a run.
+"""Textbook claims about attention: quantities of a run, and the range of each that holds.
 
-The claims of a file of this folder are its Statements (statement.py): the words of the claim, and
-the test that gives the evidence.
+ledger.py has them all, of_rows.py and of_studies.py measure, claim.py judges.
 """

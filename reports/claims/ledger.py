@@ -1,93 +1,114 @@
-"""The claims ledger: textbook statements on multi-head attention, with tests and verdicts.
+"""The claims: which quantity decides each, and the range of it that counts as holding.
 
-docs/theory.md describes each test.
-A verdict comes from an interval, or from exact bytes or FLOPs. A claim that the run does not test
-is `not run`, with what it needs.
+docs/theory.md says why.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
+from math import inf, nextafter
 
-from ..data.row_groups import Row, by_environment
-from ..data.run_meta import Meta, device_name, found_nothing
-from ..formatting import in_brackets
-from .statement import Measured, Statement, statements
-from .verdict import ClaimVerdict, Evidence
+from ..data.row_groups import Row, by
+from ..data.run_meta import Meta, device_name
+from ..growth_fit import EXPONENT_MARGIN
+from . import of_rows, of_studies
+from .claim import LINEAR, STRIDED, Claim, Measured, Quantity
+from .of_rows import EQUAL
+
+STATEMENTS = {
+    "C1": "The score matrix takes B h N² e bytes: 10⁸ elements per head at N = 10 000.",
+    "C2": "A layer's time is O(N² d) for long sequences, O(N d²) below, and turns where FLOPs do.",
+    "C3a": "h heads of width d/h need the FLOPs of one head of width d.",
+    "C3b": "h heads of width d/h need the memory of one head of width d.",
+    "C3c": "h heads of width d/h take the time of one head of width d.",
+    "C4": "One projection for all heads gives what h projections give, and is faster.",
+    "C5": "Without 1/sqrt(d_k) the variance of the scores is d_k, with it 1.",
+    "C6": "View and transpose join the heads without copying.",
+    "C7": "Rows of the weights sum to 1, and outputs lie between the values.",
+    "C8": "Without positions, permuting the inputs permutes the outputs.",
+    "C9": "Scaling all inputs by a constant leaves the weights as they are.",
+    "C10": "For long sequences the quadratic part dominates the projections.",
+    "C11": "Local and random patterns, Linformer and Performer are linear in N, strides N^1.5.",
+    "C12": "A recurrent layer costs O(N d²).",
+    "C14": "Removing heads saves cost in proportion.",
+    "C15": "More heads mean more parameters.",
+    "C17": "The quadratic part, N² d, is linear in d.",
+    "C18": "The projections, N d², are quadratic in d.",
+    "C20": "Cost grows in proportion to the batch: a larger one saves nothing per token.",
+}
+NEEDS = {
+    "C3a": "head_flops",
+    "C5": "score_scale",
+    "C6": "head_copies",
+    **dict.fromkeys(("C7", "C8", "C9"), "layer_properties"),
+    "C11": "claims_sparse and claims_linear",
+    "C14": "claims_pruning",
+    "C15": "parameter_count",
+    **dict.fromkeys(("C12", "C17", "C18", "C20"), "claims_growth"),
+}
+"""The study, or the scenario if it is not claims_layer."""
+METHODS = {**dict.fromkeys(LINEAR, 1.0), STRIDED: 1.5}
+ONE = (1.0, 1.0)
+MORE = (nextafter(1, inf), inf)
+HALF = (nextafter(0.5, 1), inf)
+HIDDEN = ": constant cost may hide more, and a longer or wider one would tell"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One line of the ledger.
-
-    `parts`: its verdicts by backend; `unanswered`: why studies that it reads found nothing, or
-    parts of them.
-    """
-
-    of: Statement
-    parts: tuple[Evidence, ...]
-    unanswered: tuple[str, ...]
-
-    @property
-    def verdict(self) -> ClaimVerdict:
-        return self.of.verdict(self.parts)
-
-    @property
-    def lacking(self) -> str:
-        """`not tested: a recurrent layer (study-x-gru found nothing: timeout)`, or "". Of a claim
-        that was not run although its numbers are there, these: they say what is wrong with them.
-        """
-        if self.verdict == "not run" and self.parts:
-            return "; ".join(part.numbers for part in self.parts[:MOST_NAMED])
-        missing = self.of.missing(self.parts)
-        named = f"not tested: {', '.join(missing)}" if missing else ""
-        reasons = "; ".join(first_of(self.unanswered))
-        return named + in_brackets(reasons) if named else reasons
+def near(exponent: float) -> tuple[float, float]:
+    return exponent - EXPONENT_MARGIN, exponent + EXPONENT_MARGIN
 
 
-STATEMENTS = statements()
-MOST_NAMED = 3
+def holds(claim: str, name: str) -> Quantity:
+    told = f"share in which {name.replace('_', ' ')}"
+    return Quantity(claim, told, ONE, partial(of_studies.holding, name))
 
 
-def first_of(reasons: Sequence[str]) -> list[str]:
-    """Why studies found nothing; of many, how many more there are."""
-    more = len(reasons) - MOST_NAMED
-    return [*reasons[:MOST_NAMED], *([f"{more} more found nothing"] if more > 0 else [])]
+QUANTITIES = (
+    Quantity("C1", "bytes per N² of fused over 2 B h e", ONE, of_rows.score_matrices),
+    Quantity("C2", "N at which N² takes over, over that of FLOPs", (0.5, 2), of_rows.crossing),
+    Quantity("C3a", "FLOPs over those of one head", ONE, of_studies.flops_of_heads),
+    Quantity("C3b", "bytes over those of one head", (0, EQUAL[1]), of_rows.bytes_of_heads),
+    Quantity("C3c", "time over that of one head", EQUAL, of_rows.time_of_heads),
+    Quantity("C4", "equal results", ONE, of_rows.equal_projections),
+    Quantity("C4", "time of the loop over that of fused", MORE, of_rows.loop_over_fused),
+    Quantity("C5", "without 1/sqrt(d_k), over d_k", EQUAL, partial(of_studies.variance, 0)),
+    Quantity("C5", "with 1/sqrt(d_k)", EQUAL, partial(of_studies.variance, 1)),
+    Quantity("C6", "copied bytes", (0, 0), of_studies.joined_bytes),
+    holds("C7", "rows_sum_to_one"),
+    holds("C7", "outputs_between_values"),
+    holds("C8", "order_permutes_outputs"),
+    holds("C9", "scaling_inputs_keeps_weights"),
+    Quantity("C10", "core over layer", HALF, of_rows.core_share),
+    *(
+        Quantity("C11", f"exponent of {one}", near(power), partial(of_rows.method, one), HIDDEN)
+        for one, power in METHODS.items()
+    ),
+    Quantity("C12", "growth with N", near(1), partial(of_rows.recurrent, "seq_len"), HIDDEN),
+    Quantity("C12", "growth with d", near(2), partial(of_rows.recurrent, "d_model"), HIDDEN),
+    Quantity("C14", "time over the share", EQUAL, partial(of_rows.times, of_rows.pruned)),
+    Quantity("C14", "bytes over the share", EQUAL, partial(of_rows.needed, of_rows.pruned)),
+    Quantity("C15", "parameters over those with fewer heads", MORE, of_studies.parameters),
+    Quantity("C17", "exponent of FLOPs", near(1), partial(of_rows.width_flops, "core")),
+    Quantity("C17", "exponent of time", near(1), partial(of_rows.width_times, "core"), HIDDEN),
+    Quantity("C18", "exponent of FLOPs", near(2), partial(of_rows.width_flops, "layer")),
+    Quantity("C18", "exponent of time", near(2), partial(of_rows.width_times, "layer"), HIDDEN),
+    Quantity("C20", "time over the share", EQUAL, partial(of_rows.times, of_rows.batches)),
+    Quantity("C20", "bytes over the share", EQUAL, partial(of_rows.needed, of_rows.batches)),
+)
 
 
-def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
-    """Every claim once, for the rows of one run and the findings of its studies."""
-    measured = Measured(every=rows, studies=run.get("studies"))
+def claims_on(runs: Sequence[Measured]) -> list[Claim]:
+    """Every claim once, on runs of one device."""
+    each = by(QUANTITIES, lambda one: one.claim)
     return [
-        Claim(of=one, parts=one.parts(measured), unanswered=(*found_nothing(run, one.studies),))
-        for one in STATEMENTS.values()
+        Claim(name, statement, NEEDS.get(name, "claims_layer"), each[name], runs)
+        for name, statement in STATEMENTS.items()
     ]
 
 
-def ledgers(rows: Sequence[Row], meta: Meta) -> dict[str, list[Claim]]:
-    """The ledger of each kind of device and each environment, over all runs there.
-
-    By what it is about, for titles: ` in torch-2.11 on AMD EPYC (cpu)`; of a lone one, "".
-    """
-    found: dict[tuple[str, str | None], list[list[Claim]]] = {}
+def measured(rows: Sequence[Row], meta: Meta) -> dict[str, list[Measured]]:
+    """The runs of each kind of device, by what titles say of it; a lone one is ""."""
+    found: dict[str, list[Measured]] = {}
     for name, run in meta.items():
-        studied = next((one["name"] for one in run.get("environments") or []), None)
-        for python, mine in by_environment(row for row in rows if row["run"] == name).items():
-            # None: the only environment, or no case has a row
-            of = run if python in (None, studied) else {**run, "studies": [], "unanswered": []}
-            found.setdefault((device_name(run), python), []).append(ledger(mine, of))
-    several = len({device for device, _ in found}) > 1
-    return {
-        (f" in {python}" if python else "") + (f" on {device}" if several else ""): merged(some)
-        for (device, python), some in found.items()
-    }
-
-
-def merged(ledgers: Sequence[Sequence[Claim]]) -> list[Claim]:
-    """The ledgers of several runs as one, with the parts of all runs."""
-    claims = []
-    for same in zip(*ledgers, strict=True):
-        parts = tuple(part for claim in same for part in claim.parts)
-        why = dict.fromkeys(reason for claim in same for reason in claim.unanswered)
-        claims.append(Claim(of=same[0].of, parts=parts, unanswered=tuple(why)))
-    return claims
+        mine = [row for row in rows if row["run"] == name]
+        found.setdefault(device_name(run), []).append(Measured(every=mine, run=run))
+    return {f" on {one}" if len(found) > 1 else "": some for one, some in found.items()}

@@ -1,1 +1,1 @@
-"""Two runs, environments or backends compared: ratios, intervals, verdicts and gates."""
+"""Two runs or backends compared: ratios, intervals, verdicts and gates."""

@@ -43,6 +43,7 @@ class CaseSamples:
     session: str | None
     block_ms: Samples
     energy_j: Samples
+    kernel: str | None
     peak_bytes: int | None
     workspace_bytes: int | None
     blocks: int
@@ -99,6 +100,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
         session=row.get("session"),
         block_ms=block_ms if ok else (),
         energy_j=_energies(row) if ok else (),
+        kernel=row.get("kernel"),
         peak_bytes=row.get("peak_bytes") if ok else None,
         workspace_bytes=row.get("workspace_bytes") if ok else None,
         blocks=len(medians),
@@ -188,17 +190,17 @@ def _values(runs: Sequence[Samples]) -> Samples:
     return tuple(((exp(fmean(run)),),) for run in logs) if all(logs) else ()
 
 
-def disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: bool) -> list[str]:
+def disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool) -> list[str]:
     """Reasons that alone could explain why the slow side is slow.
 
-    `paired`: a lower clock is no reason, since a backend may cause it itself. `alike`: blocks that
-    were measured alternately are disturbed alike, and only what disturbed one side and not the
-    other is a reason.
+    `paired`: a lower clock is no reason, since a backend may cause it itself, and only what
+    disturbed one side and not the other is a reason: blocks that were measured alternately are
+    disturbed alike.
     """
 
     def disturbed(blocks: str) -> bool:
         is_slow, is_fast = (in_most(getattr(case, blocks), case.blocks) for case in (slow, fast))
-        return is_slow and not (alike and is_fast)
+        return is_slow and not (paired and is_fast)
 
     codes = ["contended"] if disturbed("contended_blocks") else []
     codes += ["throttled"] if disturbed("throttled_blocks") else []

@@ -19,13 +19,11 @@ from ..data.noise_floor import (
     spread_of_pairs,
 )
 from ..data.read import BadRun, Document, Run, read_run
-from ..data.row_groups import Row, problem
+from ..data.row_groups import problem
 from ..data.run_meta import (
     Difference,
-    Meta,
     device_identity,
     device_name,
-    environments,
     fact_differences,
 )
 from ..formatting import plural
@@ -44,14 +42,13 @@ class DifferentDevices(EnvironmentUnmet, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A run, or one environment of it (`python`), or several runs as one, without the samples."""
+    """A run, or several runs as one, without the samples."""
 
     name: str
     path: Path
     meta: Document
     cases: Sequence[CaseSamples]
     notes: Sequence[str]
-    python: str | None = None
     is_several: bool = False
 
     @property
@@ -61,9 +58,7 @@ class Side:
 
     @property
     def by_id(self) -> dict[str, CaseSamples]:
-        """By the ids by which cases are matched: without an environment, if one was selected."""
-        end = "" if self.python is None else f"-{self.python}"
-        return {case.case.removesuffix(end): case for case in self.cases}
+        return {case.case: case for case in self.cases}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,21 +104,17 @@ def compare_runs(
     new: Folder,
     gate: Gate | None,
     *,
-    pythons: tuple[str | None, str | None] = (None, None),
     only: Sequence[str] = (),
     allow_different_devices: bool = False,
     salvage: bool = False,
 ) -> Comparison:
-    """Case by case, by case id; `pythons` name an environment of each run, None takes all.
+    """Case by case, by case id.
 
     `only`: backends, shell patterns or parts of case ids. `salvage`: without rows that cannot be
     read. Raises BadRun, BadInput, DifferentDevices and NothingSelected.
     """
     # Read one run after the other: the samples of only one are in memory.
-    before, now = (
-        read_side(path, python, salvage=salvage)
-        for path, python in zip((base, new), pythons, strict=True)
-    )
+    before, now = (read_side(path, salvage=salvage) for path in (base, new))
     if before.name == now.name and before.path != now.path:
         before, now = (replace(one, name=str(one.path)) for one in (before, now))
     return compare_sides(before, now, gate, only, allow=allow_different_devices)
@@ -230,42 +221,6 @@ def compare_backends(
     return _compared(run, run, pairs, gate, only, _noise_floor(run, run), baseline=baseline)
 
 
-def compare_environments(rows: Sequence[Row], meta: Meta) -> list[Comparison]:
-    """Every environment of a run against its first one, for the rows of a page.
-
-    They were measured alternately in the same blocks, so their ratios are paired.
-    """
-    found = []
-    for name, run in meta.items():
-        mine = [row for row in rows if row["run"] == name]
-        sides = [
-            Side(
-                name=python,
-                path=Path(run["path"]),
-                meta={**run, "run": name, "environment": facts},
-                cases=[_plausible(row) for row in mine if row.get("python") == python],
-                notes=(),
-                python=python,
-            )
-            for python, facts in environments(run).items()
-        ]
-        for new in sides[1:]:
-            try:
-                floor = _noise_floor(sides[0], new)
-            except BadRun:  # a file beside the run must not break its report
-                floor = None
-            found.append(_compared(sides[0], new, _pairs(sides[0], new), None, (), floor))
-    return found
-
-
-def _plausible(row: Row) -> CaseSamples:
-    """Without samples that cannot be."""
-    try:
-        return case_samples(row)
-    except (ValueError, OverflowError):
-        return replace(case_samples({**row, "block_ms": None, "windows": None}), session=None)
-
-
 def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:
     """The pairs that the patterns take, as `attnbench run --only` does."""
 
@@ -301,12 +256,9 @@ def _compared(
     """`every` pair tells how much processes differ; those that `only` takes are compared."""
     pairs = _selected(every, only)
     of_backends = baseline is not None
-    same_run = of_backends or (None not in (base.python, new.python) and base.path == new.path)
     published = any(side.meta.get("source") for side in (base, new))
-    differences = (
-        [] if of_backends or published else fact_differences(base.meta, new.meta, every=same_run)
-    )
-    mine = [one for one in base.cases if one.ok] if same_run else []
+    differences = [] if of_backends or published else fact_differences(base.meta, new.meta)
+    mine = [one for one in base.cases if one.ok] if of_backends else []
     # In turns, and in a history, a process stands for a run.
     known = [] if turns else [pair[1:] if history else pair for pair in every]
     samples = (side.block_ms for pair in known for side in pair if side)
@@ -317,9 +269,10 @@ def _compared(
         pairs=spread_of_pairs((one.case, one.session, one.block_ms) for one in mine),
         turns=turns,
         history=history,
-        same_run=same_run,
+        same_run=of_backends,
         backends=of_backends,
-        environment_differs=not same_run and any(one.fact not in COMMITS for one in differences),
+        environment_differs=any(one.fact not in COMMITS for one in differences),
+        other_device=published or _fact_of_other_device(base, new) is not None,
     )
     verdicts = case_verdicts(pairs, rules)
     notes = [f"{side.shown}: {note}" for side in (base, new) for note in side.notes]
@@ -336,32 +289,16 @@ def _compared(
     )
 
 
-def read_side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
-    """A run, or one of its environments, without its samples."""
+def read_side(path: Folder, *, salvage: bool) -> Side:
+    """A run without its samples."""
     run = read_run(path, salvage=salvage)
     if not run.rows:
         raise BadInput(
             f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or"
             " compare another run"
         )
-    meta, name, cases = {**run.meta, "cases": []}, str(run.meta["run"]), _cases(run)
-    if python is not None:
-        meta["environment"] = _environment(run, python)
-        name = f"{name}@{python}"
-        cases = [case for case in cases if case.problem["python"] == python]
-    return Side(name=name, path=run.path, meta=meta, cases=cases, notes=run.notes, python=python)
-
-
-def _environment(run: Run, python: str) -> Document:
-    known = environments(run.meta)
-    if python not in known:
-        there_are = f"there are: {visible(', '.join(known))}"
-        there_are = there_are if known else "it was measured in one, without --python"
-        raise BadInput(
-            f"{visible(str(run.path))}: no environment {visible(repr(python))} in this run;"
-            f" {there_are}"
-        )
-    return known[python]
+    meta, name = {**run.meta, "cases": []}, str(run.meta["run"])
+    return Side(name=name, path=run.path, meta=meta, cases=_cases(run), notes=run.notes)
 
 
 def _cases(run: Run) -> list[CaseSamples]:
@@ -383,14 +320,19 @@ def problem_of(case: CaseSamples) -> tuple[Any, ...]:
 
 def _refuse_other_device(base: Side, new: Side) -> None:
     """Published numbers are there to be compared with what one has."""
-    if base.meta.get("source") or new.meta.get("source"):
+    fact = _fact_of_other_device(base, new)
+    if fact is None or base.meta.get("source") or new.meta.get("source"):
         return
+    other, this = (device_name(one.meta) for one in (base, new))
+    by = f"; {fact} differs" if other == this else ""
+    raise DifferentDevices(
+        f"different devices: {visible(other)[:80]} and {visible(this)[:80]}{by}; "
+        "compare runs of one device, or add --allow-different-devices"
+    )
+
+
+def _fact_of_other_device(base: Side, new: Side) -> str | None:
+    """By which the devices differ; None if no known fact says so."""
     before, now = device_identity(base.meta), device_identity(new.meta)
-    for fact in sorted(before.keys() & now.keys()):
-        if before[fact] != now[fact]:
-            other, this = (device_name(one.meta) for one in (base, new))
-            by = f"; {fact} differs" if other == this else ""
-            raise DifferentDevices(
-                f"different devices: {visible(other)[:80]} and {visible(this)[:80]}{by}; "
-                "compare runs of one device, or add --allow-different-devices"
-            )
+    known = sorted(before.keys() & now.keys())
+    return next((fact for fact in known if before[fact] != now[fact]), None)

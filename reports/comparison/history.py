@@ -5,7 +5,7 @@ from itertools import islice
 
 from ...harness.files.errors import BadInput
 from ..data.noise_floor import COMMITS
-from ..data.run_meta import Difference, environments, fact_differences
+from ..data.run_meta import Difference, fact_differences
 from ..formatting import plural
 from .compare import Comparison, Folder, Side, as_one, compare_sides, read_side
 from .gate import Gate
@@ -18,13 +18,7 @@ or more in 1.6 to 3.0 %.
 
 def unlike(one: Side, other: Side) -> list[Difference]:
     """Facts of machine, versions and settings that keep two runs apart, not what is compared."""
-    now, pairs = environments(other.meta), [(one.meta, other.meta)]
-    for name, facts in environments(one.meta).items():
-        if name in now:
-            both = ({**one.meta, "environment": facts}, {**other.meta, "environment": now[name]})
-            pairs.append(both)
-    found = [fact for pair in pairs for fact in fact_differences(*pair, every=False)]
-    return [fact for fact in found if fact.fact not in COMMITS]
+    return [one for one in fact_differences(one.meta, other.meta) if one.fact not in COMMITS]
 
 
 def compare_history(

@@ -57,7 +57,6 @@ def table(comparison: Comparison) -> Table:
     axes = varying_axes([problem(one.shown.problem) for one in comparison.verdicts])
     against = comparison.baseline
     return case_table(
-        "",
         cases,
         {
             "backend": lambda case: clipped(_backend(case)),
@@ -120,7 +119,6 @@ def as_json(comparison: Comparison) -> str:
                 "run": run.name if run.is_several else run.meta["run"],
                 "path": str(run.path),
                 "device": run.meta["device"],
-                "environment": run.python,
             }
             for name, run in (("base", comparison.base), ("new", comparison.new))
         },
@@ -160,7 +158,7 @@ def as_json(comparison: Comparison) -> str:
     return json.dumps(head, allow_nan=False)[:-1] + lists
 
 
-def comparison_facts(found: Comparison, answer: str = "comparison") -> Iterator[Fact]:
+def comparison_facts(found: Comparison) -> Iterator[Fact]:
     """Each verdict, the mean ratios, and what the gate says."""
     axes = varying_axes([problem(one.shown.problem) for one in found.verdicts])
     sides = {"base": found.baseline or found.base.name, "new": found.new.name}
@@ -169,7 +167,7 @@ def comparison_facts(found: Comparison, answer: str = "comparison") -> Iterator[
         named = {axis: case.problem.get(axis) for axis in axes if axis not in ("run", "python")}
         place = {**sides, "backend": case.backend, **named}
         yield Fact(
-            answer=answer,
+            answer="comparison",
             place=place,
             quantity="status" if one.metric == "status" else f"{one.metric}_ratio",
             value=one.ratio,
@@ -182,11 +180,11 @@ def comparison_facts(found: Comparison, answer: str = "comparison") -> Iterator[
             unit = {"latency": "latency_ms", "energy_per_call": "energy_per_call_j"}
             quantity = f"{side}_{unit.get(one.metric, one.metric)}"
             if isfinite(value):
-                yield Fact(answer=answer, place=place, quantity=quantity, value=value)
+                yield Fact(answer="comparison", place=place, quantity=quantity, value=value)
     for backend, mean in (("", found.mean), *found.means.items()):
         if mean is not None:
             yield Fact(
-                answer=answer,
+                answer="comparison",
                 place={**sides, "backend": backend} if backend else sides,
                 quantity="mean_latency_ratio",
                 value=mean.value,
@@ -195,7 +193,7 @@ def comparison_facts(found: Comparison, answer: str = "comparison") -> Iterator[
             )
     if (result := found.gate_result) is not None:
         yield Fact(
-            answer=answer,
+            answer="comparison",
             place=sides,
             quantity="regression_count",
             value=len(result.regressions),

@@ -52,6 +52,7 @@ class Rules:
     many runs (case_samples.merge_runs). `history`: those of base are, by which runs of each case
     differ. `same_run`: both sides are of one run, where rows of one
     session share their blocks. `backends`: two backends, where another status is no change.
+    `other_device`: peak bytes are those of another implementation unless both ran one kernel.
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
@@ -63,16 +64,12 @@ class Rules:
     same_run: bool = False
     backends: bool = False
     environment_differs: bool = False
+    other_device: bool = False
 
     @property
     def noise(self) -> Noise:
         between_runs = self.floor.between_runs if self.floor and not self.history else None
         return Noise(process=self.process, between_runs=between_runs, pairs=self.pairs)
-
-    @property
-    def own_processes(self) -> bool:
-        """Two environments of one run: drift cancels, but variation between processes does not."""
-        return self.same_run and not self.backends
 
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
@@ -83,7 +80,7 @@ class Rules:
         if paired and self.turns:
             # The two values of a turn come from two processes; the mean over turns is less noisy.
             floor_ratio /= sqrt(self.turns)
-        elif paired and not self.own_processes:
+        elif paired:
             floor_ratio = self.floor.paired_noise_ratio
         return max(DEFAULT_MARGIN[metric], min(2 * floor_ratio, MOST_RAISED_RATIO))
 
@@ -135,7 +132,7 @@ class CaseVerdict:
     @property
     def mark(self) -> Mark | None:
         """How sure the ratio is, as on pages; None without one."""
-        if not isfinite(self.ratio):
+        if not isfinite(self.ratio) or "other_device" in self.reasons:
             return None
         if self.word != NOT_DECIDED:
             return SAME_MARK if self.word == "same" else CONFIRMED
@@ -149,7 +146,7 @@ class CaseVerdict:
         """The verdict, and for what is not decided how sure it is."""
         if self.verdict != NOT_DECIDED:
             return self.verdict
-        return self.mark.words if self.mark else NO_VALUE
+        return self.mark.words if self.mark else NOT_DECIDED if self.measured else NO_VALUE
 
     @property
     def measured(self) -> bool:
@@ -238,9 +235,7 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     verdict = found.verdict
     if found.worse or found.better:
         slow, fast = (new, base) if found.worse else (base, new)
-        # Of one process each, nothing shows how differently the two were disturbed.
-        alike = found.paired and not (rules.own_processes and "one_process" in reasons)
-        if disturbed := disturbances(slow, fast, paired=found.paired, alike=alike):
+        if disturbed := disturbances(slow, fast, paired=found.paired):
             reasons += disturbed
             found = _allowing_for_other_work(found)
             if "one_process" in reasons or disturbed != ["contended"] or found.word == NOT_DECIDED:
@@ -283,11 +278,14 @@ def peak_verdict(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdi
     ratio = now / before if before > 0 else inf if now else 1.0
     margin_ratio = rules.margin_ratio("peak_bytes", paired=True)
     verdict = verdict_of(ratio, ratio, margin_ratio, "peak_bytes")
+    verdict = verdict if isfinite(ratio) else BETTER_WORSE["peak_bytes"][1]
+    is_apart = rules.other_device and not (base.kernel and base.kernel == new.kernel)
     return CaseVerdict(
         metric="peak_bytes",
         base=base,
         new=new,
-        verdict=verdict if isfinite(ratio) else BETTER_WORSE["peak_bytes"][1],
+        verdict=NOT_DECIDED if is_apart else verdict,
+        reasons=("other_device",) if is_apart else (),
         base_value=before,
         new_value=now,
         ratio=ratio,

@@ -1,4 +1,4 @@
-"""Verdicts as text, for comparisons of runs and of the environments of one run."""
+"""Verdicts as text, for comparisons of runs and of backends."""
 
 import json
 from collections import Counter
@@ -39,7 +39,7 @@ TITLES = {
 REASONS = {  # why a verdict is not decided, and what would decide it
     "between_runs": (
         "two runs at different times, and how much runs differ here is not known",
-        "compare versions in one run (--python), in turns (--turns, attnbench gate), or run"
+        "compare versions in turns (--turns, attnbench gate), or run"
         " attnbench doctor --deep here once",
     ),
     "one_process": ("one process each", "use --plan standard or --turns"),
@@ -70,6 +70,7 @@ REASONS = {  # why a verdict is not decided, and what would decide it
         "the interval is too wide for the margin",
         "use more turns, --plan rigorous, or a larger margin",
     ),
+    "other_device": ("another device, and not known to be the same kernel", ""),
     "missing": ("one of the two has no such value", "measure both sides again"),
     "unpaired": ("not measured in the same blocks", ""),
 }
@@ -107,15 +108,16 @@ def verdict_text(found: CaseVerdict, sides: tuple[str, str] = ("base", "new")) -
     """
     if found.metric == "status":
         return _ends_text(found, sides)
-    if found.mark is None:
+    if not isfinite(found.ratio):
         return f"no value in {sides[isfinite(found.base_value)]}"
     ratio = f"×{ratio_text(found)}"
-    if found.metric == "peak_bytes":
+    if found.metric == "peak_bytes" and found.mark is not None:
         return found.verdict if number_text(found.ratio) == number_text(1) else ratio
     if found.word != NOT_DECIDED:
         return f"{found.verdict} {ratio}"
     letters = (LETTERS[one] for one in found.reasons if one in LETTERS)
-    return " ".join([found.mark.sign, ratio, *letters])
+    sign = [found.mark.sign] if found.mark is not None else []
+    return " ".join([*sign, ratio, *letters])
 
 
 def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
@@ -140,24 +142,19 @@ def ratio_text(found: CaseVerdict) -> str:
 
 
 def case_table(
-    title: str,
     cases: Sequence[Sequence[CaseVerdict]],
     names: Mapping[str, Callable[[CaseSamples], Cell]],
     *,
-    sides: tuple[str, str] = ("base", "new"),
-    key: Callable[[CaseSamples], str] | None = None,
+    sides: tuple[str, str],
 ) -> Table:
-    """A row per case. `names`: the columns that name it. `sides`: what base and new are called.
-    `key`: what the page knows the case of a side by.
-    """
+    """A row per case. `names`: the columns that name it. `sides`: what base and new are called."""
 
-    def time(some: Sequence[CaseVerdict], *, is_new: bool) -> Marked:
+    def time(some: Sequence[CaseVerdict], *, is_new: bool) -> Cell:
         one = some[0].new if is_new else some[0].base
         value = latency_interval(one.block_ms).value if one and any(map(any, one.block_ms)) else nan
         used_ms = one.processor_ms if one and one.disturbed else None  # as processor_time.time_of
         note = "" if used_ms is None else f", processor {time_text(used_ms)}"
-        cell = Number(time_text(value) + note) if isfinite(value) else ""
-        return Marked(cell=cell, case=key(one) if one and key else None)
+        return Number(time_text(value) + note) if isfinite(value) else ""
 
     def judged(some: Sequence[CaseVerdict], *metrics: str) -> Marked | str:
         found = next((one for one in some if one.metric in metrics), None)
@@ -167,7 +164,7 @@ def case_table(
         return Marked(cell=cell, strong=found.better, failed=found.worse)
 
     return table_of(
-        title,
+        "",
         cases,
         {
             **{name: _of_case(cell) for name, cell in names.items()},
@@ -190,22 +187,14 @@ def marks_text(verdicts: Iterable[CaseVerdict]) -> str:
     return meaning_of({one.mark for one in verdicts if one.mark in (SEEN, NOISY)})
 
 
-def counts_text(
-    verdicts: Sequence[CaseVerdict], name: Callable[[CaseVerdict], str] | None = None
-) -> str:
-    """`slower in 2, most naive at N = 4k ×1.5; same in 3; seen here, not confirmed in 1 of 6`,
-    all of one metric. `name`: of the case that changed most.
-    """
+def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
+    """`slower in 2; same in 3; seen here, not confirmed in 1 of 6`, all of one metric."""
     better, worse = BETTER_WORSE[verdicts[0].metric]
-    order = (worse, better, SAME, SEEN.words, NOISY.words, NO_VALUE)
+    order = (worse, better, SAME, SEEN.words, NOISY.words, NOT_DECIDED, NO_VALUE)
     texts = []
     for word in order:
         if some := [one for one in verdicts if one.said == word]:
             texts.append(f"{word} in {len(some)}")
-            if name and word in (worse, better):
-                most = max(some, key=lambda one: abs(log(one.ratio)))
-                only = "most " if len(some) > 1 else ""
-                texts[-1] += f", {only}{name(most)} ×{number_text(most.ratio)}"
     return f"{'; '.join(texts)} of {plural(len(verdicts), 'case')}"
 
 
@@ -219,9 +208,7 @@ def means_text(means: Mapping[str, Interval]) -> str:
     return f"{list_text(texts)} on average (geometric mean{'' if tested else ', not a test'})"
 
 
-def ended_lines(
-    verdicts: Iterable[CaseVerdict], name: Callable[[CaseVerdict], str] | None = None
-) -> Iterator[str]:
+def ended_lines(verdicts: Iterable[CaseVerdict]) -> Iterator[str]:
     """The cases that broke or were mended, by name: how they ended before and now, and why."""
     changed = [one for one in verdicts if one.metric == "status" and (one.worse or one.better)]
     for one in changed[:MOST_NAMED]:
@@ -231,7 +218,7 @@ def ended_lines(
             STATUS_WORDS.get(side.status, side.status) if side else "absent"
             for side in (one.base, one.new)
         )
-        case = name(one) if name else clipped(one.shown.case)
+        case = clipped(one.shown.case)
         yield f"{one.verdict.capitalize()}: {case}, {before} before, {now} now{why}"
     if len(changed) > MOST_NAMED:
         yield f"{len(changed) - MOST_NAMED} more broken or mended."

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 Found = TypeVar("Found")
 Key = TypeVar("Key")
 AXES = ("run", "device", "python", *PROBLEM_AXES)
-COPY = "replica"  # the number of a case that was measured several times on purpose (`--replicate`)
+COPY = "replica"  # of earlier versions, which measured a case several times on purpose
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 WIDTHS = ("d_k", "d_v")  # of one head
 SUMS = ("seq_len", "kv_seq_len", "causal_align")  # follow from the lengths of a ragged batch
@@ -104,7 +104,7 @@ class Group:
 
 
 def first_copies(rows: Sequence[Row]) -> Sequence[Row]:
-    """The rows without further copies of a case: what a run without --replicate has.
+    """The rows without further copies of a case, which earlier versions measured on purpose.
 
     Where the first copy is not in these runs (a shard), the one with the lowest number stays.
     """

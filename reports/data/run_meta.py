@@ -95,11 +95,6 @@ def device_identity(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def environments(run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The facts of each environment by name, in order; empty if a run has only one."""
-    return {one["name"]: one["environment"] for one in run.get("environments") or []}
-
-
 class Difference(NamedTuple):
     """A fact of the environment that differs; None if it is unknown."""
 
@@ -108,29 +103,17 @@ class Difference(NamedTuple):
     new: Any
 
 
-def fact_differences(
-    base: Mapping[str, Any], new: Mapping[str, Any], *, every: bool
-) -> list[Difference]:
-    """The facts that differ: COMPARED_FACTS, or with `every` all that are known."""
-    known = (*base["environment"], *new["environment"]) if every else ()
-    facts = dict.fromkeys((*COMPARED_FACTS, *known))
+def fact_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> list[Difference]:
+    """Those of COMPARED_FACTS that differ."""
     before, now = (
         {"device": one["device"]}
-        | {fact: one["environment"].get(fact) for fact in facts}
+        | {fact: one["environment"].get(fact) for fact in COMPARED_FACTS}
         | {ALLOCATOR: allocator(one), CACHES: caches(one)}
         for one in (base, new)
     )
     return [
         Difference(fact, before[fact], now[fact]) for fact in before if before[fact] != now[fact]
     ]
-
-
-def about(meta: Meta) -> set[str]:
-    """What these runs have: "cases" (walls and studies too), or only those of a "court", whose
-    backends nobody wants ranked.
-    """
-    court = bool(meta) and all(run.get("court") for run in meta.values())
-    return {"court"} if court else {"cases"}
 
 
 def scenario_name(run: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ def svgs(picture: Drawable, places: Places, width: Width, cases: Mapping[str, in
         case DotPlot():
             return [dot_plot.draw(picture, places, width)]
         case Bars():
-            return [bars.draw(picture, width)]
+            return [bars.draw(picture, places, width)]
         case Maps():
             return maps.draw(picture)
         case Figure():

@@ -8,8 +8,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...harness.stats.intervals import Interval
-from ..comparison.compare import compare_environments
-from ..comparison.text import comparison_facts
+from ..claims.ledger import claims_on, measured
 from ..contrasts import Contrast, against_one_head
 from ..data.decode import is_decode
 from ..data.load import rows_of
@@ -21,7 +20,7 @@ from ..facts import Fact, mark_word, ratio_fact
 from ..formatting import STATUS_WORDS
 from ..growth_fit import growths
 from ..ratio import time_ratio
-from ..subjects import block, chunks, latent, padding, stored_keys
+from ..subjects import block, chunks, latent, padding, stored_keys, testing_claims
 from ..subjects._choice import NOT_JUDGED, choices
 from ..subjects._growth_along import SIZES, growth_along
 from ..subjects._memory_over_n import families, memory_curves, other_peaks, wall_groups
@@ -68,15 +67,14 @@ def facts_of(runs: Sequence[Run]) -> list[Fact]:
 
 
 def _of_run(run: Run) -> Iterator[Fact]:
-    every, meta = rows_of([run]), run_meta([run])
-    rows = first_copies(every)
+    rows, meta = first_copies(rows_of([run])), run_meta([run])
     alike = by(rows, lambda row: (row["backend"], *problem(row).values())).values()
     twins = {row["case"] for some in alike if len(some) > 1 for row in some}
     told = Told(rows, meta, distinguishing_axes(rows) if rows else (), twins)
     for answer in ANSWERS:
         yield from answer(told)
     place = {"run": str(run.meta["run"])}
-    for badge in trust(every, meta):
+    for badge in trust(rows, meta):
         yield Fact(answer="trust", place=place, quantity=badge.label, value=None, mark=badge.state)
 
 
@@ -369,12 +367,24 @@ def _growth(told: Told) -> Iterator[Fact]:
                     yield _number("growth", place, "peak_bytes_exponent", along.bytes_exponent)
 
 
-def _environments(told: Told) -> Iterator[Fact]:
-    for found in compare_environments(told.rows, told.meta):
-        yield from comparison_facts(found, "environments")
+def _claims(told: Told) -> Iterator[Fact]:
+    """Verdicts: all of a run that was made to test claims, else those that its studies allow."""
+    testing = testing_claims(told.meta)
+    asked = testing or any(run.get("studies") for run in told.meta.values())
+    for runs in measured(told.rows, told.meta).values() if asked else ():
+        for one in claims_on(runs):
+            if testing or one.verdict != "not run":
+                yield Fact(
+                    answer="claims",
+                    place={"run": next(iter(told.meta)), "claim": one.name},
+                    quantity="; ".join(part.name for part in one.quantities),
+                    value=None,
+                    mark=one.verdict,
+                    reason=one.lacking,
+                )
 
 
 ANSWERS: tuple[Callable[[Told], Iterator[Fact]], ...] = (
     *(_times, _fastest, _regret, _own, _wall, _memory, _heads, _contrasts, _stored, _crossovers),
-    *(_growth, _decode, _roofline, _utilization, _energy, _correctness, _environments),
+    *(_growth, _decode, _roofline, _utilization, _energy, _correctness, _claims),
 )

@@ -51,7 +51,7 @@ def back_text(places: int) -> str:
     return f"{plural(places, 'place')} back" if places else "at its own token"
 
 
-def looked_at(rows: Callable[[Item], Rows], when: str = "") -> dict[str, Callable[[Item], Cell]]:
+def looked_at(rows: Callable[[Item], Rows]) -> dict[str, Callable[[Item], Cell]]:
     """Columns of a table: tokens attended to, and `1 place back: 92 %`."""
 
     def most(one: Item) -> str:
@@ -59,19 +59,9 @@ def looked_at(rows: Callable[[Item], Rows], when: str = "") -> dict[str, Callabl
         return f"{back_text(back)}: {100 * share:.0f} %"
 
     return {
-        f"{when}attended" if when else "tokens attended to": lambda one: tokens_attended(rows(one)),
-        f"{when}most weight": most,
+        "tokens attended to": lambda one: tokens_attended(rows(one)),
+        "most weight": most,
     }
-
-
-def named(blocks: Sequence[Sequence[Rows]]) -> list[tuple[str, Rows]]:
-    """Each head's map with its name, with the block if there are several."""
-    several = len(blocks) > 1
-    return [
-        (head_name(block, head, several=several), rows)
-        for block, maps in enumerate(blocks)
-        for head, rows in enumerate(maps)
-    ]
 
 
 def head_name(block: int, head: int, *, several: bool) -> str:

@@ -5,7 +5,7 @@ numbers of heads are compared seed by seed. A seed that has not learnt its task 
 censored: it took more steps, nobody knows how many more.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isinf, nan
@@ -74,11 +74,6 @@ class Trainings(Generic[T]):
 
 def over_seeds(values: Iterable[float | None]) -> Interval:
     return mean_interval([one for one in values if one is not None], "seed")
-
-
-def spread(values: list[float]) -> float:
-    """The most local head against the most global."""
-    return max(values) - min(values)
 
 
 H = TypeVar("H", bound=OnTask)
@@ -157,13 +152,6 @@ class HeadCount(Learnt[TrainedHeads]):
     @cached_property
     def loss(self) -> Interval:
         return self.mean("loss_nats")
-
-    def over_heads(
-        self, metric: str, when: When, summary: Callable[[list[float]], float], fewest: int = 1
-    ) -> Interval:
-        """Of a summary of all heads of a training, which takes so many heads."""
-        values = (one.of_heads(metric, when) for one in self.trainings)
-        return over_seeds(summary(some) if len(some) >= fewest else None for some in values)
 
     def losses_over_left(self, order: Order) -> dict[float, Interval]:
         """Loss by how many heads are left.

@@ -3,7 +3,6 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -19,11 +18,10 @@ from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
 from ..elements import ASIDE, Bars, Card, DotPlot, Drawable, Table, Text
 from ..formatting import capital
-from ..subjects import PAGES, SECTIONS
 from ..subjects.rows import MOST_ROWS
 from .exactness_marks import pattern_of
 from .page_data import page_data
-from .report import MORE, OwnPage, Part, Report, Section, own_pages, per_question
+from .report import Part, Report, Section, per_question
 from .run_titles import MOST_NAMED, questions
 
 HERE = Path(__file__).parent
@@ -34,10 +32,8 @@ SHORT = 32  # characters of a cell that stays on one line
 MOST_COLUMNS = 48  # with a rule of their own in the style sheet
 
 
-def render(report: Report, stem: str = "") -> str:
-    """The page as text; the same runs give the same bytes. `stem`: of the file names of the pages
-    beside it; without one it has all of them, closed.
-    """
+def render(report: Report) -> str:
+    """The page as text; the same runs give the same bytes."""
     known = report.rows[:MOST_ROWS]
     numbers = {case_key(row): number for number, row in enumerate(known)}
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
@@ -62,13 +58,8 @@ def render(report: Report, stem: str = "") -> str:
         stopped=report.stopped,
         notes=list(notes),
         trust=report.trust,
-        links=list(_links(report, stem)),
-        sections=[_section(one, report, numbers) for one in _sections(report, stem)],
-        beside=[
-            (name, f"{stem}-{name}.html", ", ".join(one.TITLE for one in some), PAGES[name])
-            for name, some in report.beside.items()
-            if stem
-        ],
+        links=list(_links(report)),
+        sections=[_section(one, report, numbers) for one in report.sections],
         policy=policy(css, LATER, js),
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
@@ -79,14 +70,9 @@ def render(report: Report, stem: str = "") -> str:
     return before + place + page_data(known, MOST_BYTES - len(text.encode())) + after
 
 
-def write_pages(report: Report, path: Path) -> None:
-    """The page at this path and those beside it, each whole or not at all; links are replaced.
-
-    Raises OSError.
-    """
-    write_whole(path, render(report, path.stem))
-    for page in own_pages(report):
-        write_whole(path.with_name(f"{path.stem}-{page.page}.html"), render(page, path.stem))
+def write_page(report: Report, path: Path) -> None:
+    """At this path, whole or not at all; a link is replaced. Raises OSError."""
+    write_whole(path, render(report))
 
 
 def policy(css: str, *scripts: str) -> str:
@@ -118,8 +104,6 @@ def _right_aligned() -> Iterator[str]:
 
 @cache
 def _template() -> Template:
-    """Compiled once for a page and those beside it."""
-
     def safe(value: Any) -> Any:
         is_plain = isinstance(value, str) and not isinstance(value, Markup)
         return visible(value, lines=True) if is_plain else value
@@ -158,28 +142,14 @@ def coloured(text: str, backends: Sequence[str]) -> Markup:
     return Markup("").join([*parts, escape(visible(text[end:]))])
 
 
-def _links(report: Report, stem: str) -> Iterator[tuple[str, str]]:
+def _links(report: Report) -> Iterator[tuple[str, str]]:
     """The navigation: the sections by short names."""
-    if isinstance(report, OwnPage):
-        yield f"{stem}.html", "Report"
-    else:
-        yield "#answers", "Answer"
+    yield "#answers", "Answer"
     for section in report.sections:
         names = [re.sub("[-_]", " ", re.sub(r"-\d+$", "", card.name)) for card in section.cards]
         short = list(dict.fromkeys(names))
         asked = section.name == "asked" and len(short) == 1
         yield f"#{section.name}", capital(short[0]) if asked else section.title
-
-
-def _sections(report: Report, stem: str) -> Sequence[Section]:
-    """Of one page alone, also what would stand on pages beside it."""
-    beside = [one for some in report.beside.values() for one in some]
-    if stem or not beside:
-        return report.sections
-    parts = [report.part(one, alone=True) for one in beside]
-    found = {one.name: one for one in report.sections}
-    more = found.get(MORE) or Section(name=MORE, title=SECTIONS[MORE])
-    return list((found | {MORE: replace(more, parts=[*more.parts, *parts])}).values())
 
 
 def _answer(report: Report, page: Report) -> dict[str, Any]:
@@ -225,7 +195,6 @@ def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict
         "lines": section.lines,
         "regret": report.regret if in_time else None,
         "parts": [_part(part, report, cases) for part in section.parts],
-        "is_open": section.is_open,
     }
 
 

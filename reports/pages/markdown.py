@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ..elements import Block, Card, Marked, Table, Text
 from ..formatting import markdown_cell, markdown_grid
-from .report import TRUST, Part, Report, own_pages, per_question
+from .report import TRUST, Part, Report, per_question
 from .run_titles import page_title
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
@@ -55,7 +55,7 @@ def answer(report: Report) -> Iterator[str]:
     if report.certainty:
         yield f"How sure: {markdown_cell(report.certainty)}"
     if report.regret is not None and report.lead is None:
-        yield _table(report.regret)
+        yield _table(report.regret, _title(report.regret.title))
 
 
 def _sections(report: Report) -> Iterator[tuple[str, str]]:
@@ -64,7 +64,7 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
         shown = [text for card in section.cards for text in _card(card)]
         shown += [f"- {markdown_cell(line)}" for line in section.lines]
         if section.name == "time" and report.regret is not None and report.lead is not None:
-            shown.append(_table(report.regret))
+            shown.append(_table(report.regret, _title(report.regret.title)))
         if section.name == TRUST:
             shown += [f"- {one.label}: {markdown_cell(one.text)}" for one in report.trust]
         if shown:
@@ -73,9 +73,6 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
             with_numbers = part.name not in {card.name for card in section.cards}
             text = "" if part.name in ON_PAGE else _section(part, with_numbers=with_numbers)
             yield part.title, text
-    for page in own_pages(report):
-        for section in page.sections:
-            yield section.title, _section(section.parts[0], with_numbers=True)
 
 
 def _card(card: Card) -> Iterator[str]:

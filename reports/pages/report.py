@@ -12,13 +12,13 @@ from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, by_question, run_meta, stopped, unanswered_texts
 from ..elements import Badge, Block, Card, Table, Text
 from ..subjects import (
-    PAGES,
+    ALL_CLAIMS,
     SECTIONS,
     Rows,
     Teller,
     cards,
     name_of,
-    tellers_of,
+    tellers,
     testing_claims,
     trust,
 )
@@ -55,7 +55,6 @@ class Section:
     cards: Sequence[Card] = ()
     lines: Sequence[str] = ()
     parts: Sequence[Part] = ()
-    is_open: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +81,7 @@ class Report:
     def asks(self) -> str:
         """The question, if there is one; else the heading."""
         if len(self.questions) > 1 and testing_claims(self.meta):
-            return PAGES["claims"]
+            return ALL_CLAIMS
         return self.questions[0] if len(self.questions) == 1 else self.heading
 
     @property
@@ -97,7 +96,7 @@ class Report:
 
     @cached_property
     def _choices(self) -> Choices | None:
-        return choices(first_copies(self.rows)) if self.is_choice else None
+        return choices(self.rows) if self.is_choice else None
 
     @cached_property
     def lead(self) -> Card | None:
@@ -130,7 +129,7 @@ class Report:
             return self.lead.sure
         if self._choices is None:
             return ""
-        found = certainty(self._choices, first_copies(self.rows), self.meta, brief=brief)
+        found = certainty(self._choices, self.rows, self.meta, brief=brief)
         return marked(found, {**self.names, **self.titles})
 
     @cached_property
@@ -187,34 +186,16 @@ class Report:
 
     @cached_property
     def _rows(self) -> Rows:
-        return Rows(every=self.rows, first=first_copies(self.rows), meta=self.meta)
+        return Rows(rows=self.rows, meta=self.meta)
 
     @property
     def subjects(self) -> list[Teller]:
         """All that are about something in these runs, in the order of their sections."""
-        return tellers_of(self.meta)
-
-    @property
-    def _carded(self) -> set[str]:
-        return {card.name for card in self.cards}
-
-    @cached_property
-    def beside(self) -> Mapping[str, Sequence[Teller]]:
-        """Pages of their own, by name: what these runs measured beside what they ask."""
-        return self._apart()
-
-    def _apart(self) -> Mapping[str, Sequence[Teller]]:
-        found: dict[str, list[Teller]] = {}
-        for one in self.subjects:
-            page = str(getattr(one, "PAGE", ""))
-            if page and name_of(one) not in self._carded and self.part(one, alone=True).has_data:
-                found.setdefault(page, []).append(one)
-        return {name: found[name] for name in PAGES if name in found}
+        return tellers()
 
     @cached_property
     def sections(self) -> Sequence[Section]:
         """All below the answer, which is not said again."""
-        apart = [one for some in self.beside.values() for one in some]
         found = {name: Section(name=name, title=title) for name, title in SECTIONS.items()}
         for card in self.cards:
             at = card.section or "asked"
@@ -222,14 +203,15 @@ class Report:
             if shown.sentence or shown.picture or shown.sure or shown.note:
                 found[at] = replace(found[at], cards=[*found[at].cards, shown])
         for one in self.subjects:
-            if one not in apart and (lines := self._lines(one)):
+            if not self._apart(one) and (lines := self._lines(one)):
                 at = one.SECTION
                 found[at] = replace(found[at], lines=[*found[at].lines, *lines])
         for one in self.subjects:
-            part = self.part(one)
-            if one not in apart and part.has_data and name_of(one) != TRUST:
+            apart = self._apart(one)
+            part = self.part(one, alone=apart)
+            if part.has_data and name_of(one) != TRUST:
                 at = one.SECTION if found[one.SECTION].cards or found[one.SECTION].lines else MORE
-                at = TRUST if one.SECTION == TRUST else at
+                at = MORE if apart else TRUST if one.SECTION == TRUST else at
                 found[at] = replace(found[at], parts=[*found[at].parts, part])
         asked = found["asked"]
         if len(asked.cards) == 1:
@@ -240,6 +222,13 @@ class Report:
             for one in (found[name] for name in dict.fromkeys([*first, *found]))
             if one.cards or one.lines or one.parts or (one.name == TRUST and self.trust)
         ]
+
+    def _apart(self, one: Teller) -> bool:
+        """Whether all of it stands in the last section: what the runs measured beside what they
+        ask.
+        """
+        carded = {card.name for card in self.cards}
+        return bool(getattr(one, "APART", False)) and name_of(one) not in carded
 
     @cached_property
     def _said(self) -> set[str]:
@@ -266,7 +255,7 @@ class Report:
 
     @property
     def lines(self) -> list[str]:
-        return [line for one in tellers_of(self.meta) for line in self._lines(one)]
+        return [line for one in tellers() for line in self._lines(one)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,63 +275,9 @@ class Answered(Report):
         return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OwnPage(Answered):
-    """A page beside a report: some subjects of its runs, open. `page`: a name in PAGES."""
-
-    page: str
-
-    @property
-    def heading(self) -> str:
-        return PAGES[self.page]
-
-    @cached_property
-    def cards(self) -> Sequence[Card]:
-        return ()
-
-    @cached_property
-    def answer(self) -> str:
-        """The first finding, else what the first picture or table shows."""
-        blocks = [block for part in self._parts for block in part.blocks]
-        found = (one.text for one in blocks if isinstance(one, Text) and one.kind == "finding")
-        titles = (one.title for one in blocks if not isinstance(one, Text))
-        return next(found, "") or f"{next(titles, '').removesuffix('.')}."
-
-    @cached_property
-    def _parts(self) -> Sequence[Part]:
-        return [self.part(one, alone=True) for one in self._apart()[self.page]]
-
-    @cached_property
-    def trust(self) -> Sequence[Badge]:
-        return ()
-
-    @cached_property
-    def beside(self) -> Mapping[str, Sequence[Teller]]:
-        return {}
-
-    @cached_property
-    def sections(self) -> Sequence[Section]:
-        said = Text(text=self.answer)
-        shown = [
-            replace(part, blocks=[one for one in part.blocks if one != said])
-            for part in self._parts
-        ]
-        return [
-            Section(name=part.name, title=part.title, parts=[part], is_open=True) for part in shown
-        ]
-
-
 def told(card: Card) -> str:
     """Its sentence, where no title stands above it."""
     return f"{card.about}: {card.sentence}" if card.about and card.sentence else card.sentence
-
-
-def own_pages(report: Report) -> list[OwnPage]:
-    """Those that stand beside a report."""
-    return [
-        OwnPage(page=name, runs=report.runs, rows=report.rows, meta=report.meta, names=report.names)
-        for name in report.beside
-    ]
 
 
 def per_question(report: Report) -> list[Report]:
@@ -380,5 +315,5 @@ def open_report(
     """
     runs: Sequence[Run] = read_runs(run_paths, salvage=salvage)
     runs = anonymous(runs) if hide else runs
-    rows, meta = rows_of(runs), run_meta(runs)
+    rows, meta = list(first_copies(rows_of(runs))), run_meta(runs)
     return Report(runs=runs, rows=rows, meta=meta, names=marked_names(rows, meta))

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 from ..data.load import columns_of
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, about, by_question, scenario_name
+from ..data.run_meta import Meta, by_question, scenario_name
 from ..elements import Bars, Block, Card, DotPlot, Figure, Maps, Table, Text, note
 
 REPORTS = Path(__file__).parent.parent
@@ -27,15 +27,7 @@ SECTIONS = {
     "more": "Everything else",
 }
 """The sections of a page below its answer, in order."""
-PAGES = {
-    "claims": "Which textbook claims about attention hold here?",
-    "studies": "What do the studies of this run show?",
-    "growth": "How do time and bytes grow?",
-    "roofline": "Which limit of the device does each call meet?",
-    "maps": "What do the heads look at?",
-    "learning": "What do heads learn?",
-}
-"""Pages beside a report, with the question that each answers."""
+ALL_CLAIMS = "Which textbook claims about attention hold here?"
 CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 
 
@@ -75,12 +67,10 @@ class Teller(Protocol):
     """A module of a subject.
 
     `SECTION`: where on the page it stands, one of SECTIONS: its card open, its details closed. What
-    has neither card nor line is in the last one. `ORDER`: its place there. Optional `PAGE`: without
-    a card it is on a page of this name, beside the report.
-    Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `ABOUT`: of
-    "cases" (the default; includes walls and studies) and "court": runs without any have
-    no such subject. Optional `ALL_COPIES`: it gets further copies of a case (`--replicate`) too.
-    Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and picture below.
+    has neither card nor line is in the last one. `ORDER`: its place there. Optional `APART`:
+    without a card all that it says is in the last section too.
+    Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `BELOW_CLAIMS`:
+    runs that test claims show its card's sentence and picture below.
     Optional `STUDIES`: those that it shows; Studies has tables of all others.
     Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
     which answers this question and stands above the others.
@@ -109,24 +99,15 @@ def tellers() -> list[Teller]:
     return sorted(found, key=lambda one: (order.index(one.SECTION), one.ORDER, one.__name__))
 
 
-def tellers_of(meta: Meta) -> list[Teller]:
-    """The subjects about something that these runs have."""
-    present = about(meta)
-    return [one for one in tellers() if present & set(getattr(one, "ABOUT", ("cases",)))]
-
-
 def name_of(one: Teller) -> str:
     return one.__name__.rpartition(".")[2]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """The rows of some runs, with and without further copies of a case (`--replicate`); what each
-    subject says of them is made once.
-    """
+    """The rows of some runs; what each subject says of them is made once."""
 
-    every: Sequence[Row]
-    first: Sequence[Row]
+    rows: Sequence[Row]
     meta: Meta
 
     @cached_property
@@ -135,16 +116,12 @@ class Rows:
 
     def of(self, runs: Meta) -> "Rows":
         """Those of some of the runs."""
-        every, first = (
-            [row for row in rows if row["run"] in runs] for rows in (self.every, self.first)
-        )
-        return replace(self, every=every, first=first, meta=runs)
+        return replace(self, rows=[row for row in self.rows if row["run"] in runs], meta=runs)
 
     def tell(self, one: Teller) -> Subject:
         """What the subject has to say."""
         if one.__name__ not in self._told:
-            rows = self.every if getattr(one, "ALL_COPIES", False) else self.first
-            self._told[one.__name__] = tell(one, rows, self.meta)
+            self._told[one.__name__] = tell(one, self.rows, self.meta)
         return self._told[one.__name__]
 
 
@@ -170,7 +147,7 @@ def cards(rows: Rows) -> list[Card]:
     With several questions every card says which scenario and question it is about, and names stay
     unique.
     """
-    every, questions = tellers_of(rows.meta), by_question(rows.meta)
+    every, questions = tellers(), by_question(rows.meta)
     if len(questions) < 2:
         return _cards(every, rows)
     over = {one: str(getattr(one, "OVER_QUESTIONS", "")) for one in every}
@@ -181,7 +158,7 @@ def cards(rows: Rows) -> list[Card]:
     }
     for question, runs in questions.items():
         scenario = scenario_name(next(iter(runs.values())))
-        others = [one for one in tellers_of(runs) if not over.get(one)]
+        others = [one for one in tellers() if not over.get(one)]
         for card in _cards(others, rows.of(runs)):
             name, number = card.name, 1
             while name in found:

@@ -21,7 +21,7 @@ from ._race import Race, Raced, races
 
 NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
 MOST_LENGTHS, MOST_NAMES = 3, 4
-MOST_CHOICES = 8  # of a table
+MOST_CHOICES = 16  # of a table
 SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 NOT_JUDGED = "Times were not judged: other work disturbed most blocks."
 

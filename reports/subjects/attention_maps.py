@@ -19,7 +19,7 @@ from ._studies import failed, studied
 
 TITLE = "Attention maps"
 SECTION = "asked"
-PAGE = "maps"
+APART = True
 ORDER = 12
 STUDIES = (AttentionMap.STUDY,)
 

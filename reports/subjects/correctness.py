@@ -28,7 +28,6 @@ TITLE = "Correctness"
 SECTION = "more"
 ORDER = 55
 NEEDS = ("error_ratio", "status")
-ABOUT = ("cases", "court")
 ALLOWED_RATIO = 2.0  # what the correctness check accepts, docs/method.md
 WRONG = "incorrect"
 PROCESSES = "processes_repeat_exactly"

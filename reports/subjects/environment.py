@@ -14,8 +14,6 @@ from . import Subject
 TITLE = "Environment"
 SECTION = "more"
 ORDER = 60
-ALL_COPIES = True
-ABOUT = ("cases", "court")
 MOST_LINES = 300
 WHERE = ("host", "device_name", "device_uuid")
 ALLOCATOR_WORDS = {
@@ -48,14 +46,8 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             "part of the plan": shard_text(run),
         }
         of = f" of {name}" if len(meta) > 1 else ""
-        machines = run.get("environments") or []
-        title = "Run" if machines else "Machine, versions and settings"
-        yield _table(
-            f"{title}{of}", [*_flat(known), *_flat({} if machines else run["environment"])]
-        )
-        for one in machines:
-            facts = [("interpreter", one["path"]), *_flat(one["environment"])]
-            yield _table(f"Machine, versions and settings in {one['name']}{of}", facts)
+        facts = [*_flat(known), *_flat(run["environment"])]
+        yield _table(f"Machine, versions and settings{of}", facts)
         yield from _devices(rows, name, run, of)
         scenario = {key: value for key, value in run["scenario"].items() if key != "question"}
         yield _table(f"Scenario as resolved{of}", list(_flat(scenario)))

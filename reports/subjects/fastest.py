@@ -166,11 +166,12 @@ def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
 
 
 def _ranking(of: Raced) -> Table:
-    """All backends of a single problem."""
-    found, failed = of.race, [row for row in of.rows if row["status"] != "ok"]
+    """All backends of a single problem, those that are not ranked last."""
+    found = of.race
+    untimed = [row for row in of.rows if not is_timed(row)]
     return table_of(
         "Backends by time, with its ratio to the fastest",
-        [*found.ranking, *failed],
+        [*found.ranking, *found.inexact, *untimed],
         {"backend": lambda row: row["backend"], "time": lambda row: beside(row, found)},
         case=case_key,
     )

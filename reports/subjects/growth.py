@@ -30,7 +30,7 @@ from ._over import MOST_PANELS, challenges, joined, latencies
 
 TITLE = "Growth"
 SECTION = "asked"
-PAGE = "growth"
+APART = True
 ORDER = 14
 NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
 LONG = (10_000, 32 << 10, 128 << 10)

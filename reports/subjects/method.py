@@ -12,7 +12,6 @@ from . import Subject
 TITLE = "Method"
 SECTION = "more"
 ORDER = 65
-ABOUT = ("cases", "court")
 
 PLAN_FIELDS = ("processes", "min_blocks", "max_blocks", "precision_ratio", "budget_s")
 NUMBERS = {

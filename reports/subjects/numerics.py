@@ -15,7 +15,7 @@ from ._probe_tables import entry_cell
 
 TITLE = "Studies"
 SECTION = "more"
-PAGE = "studies"
+APART = True
 ORDER = 51
 SCALE, PRECISION = ScoreScale.STUDY, Precision.STUDY
 Finding = Mapping[str, Any]

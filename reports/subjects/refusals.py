@@ -14,8 +14,6 @@ TITLE = "Failed and skipped cases"
 SECTION = "trust"
 ORDER = 50
 NEEDS = ("status", "reason")
-ABOUT = ("cases", "court")
-ALL_COPIES = True
 MOST_LOGS = 5
 COMMAND = re.compile(r"^(?=\s*::)", re.M)
 """Where a line begins that would be a command in a job of GitHub."""

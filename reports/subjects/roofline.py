@@ -26,7 +26,7 @@ from ._over import MOST_PANELS, common_caption, joined, not_drawn, panel, with_e
 
 TITLE = "Roofline"
 SECTION = "more"
-PAGE = "roofline"
+APART = True
 ORDER = 46
 NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
 MOST_ROWS = 200

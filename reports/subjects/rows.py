@@ -16,8 +16,6 @@ TITLE = "All rows"
 SECTION = "more"
 ORDER = 70
 NEEDS = ("case", "status")
-ABOUT = ("cases", "court")
-ALL_COPIES = True
 _KEYS = (
     *("backend", *AXES, "status"),
     *(name for name, column in COLUMNS.items() if column.title),

@@ -10,12 +10,11 @@ from statistics import median
 from typing import Any, Literal
 
 from ...harness.rows.record import FAILURES
-from ..comparison.devices import Copies, copies_of, finding
 from ..data.exactness import is_exact
 from ..data.noise_floor import DISTURBED_RATIO, share_text
 from ..data.peaks import places
 from ..data.processor_time import disturbed, in_most
-from ..data.row_groups import COPY, Row, distinguishing_axes, is_timed, label, problem
+from ..data.row_groups import Row, distinguishing_axes, is_timed, label, problem
 from ..data.run_meta import UNFINISHED, Meta, cpu_threads, ours, plan_of
 from ..elements import Badge, Text
 from ..formatting import (
@@ -36,7 +35,6 @@ TITLE = "Can I trust it?"
 SECTION = "trust"
 ORDER = 0
 NEEDS = ("status", "latency_ms")
-ALL_COPIES = True
 MOST_NAMED = 4
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
@@ -55,12 +53,11 @@ DISTURBED = ("clocks", "throttling", "contention", "other processes")
 PARTS = (
     ("Right", ("correctness", "peak", "interpreter")),
     ("Undisturbed", (*DISTURBED, "GPU timing", "launching")),
-    ("Repeated", ("repeats", "warm-up", "precision", "devices")),
+    ("Repeated", ("repeats", "warm-up", "precision")),
 )
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    """Other sections show the first copy of each case; here all count."""
     return Subject(
         blocks=tuple(
             Text(
@@ -97,15 +94,12 @@ def _sentence(label: str, found: Sequence[State]) -> Badge:
 
 
 def _complete(rows: Sequence[Row], meta: Meta) -> Badge:
-    first = [row for row in rows if (row.get(COPY) or 1) == 1]
-    counts = Counter(row["status"] for row in first)
+    counts = Counter(row["status"] for row in rows)
     texts = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
-    copies = len(rows) - len(first)
-    more = f" {plural(copies, 'further copy', 'further copies')} of them." if copies else ""
     return Badge(
         label="Complete",
         state="good" if not {*UNFINISHED, *FAILURES} & {*counts} else "caution",
-        text=f"{plural(len(first), 'case')}: {'; '.join(texts)}.{more}",
+        text=f"{plural(len(rows), 'case')}: {'; '.join(texts)}.",
     )
 
 
@@ -138,8 +132,6 @@ def checks(rows: list[Row], meta: Meta) -> dict[str, State]:
             f" product{_clock_of_peak(some, meta)}: that is no peak of this device. It was busy,"
             " its clock was lower, or the work was not done; calibrate again.",
         )
-    if copies := copies_of(rows, meta):
-        states["devices"] = _devices(copies)
     if notes := _interpreted(rows, meta):
         states["interpreter"] = ("caution", " ".join(notes))
     return states
@@ -374,15 +366,6 @@ def _clock_of_peak(rows: list[Row], meta: Meta) -> str:
     runs = (meta[row["run"]].get("calibration") or {} for row in rows)
     clocks = [mhz for one in runs for mhz in (one.get("clocks_mhz") or {}).values()]
     return f" at {min(clocks):.0f} MHz" if clocks else ""
-
-
-def _devices(copies: list[Copies]) -> State:
-    """Whether devices of one kind agree, of the copies that were measured on purpose."""
-    text = " ".join(f"{finding(one)}." for one in copies)
-    words = {one.spread.word if one.spread else "not decided" for one in copies}
-    if "more" in words:
-        return "caution", text
-    return "good" if words == {"same"} else "unknown", text
 
 
 def _all_on_cpu(timed: list[Row]) -> bool:

@@ -12,7 +12,7 @@ from ._studies import failed, studied
 
 TITLE = "Worked example"
 SECTION = "more"
-PAGE = "studies"
+APART = True
 ORDER = 50
 STUDIES = (WorkedExample.STUDY,)
 DIGITS = 3

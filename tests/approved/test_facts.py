@@ -32,15 +32,11 @@ COMMANDS = {
     "compare_runs": "compare before after",
     "compare_one_process": "compare before one_process",
     "compare_decode": "compare decode decode",
-    "compare_environments": "compare two_environments@old two_environments@new",
     "compare_backends": f"compare {QUICKSTART} --against fused",
     "compare_cpu": f"compare '{REFERENCE}/cpu-20261124-quickstart' --against fused",
     "compare_h200": f"compare '{REFERENCE}/h200-20261126-quickstart' --against sdpa",
     "gate_fails": "compare before after --gate 'latency: 5%, peak_bytes: 0%'",
     "gate_passes": "compare before before --gate 'latency: 5%'",
-    "gate_environments": (
-        "compare two_environments@old two_environments@new --gate 'latency: 10%'"
-    ),
 }
 
 

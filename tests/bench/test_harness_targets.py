@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from attnbench.harness.run.environments import start_worker
+from attnbench.harness.run.first_worker import start_worker
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import group_cases
 from attnbench.harness.store.run_store import Store
@@ -114,21 +114,3 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
     ratio = benchmark.stats.stats.median / (measured_s + worker_start_s)
     benchmark.extra_info.update(measured_s=measured_s, worker_start_s=worker_start_s, ratio=ratio)
     assert ratio <= 1.3
-
-
-def parent_peak_bytes(cases: int, out: Path) -> int:
-    """Of `attnbench run` over so many cases, none of which can run: the parent's own cost."""
-    lengths = ",".join(map(str, range(64, 64 + cases)))
-    flags = "--backends needs_package --batch 1 --d-model 64 --heads 2 --device cpu --quiet"
-    _, _, peak_bytes = child("attnbench", "run", *flags.split(), "--seq-len", lengths, "--out", out)
-    return peak_bytes
-
-
-def test_the_parents_memory_is_flat_in_the_number_of_cases(benchmark, tmp_path):
-    few = parent_peak_bytes(100, tmp_path)
-    many = benchmark.pedantic(parent_peak_bytes, args=(10_000, tmp_path), rounds=1)
-    per_case = (many - few) / 9_900
-    benchmark.extra_info.update(few_bytes=few, many_bytes=many, bytes_per_case=per_case)
-    # The plan of a case (its problem, and its place in run.json) stays; rows and samples do not. A
-    # row with samples has 1 to 50 KB.
-    assert per_case <= 5_000

@@ -60,13 +60,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The study trained_heads as shipped: every task, number of heads and seed, and every map."""
+    """The study trained_heads as shipped: every task, number of heads and seed."""
     noise = Random(0)
 
     def finding(task: str, heads: int, seed: int) -> dict[str, Any]:
         depth = task_of(task).depth
-        drawn = seed == 0 and heads <= 8
-        maps = [[_random_map(noise) for _ in range(heads)] for _ in range(depth)] if drawn else None
         accuracy = noise.uniform(0.5, 1.0)
         steps = GOALS[task].limit_steps
         return training(
@@ -78,9 +76,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             depth=depth,
             step_ms=[noise.uniform(3, 9) for _ in range(steps)],
             step_loss_nats=[noise.uniform(0, 3) for _ in range(steps)],
-            sentence=[str(place) for place in range(TOKENS)] if drawn else None,
-            weight_rows_before=maps,
-            weight_rows_after=maps,
         )
 
     findings = [
@@ -90,15 +85,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for seed in range(SEEDS)
     ]
     return with_trainings(tmp_path_factory.mktemp("trained"), findings)
-
-
-def _random_map(noise: Random) -> list[list[float]]:
-    """A causal map whose digits do not repeat."""
-    rows = []
-    for query in range(TOKENS):
-        weights = [noise.random() if key <= query else 0.0 for key in range(TOKENS)]
-        rows.append([weight / sum(weights) for weight in weights])
-    return rows
 
 
 PAGES = pytest.mark.parametrize("pages_of", ["run", "trained"])

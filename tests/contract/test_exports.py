@@ -97,7 +97,10 @@ def test_a_run_tells_its_progress_as_json_lines(attnbench: Attnbench) -> None:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) >= 2
     assert all(isinstance(line, dict) for line in lines)
-    assert any("ok" in json.dumps(line) for line in lines)
+    assert (lines[0]["reason"], lines[-1]["reason"]) == ("begin", "end")
+    assert lines[-1]["statuses"] == {"ok": 1}
+    finished = [line["row"]["status"] for line in lines if line["reason"] == "finished"]
+    assert finished == ["ok"]
     assert [row["status"] for row in rows(Path("results/latest").resolve())] == ["ok"]
 
 

@@ -27,7 +27,7 @@ ENVIRONMENT = {
 def opened(number: int, **facts: Any) -> Opened:
     where = {"host": f"host{number}", "device_uuid": None, "device_name": "fake"}
     return Opened(
-        device="cpu", where=where, environments={None: {**ENVIRONMENT, **facts}}, free_bytes=1 << 30
+        device="cpu", where=where, environment={**ENVIRONMENT, **facts}, free_bytes=1 << 30
     )
 
 

@@ -51,17 +51,16 @@ def write_shard(
     started: str = "2026-11-21T09:30:00+00:00",
     device: Mapping[str, Any] | None = None,
     environment: Mapping[str, Any] | None = None,
-    copies: int = 1,
     **more: Any,
 ) -> Path:
-    """`shard`: as for --shard; None for the whole run. `copies`: as for --replicate. `ended`: the
+    """`shard`: as for --shard; None for the whole run. `ended`: the
     statuses that are not ok, by id; "" for a case without a row. `device`: the fields of a row that
     name it.
     """
     of = of or scenario()
     number, _, count = (shard or "").partition("/")
     part = Shard(number=int(number), of=int(count)) if shard else None
-    selected = select(of, "cpu", Selection(shard=part, copies=copies))
+    selected = select(of, "cpu", Selection(shard=part))
     meta = {
         "attnbench": "0.2.0",
         "started_utc": started,
@@ -72,7 +71,6 @@ def write_shard(
         "memory_bytes": 1 << 29,
         "seed": seed,
         "environment": {**ENVIRONMENT, **(environment or {})},
-        "environments": [],
         "calibration": None,
         **planned_fields(selected, part),
         **more,

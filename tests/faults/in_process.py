@@ -16,7 +16,7 @@ from typing import Any
 from attnbench.harness.cli import app
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.process.worker_process import WorkerProcess
-from attnbench.harness.run import start
+from attnbench.harness.run import session
 from attnbench.reports.pages import html, terminal  # noqa: F401 - what the verbs import
 
 from .trial import EXIT_CODES, Trial
@@ -64,13 +64,10 @@ def without_workers(environment: dict[str, Any]) -> None:
         raise EnvironmentUnmet("no worker here")
 
     @contextmanager
-    def first_workers(
-        device: str, _: object, interpreters: Any, **__: object
-    ) -> Iterator[dict[Any, NoWorker]]:
-        names = [one.name for one in interpreters] or [None]
-        yield {name: NoWorker({**environment, "device": device}) for name in names}
+    def first_worker(device: str, *_: object, **__: object) -> Iterator[NoWorker]:
+        yield NoWorker({**environment, "device": device})
 
-    start.first_workers = first_workers  # type: ignore[assignment]
+    session.first_worker = first_worker  # type: ignore[assignment]
     WorkerProcess.__init__ = refused  # type: ignore[method-assign,assignment]
 
 

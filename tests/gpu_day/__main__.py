@@ -1,7 +1,6 @@
 """`make gpu`: measure on a GPU that is here for nine minutes.
 
-    python -m tests.gpu_day [--out DIR] [--archive FILE] [--minutes M] [--again STEP]
-                            [--rehearse] [--dry-run]
+    python -m tests.gpu_day [--out DIR] [--archive FILE] [--minutes M] [--rehearse] [--dry-run]
 
 It runs its steps in their order of worth and ends in time, with an archive of all rows, logs
 and pages; the last line is its path. Called again it goes on where it ended. Needs no network, and
@@ -25,10 +24,9 @@ from typing import Any
 
 from tests.search_path import searched
 
-from . import packages
+from . import machine
 from .commands import ROOT
 from .day import ARCHIVE_S, REPORT_S, Call, Place
-from .machine import lacks
 from .steps import STEPS, WALL_SHARE
 
 UNMET = 4
@@ -47,27 +45,24 @@ def main() -> None:
         return
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGHUP, stopped)
-    unpacked = packages.unpack(sys.executable)
+    machine.unpack()
     environment = surroundings()
-    machine = asked(environment)
-    if unpacked:
-        print(f"unpacked {len(unpacked)} wheels into {packages.SITE}", flush=True)
-    problems = lacks(machine["packages"])
-    if machine["gpu"] is None and not options.rehearse:
-        problems.append(machine.get("torch_error") or "torch finds no CUDA device")
+    facts = asked(environment)
+    problems = [f"{name}: not installed" for name, one in facts["packages"].items() if one is None]
+    if facts["gpu"] is None and not options.rehearse:
+        problems.append(facts.get("torch_error") or "torch finds no CUDA device")
     if problems:
         hint = "`make wheels` elsewhere, then bring .whl; --rehearse needs no GPU"
         print(*problems, f"next: {hint}", sep="\n", file=sys.stderr)
         sys.exit(UNMET)
-    where = place(options, machine)
+    where = place(options, facts)
     call = Call(
         every=STEPS,
         place=where,
         archive=Path(options.archive or options.out / "gpu.tar.gz").resolve(),
-        machine=machine,
+        machine=facts,
         deadline_s=begin + 60 * (options.minutes or MINUTES * where.patience),
         environment=environment,
-        again=options.again,
         say=lambda text: print(f"{time.strftime('%H:%M:%S')} {text}", flush=True),
     )
     try:
@@ -87,23 +82,19 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="results/gpu, or .rehearsal/gpu")
     parser.add_argument("--archive", type=Path, help="OUT/gpu.tar.gz")
     parser.add_argument("--minutes", type=float, help=f"{MINUTES:g}, or longer")
-    parser.add_argument("--again", action="append", default=[], help="a step that has ended")
     parser.add_argument("--rehearse", action="store_true", help="small, on the CPU")
     parser.add_argument("--dry-run", action="store_true", help="print the plan")
     found = parser.parse_args(words)
-    names = {step.name for step in STEPS}
-    if unknown := set(found.again) - names:
-        parser.error(f"--again: no step {sorted(unknown)}; there are: {', '.join(sorted(names))}")
     if found.out is None:
         found.out = Path(".rehearsal/gpu" if found.rehearse else "results/gpu")
     return found
 
 
-def place(options: argparse.Namespace, machine: dict[str, Any]) -> Place:
+def place(options: argparse.Namespace, facts: dict[str, Any]) -> Place:
     return Place(
         python=sys.executable,
         device="cpu" if options.rehearse else "cuda",
-        memory_gib=WALL_SHARE * (machine["memory_bytes"] or H200_BYTES) / 2**30,
+        memory_gib=WALL_SHARE * (facts["memory_bytes"] or H200_BYTES) / 2**30,
         jobs=max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // 2)),
         root=options.out.resolve(),
         patience=PATIENCE if options.rehearse else 1.0,
@@ -112,7 +103,7 @@ def place(options: argparse.Namespace, machine: dict[str, Any]) -> Place:
 
 def surroundings() -> dict[str, str]:
     """What steps get beside our own environment."""
-    path = searched(ROOT / ".package", ROOT, packages.SITE)
+    path = searched(ROOT / ".package", ROOT, machine.SITE)
     return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
 
 

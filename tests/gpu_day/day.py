@@ -5,7 +5,7 @@ happened.
 import json
 import shlex
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,10 +78,7 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """`deadline_s`: by `clock`, when the archive is written. `machine`: facts that go with it.
-
-    `again`: steps that are run although they have ended.
-    """
+    """`deadline_s`: by `clock`, when the archive is written. `machine`: facts that go with it."""
 
     every: Sequence[Step]
     place: Place
@@ -89,7 +86,6 @@ class Call:
     machine: Mapping[str, Any]
     deadline_s: float
     environment: Mapping[str, str]
-    again: Collection[str] = ()
     clock: Callable[[], float] = time.monotonic
     execute: Callable[[Sequence[str], Path, float, Mapping[str, str]], Ended] = execute
     say: Callable[[str], None] = print
@@ -116,7 +112,7 @@ class Call:
     def take(self, step: Step) -> None:
         """Run it, or say why not."""
         known = self.steps.get(step.name, {})
-        if known.get("state") == "ended" and step.name not in self.again:
+        if known.get("state") == "ended":
             self.say(f"{step.name}: ended before with {known['code']}")
             return
         limit_s = self.limit_s(step)
@@ -126,7 +122,7 @@ class Call:
             return
         run = known["runs"][-1] if step.resumes and known.get("runs") else None
         ended = None
-        if run and step.name not in self.again:
+        if run:
             ended = self.start(step, self.place.resuming(run), limit_s)
         if ended is None or ended.code in REFUSED:  # such as: other versions of packages
             limit_s -= ended.spent_s if ended else 0.0

@@ -15,7 +15,6 @@ import faulthandler
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from math import log2
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -158,7 +157,7 @@ def problem(job: "Job", tokens: int, device: str) -> tuple[Any, list[tuple[Any, 
     q, do = drawn(4, n_q, job.d_k), drawn(4, n_q, job.d_v)
     k, v = drawn(2, tokens, job.d_k), drawn(2, tokens, job.d_v)
     offset = tokens - n_q
-    exact = dict(reference(q, k, v, do, causal=job.causal, offset=offset))
+    exact = reference(q, k, v, do, causal=job.causal, offset=offset)
     setting = launch.Setting(scale=SCALE, causal=job.causal, causal_offset=offset, tf32=False)
     how: dict[str, Any] = {"setting": setting, "config": job.config}
     o, lse, delta = exact["o"].to(q.dtype), exact["lse"].clone(), exact["delta"].clone()
@@ -180,28 +179,22 @@ def problem(job: "Job", tokens: int, device: str) -> tuple[Any, list[tuple[Any, 
 def reference(
     q: "torch.Tensor", k: "torch.Tensor", v: "torch.Tensor", do: "torch.Tensor",
     *, causal: bool, offset: int,
-) -> Iterator[tuple[str, "torch.Tensor"]]:  # fmt: skip
+) -> dict[str, "torch.Tensor"]:  # fmt: skip
     """In fp32: o, lse to base 2, delta and the gradients, those of keys summed over a group."""
     import torch
 
     group = q.shape[1] // k.shape[1]
-    q, do = q.float(), do.float()
-    k, v = (x.float().repeat_interleave(group, 1) for x in (k, v))
-    scores = q @ k.mT * SCALE
+    q, k, v = (x.float().requires_grad_() for x in (q, k, v))
+    scores = q @ k.repeat_interleave(group, 1).mT * SCALE
     if causal:
         rows, columns = (torch.arange(n, device=q.device) for n in scores.shape[-2:])
         scores = scores.masked_fill(columns > rows[:, None] + offset, -torch.inf)
     lse = scores.logsumexp(-1)
-    p = (scores - lse[..., None]).exp()
-    o = p @ v
-    delta = (o * do).sum(-1)
-    ds = p * (do @ v.mT - delta[..., None]) * SCALE
-
-    def of_group(x: "torch.Tensor") -> "torch.Tensor":
-        return x.unflatten(1, (-1, group)).sum(2)
-
-    yield from {"o": o, "lse": lse * log2(torch.e), "delta": delta}.items()
-    yield from {"dq": ds @ k, "dk": of_group(ds.mT @ q), "dv": of_group(p.mT @ do)}.items()
+    o = (scores - lse[..., None]).exp() @ v.repeat_interleave(group, 1)
+    dq, dk, dv = torch.autograd.grad(o, (q, k, v), do.float())
+    delta, lse = (o * do).sum(-1), lse * log2(torch.e)
+    found = {"o": o, "lse": lse, "delta": delta, "dq": dq, "dk": dk, "dv": dv}
+    return {name: tensor.detach() for name, tensor in found.items()}
 
 
 if __name__ == "__main__":

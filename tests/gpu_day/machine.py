@@ -6,7 +6,6 @@ A process of its own: whoever asks torch for a GPU keeps some of its memory.
 import json
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,25 +14,36 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+WHEELS = ROOT / ".whl"
+SITE = ROOT / ".site" / str(sys.implementation.cache_tag)  # compiled wheels fit one Python only
 NEEDED_TOO = ("triton", "pytest", "pytest-xdist")
 IDENTITY = ("gpu", "capability", "driver", "python", "torch", "triton")
 """Where these differ, nothing that was measured belongs together."""
 
 
+def unpack(wheels: Path = WHEELS, site: Path = SITE) -> None:
+    """What `make wheels` collected, once. Raises CalledProcessError if pip refuses one."""
+    found = sorted(map(str, wheels.glob("*.whl")))
+    if found and not site.exists():
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip += ["--no-index", "--no-deps", "--target", str(site), *found]
+        subprocess.run(pip, check=True, stdin=subprocess.DEVNULL)
+
+
 def facts() -> dict[str, Any]:
+    smi = said("nvidia-smi", "-q")
+    driver = re.search(r"Driver Version\s*:\s*(\S+)", smi or "")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [re.split(r"[>=<~]", one)[0] for one in project["dependencies"]]
     found: dict[str, Any] = {
+        **dict.fromkeys(("gpu", "capability", "memory_bytes", "torch")),
         "python": platform.python_version(),
-        "executable": sys.executable,
         "machine": platform.platform(),
-        "packages": versions(),
-        "gcc": shutil.which("gcc") or shutil.which("cc"),  # Triton builds its launchers with it
-        "smi": said("nvidia-smi", "-q"),
-        "gpu": None,
-        "capability": None,
-        "memory_bytes": None,
+        "packages": {name: installed(name) for name in (*needed, *NEEDED_TOO)},
+        "smi": smi,
+        "driver": driver[1] if driver else None,
     }
-    driver = re.search(r"Driver Version\s*:\s*(\S+)", found["smi"] or "")
-    found |= {"driver": driver[1] if driver else None, "triton": found["packages"].get("triton")}
+    found["triton"] = found["packages"]["triton"]
     try:
         import torch
 
@@ -48,14 +58,8 @@ def facts() -> dict[str, Any]:
                 "cudnn": torch.backends.cudnn.version(),
             }
     except Exception as error:  # noqa: BLE001 - a broken torch is what is wanted to be known
-        found["torch"] = None
         found["torch_error"] = f"{type(error).__name__}: {error}"
     return found
-
-
-def versions() -> dict[str, str | None]:
-    """Of the packages that a day needs; None: not installed."""
-    return {name: installed(name) for name in (*requirements(), *NEEDED_TOO)}
 
 
 def installed(name: str) -> str | None:
@@ -63,31 +67,6 @@ def installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def requirements() -> dict[str, str]:
-    """The packages that attnbench needs, each with the lowest version that works."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return dict(one.split(">=") for one in project["dependencies"])
-
-
-def lacks(packages: dict[str, str | None]) -> list[str]:
-    """What is missing or too old, in words."""
-    wanted = requirements() | dict.fromkeys(NEEDED_TOO, "")
-    found = []
-    for name, lowest in wanted.items():
-        here = packages.get(name)
-        if here is None:
-            found.append(f"{name}: not installed")
-        elif numbers(here) < numbers(lowest):
-            found.append(f"{name}: {here}, wanted {lowest} or newer")
-    return found
-
-
-def numbers(text: str) -> list[int]:
-    """Of a version, up to its first part that is none."""
-    found = re.match(r"\d+(\.\d+)*", text)
-    return [int(one) for one in found[0].split(".")] if found else []
 
 
 def said(*command: str) -> str | None:

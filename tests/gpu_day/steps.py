@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 PYTHON = "{python}"
 ATTNBENCH = (PYTHON, "-m", "attnbench")
 PYTEST = (PYTHON, "-m", "pytest", "-p", "no:cacheprovider", "-m", "gpu")
-CALIBRATE = """
-import sys
-from pathlib import Path
-from attnbench.harness.doctor.calibrate import calibrate
-found = calibrate(sys.argv[1], Path(sys.argv[2]), wait=False)
-print(found.as_line())
-sys.exit(found.exit_code)
-"""  # of `attnbench doctor --deep` what fits into nine minutes
-SMALL_PLAN = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
+CALIBRATE = (  # of `attnbench doctor --deep` what fits into nine minutes
+    "from pathlib import Path; from sys import argv, exit;"
+    " from attnbench.harness.doctor.calibrate import calibrate;"
+    " found = calibrate(argv[1], Path(argv[2]), wait=False);"
+    " print(found.as_line()); exit(found.exit_code)"
+)
+SMALL = "processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1, windows: 1, window_s: 0.2"
+SMALL_PLAN = ("--set", f"plan={{{SMALL}}}")
 # torch compiles in several processes of its own; each of ours would start one per core
 FEW_COMPILERS = {"TORCHINDUCTOR_COMPILE_THREADS": "2"}
 
@@ -67,6 +66,10 @@ NARROW = ("--set", "grid.d_model=256")  # wider heads than 256 run other kernels
 WALL_SHARE = 0.9  # of the card's memory
 SHORT_N = ("--set", "grid.cpu.seq_len=[64]")
 WIDE = ("--only", "-n2048-d2048-h16-", "--only", "-n4096-d2048-h16-")  # heads of 128
+OF_64 = ("--only", "-n4096-d2048-h32-")
+IN_THREE = ("--set", "plan.processes=3", "--set", "plan.min_blocks=3", "--timeout", "30")
+TIMED = ("--set", "measure=[latency,memory]", *IN_THREE)
+ONE_GLUON = "d64 full 128x128 w8 s3 descriptors gluon"  # of 86 configurations
 AGREEMENT = "tests/impls/test_agreement.py"
 TESTS = (
     "tests/harness/measure/test_clock.py",
@@ -83,10 +86,11 @@ OF_BACKENDS = (
 )
 COMPILED = "compiled or flex or hf or triton"  # six hundred problems of these take minutes
 
-# Seconds by what an H200's kept runs took: quickstart 51 s for 36 rows, and 2.6 s for each of 26
-# timed cases more, for a window; kernel_sweep 3.2 s a row in one process, here 24 rows in three.
-# A head_cost of 5 heads and 2 lengths has 30 cases, a wall of 9 lengths 27, the longest of which
-# take seconds a call.
+# Seconds by what an H200's kept runs took: quickstart 51 s for 36 rows in six processes, and 2.6 s
+# for each of 26 timed cases more, for a window. head_cost has 15 cases of 4 s with one, at one N:
+# quickstart has several. A wall of 9 lengths has 27, the longest of which take seconds a call.
+# kernel_sweep took 2.4 to 4.0 s a row in one process, at N = 16k; here 24 rows in three, heads of
+# 64 at one N, and no windows, which would take 94 s.
 STEPS = (
     Step(
         name="calibrate",
@@ -97,9 +101,9 @@ STEPS = (
     run("quickstart", 120, "quickstart", *MEASURE, *NARROW, cpu=(*MEASURE, *SHORT_N)),
     run(
         "head-cost",
-        100,
+        65,
         "head_cost",
-        *(*MEASURE, *NARROW, "--set", "grid.heads=[1,2,4,8,16]"),
+        *(*MEASURE, *NARROW, "--set", "grid.heads=[1,2,4,8,16]", "--set", "grid.seq_len=4k"),
         cpu=(*MEASURE, *SHORT_N, "--set", "grid.heads=[1, 8]"),
     ),
     run(
@@ -109,20 +113,15 @@ STEPS = (
         *(*MEASURE, "--memory-gib", "{memory_gib}"),
         cpu=(*MEASURE, *SHORT_N),
     ),
-    run(
-        "kernel-sweep",
-        90,
-        "kernel_sweep",
-        *(*WIDE, "--set", "plan.processes=3", "--set", "plan.min_blocks=3", "--timeout", "30"),
-        cpu=("--only", "-n512-"),
-    ),
+    run("kernel-sweep", 95, "kernel_sweep", *WIDE, *TIMED, cpu=("--only", "-n512-")),
+    run("heads-of-64", 50, "kernel_sweep", *OF_64, *TIMED, cpu=("--only", "-n512-")),
     pytest("tests", 0, *TESTS),
     Step(
         name="launch-each",
         words=(PYTHON, "-m", "tests.gpu_day.launches"),
         most_s=0,
         gpu=("--seconds", "10"),
-        cpu=("--compile", "--only", "gluon"),
+        cpu=("--compile", "--seconds", "300", "--only", ONE_GLUON),
     ),
     pytest("tests-of-backends", 0, "-k", f"not ({COMPILED})", *OF_BACKENDS, jobs=True),
     pytest("tests-of-compiled", 0, "-k", COMPILED, *OF_BACKENDS, jobs=True),

@@ -1,20 +1,18 @@
-"""Third-party backends from `pip install` to the report: an example and broken packages."""
+"""Packages of backends that are broken, and the example whose installed form
+tests/contract/test_own_function.py measures.
+"""
 
-import subprocess
-import sys
-import sysconfig
-from collections.abc import Callable
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment, ran
+from tests.conftest import ROOT
 from tests.made_runs import read_rows
 from tests.search_path import searched
 
-pytestmark = pytest.mark.long
-
 EXAMPLE = ROOT / "tests" / "example_backend"
+
 SMALL = ("--batch", "1", "--seq-len", "600", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
@@ -61,22 +59,6 @@ REASONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def fresh_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The interpreter of a new environment with the example package, and this one's packages."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    python = folder / "bin" / "python"
-    command = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    site = Path(ran(command, check=True, env=None).stdout.strip())
-    paths = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
-    (site / "here.pth").write_text("\n".join(paths))
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
-    offline = ["--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, *offline, EXAMPLE], check=True, cwd=folder)
-    return python
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A folder like pip's with a package of one backend that works and others that are broken."""
@@ -94,65 +76,18 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """`attnbench ARGS...` with an interpreter and without the fake backends."""
-
-    def run(
-        python: Path | str, *args: object, also: Path | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        paths = [ROOT / ".package", *([also] if also else [])]
-        env = {**environment(), "ATTNBENCH_BACKENDS": "", "PYTHONPATH": searched(*paths)}
-        command = [python, "-m", "attnbench", *map(str, args)]
-        return ran(command, cwd=tmp_path, env=env)
-
-    return run
+def test_the_example_declares_the_backend_that_it_has() -> None:
+    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
+    (place,) = project["entry-points"]["attnbench.backends"].values()
+    assert (EXAMPLE / f"{place.replace('.', '/')}.py").exists()
 
 
-def rows_of(tmp_path: Path, done: subprocess.CompletedProcess[str]) -> dict[str, dict]:
-    return {row["backend"]: row for row in read_rows(tmp_path / done.stdout.strip())}
-
-
-def test_an_installed_backend_is_listed_measured_checked_and_reported(fresh_python, run, tmp_path):
-    listed = run(fresh_python, "list", "backends", "--device", "cpu")
-    assert listed.returncode == 0, listed.stderr
-    lines = {line.split()[0].rstrip(","): line for line in listed.stdout.splitlines() if line}
-    assert {"chunked", "fused"} <= set(lines)
-    assert {":64", ":512"} <= set(lines["chunked"].replace(",", " ").split())
-    package = "from the package attnbench-example 0.1, which is imported in workers only"
-    assert package in lines["chunked"]
-
-    layer = ("--passes", "forward+backward", "--scope", "layer", "--causal")
-    flags = (*layer, "--set", "grid.kv_heads=[2, 1]", *SMALL, *QUICK)
-    done = run(fresh_python, "run", "--backends", "fused,chunked,chunked:64", *flags)
-    assert done.returncode == 0, done.stderr
-    rows = read_rows(tmp_path / done.stdout.strip())
-    assert {(row["backend"], row["kv_heads"]): row["status"] for row in rows} == {
-        ("fused", 2): "ok",
-        ("chunked", 2): "ok",
-        ("chunked:64", 2): "ok",
-        ("fused", 1): "ok",
-        ("chunked", 1): "unsupported",
-        ("chunked:64", 1): "unsupported",
-    }
-    chunked = {row["backend"]: row for row in rows if row["kv_heads"] == 2}["chunked:64"]
-    assert chunked["kernel_requested"] is None
-    assert 0 < chunked["error_ratio"] <= 2
-    assert chunked["block_ms"]
-    assert chunked["peak_bytes"] > 0
-    assert {row["reason"] for row in rows} == {"", "grouped heads are not implemented"}
-
-    page = run(fresh_python, "show", done.stdout.strip(), "--format", "html")
-    assert page.returncode == 0, page.stderr
-    assert "chunked:64" in (tmp_path / page.stdout.strip()).read_text()
-
-
-def test_a_broken_package_is_one_row_and_our_backends_are_measured(run, site, tmp_path):
-    backends = ",".join(["fused", *REASONS])
-    arguments = ("run", "--backends", backends, *SMALL, *QUICK)
-    done = run(sys.executable, *arguments, also=site)
+@pytest.mark.long
+def test_a_broken_package_is_one_row_and_our_backends_are_measured(site: Path, attnbench) -> None:
+    env = {"ATTNBENCH_BACKENDS": "", "PYTHONPATH": searched(ROOT / ".package", site)}
+    done = attnbench("run", "--backends", ",".join(["fused", *REASONS]), *SMALL, *QUICK, env=env)
     assert done.returncode == 1, done.stderr
-    rows = rows_of(tmp_path, done)
+    rows = {row["backend"]: row for row in read_rows(Path(done.stdout.strip()))}
     assert rows.pop("fused")["status"] == "ok"
     for name, (status, reason) in REASONS.items():
         assert rows[name]["status"] == status, rows[name]

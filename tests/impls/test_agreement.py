@@ -3,7 +3,8 @@ and both scopes.
 
 Exact backends are checked against the reference, the others for shape, finite numbers and zeros. A
 backend that compiles takes seconds for each of these 90 cases. It gets the problems of COMPILED
-only, each in one dtype and scope, so that every such pair occurs; `make nightly` runs all.
+only, each in one dtype and scope, so that every such pair occurs, on a CPU those of OFTEN each
+time; `make nightly` runs all.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,6 +33,7 @@ COMPILED = (
     "empty_rows",
 )
 COMPILED_MASKED = ("padded_causal", "random", "local_causal", "ragged_causal", "ragged_local")
+OFTEN = ("multi_query", "bottom_right_grouped", "empty_rows", "random", "ragged_local")
 EXACT = [name for name in names() if exactness(name) == "exact"]
 INEXACT = [name for name in names() if exactness(name) != "exact"]
 COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]
@@ -52,7 +54,17 @@ MASKED_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "problem"), CASES)
+def often(cases: Iterable[Any]) -> list[Any]:
+    """The others in the nightly run."""
+    found = []
+    for one in cases:
+        name, problem = one.values
+        seldom = [] if name not in COMPILE or problem in OFTEN else [pytest.mark.nightly]
+        found.append(pytest.param(name, problem, marks=[*one.marks, *seldom]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "problem"), often(CASES))
 def test_backend_is_as_close_as_the_same_dtype_reference(
     name: str, problem: str, make_case: Callable, require: Callable
 ) -> None:
@@ -74,7 +86,7 @@ def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(
 JUDGED_BY_THE_HARNESS = {("torch_mha", "padded_cross"), ("torch_mha:no_fast_path", "padded_cross")}
 
 
-@pytest.mark.parametrize(("name", "problem"), MASKED_CASES)
+@pytest.mark.parametrize(("name", "problem"), often(MASKED_CASES))
 def test_backend_is_as_close_under_masks(name: str, problem: str, make_case: Callable) -> None:
     kinds = KINDS[:1] if name in COMPILE else KINDS
     if (name, problem) in JUDGED_BY_THE_HARNESS:
@@ -108,15 +120,16 @@ def check(
     Skips, with the reasons, if the backend refuses all of them.
     """
     ran, reasons, too_far = 0, set(), {}
+    why_not = load(name).why_not if missing(name) is None else lambda *_: missing(name)
     for dtype, scope in kinds:
-        order = input_order(name, replace(shape, scope=scope))
-        case = make_case(shape, dtype=dtype, scope=scope, device=device, order=order)
-        why_not = load(name).why_not if missing(name) is None else lambda *_: missing(name)
-        no_gradients = why_not(case.problem, torch.device(device))
-        if no_gradients and why_not(replace(case.problem, passes="forward"), torch.device(device)):
+        problem = replace(shape, dtype=dtype, scope=scope, passes="forward+backward")
+        no_gradients = why_not(problem, torch.device(device))
+        if no_gradients and why_not(replace(problem, passes="forward"), torch.device(device)):
             reasons.add(no_gradients)
             continue
         ran += 1
+        order = input_order(name, problem)
+        case = make_case(shape, dtype=dtype, scope=scope, device=device, order=order)
         results = case.backend_forward(name) if no_gradients else case.backend(name)
         assert results[0].dtype == case.inputs.query.dtype
         ratio = case.worst_ratio(results)
@@ -153,13 +166,13 @@ def check_inexact(name: str, shape: Problem, make_case: Callable, device: str) -
     """Output and gradients, and zeros for queries without keys; skips like `check`."""
     ran, reasons = 0, set()
     for dtype, scope in KINDS:
-        case = make_case(shape, dtype=dtype, scope=scope, device=device)
-        p, backend = case.problem, load(name)
+        p, backend = replace(shape, dtype=dtype, scope=scope, passes="forward+backward"), load(name)
         reason = backend.why_not(p, torch.device(device))
         if reason:
             reasons.add(reason)
             continue
         ran += 1
+        case = make_case(shape, dtype=dtype, scope=scope, device=device)
         prepared = prepare_call(p, backend, Tensors(case.inputs, case.weights), case.gradient)
         with prepared.in_force():
             output, gradients = prepared.result()

@@ -47,50 +47,28 @@ def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
 
 
+@pytest.mark.parametrize("mask", ["local", "chunked"])
 @pytest.mark.parametrize("window", [1, 100, 127, 128, 300, 1000])
 @pytest.mark.parametrize(
     ("seq_len", "more", "is_causal"), [(500, 0, False), (500, 0, True), (384, 257, True)]
 )
-def test_a_window_leaves_out_blocks_on_both_sides(
-    seq_len: int, more: int, is_causal: bool, window: int
+def test_a_window_and_chunks_leave_out_blocks_on_both_sides(
+    seq_len: int, more: int, is_causal: bool, window: int, mask: str
 ) -> None:
     align = "bottom_right" if more else ""
     whole = causal(seq_len, seq_len + more, align)
-    problem = replace(whole, causal=is_causal, causal_align=align, mask="local", window=window)
-    after = 0 if is_causal else window
-    theirs = create_block_mask(
-        lambda b, h, q, kv: (kv <= q + more + after) & (kv >= q + more - window),
-        *(None, None, seq_len, seq_len + more),
-        device="cpu",
-    )
-    if window == 1000 and not is_causal:
-        assert block_mask(problem, CPU) is None
-        return
-    ours = block_mask(problem, CPU)
-    for part in PARTS:
-        assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
+    problem = replace(whole, causal=is_causal, causal_align=align, mask=mask, window=window)
 
+    def seen(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+        own = q + more
+        within = own // window == kv // window if mask == "chunked" else (own - kv).abs() <= window
+        return within & (kv <= own) if is_causal else within
 
-@pytest.mark.parametrize("window", [1, 100, 128, 300, 1000])
-@pytest.mark.parametrize(
-    ("seq_len", "more", "is_causal"), [(500, 0, False), (500, 0, True), (200, 257, True)]
-)
-def test_chunks_leave_out_the_blocks_of_others(
-    seq_len: int, more: int, is_causal: bool, window: int
-) -> None:
-    align = "bottom_right" if more else ""
-    whole = causal(seq_len, seq_len + more, align)
-    problem = replace(whole, causal=is_causal, causal_align=align, mask="chunked", window=window)
-
-    def own_chunk(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-        same = (q + more) // window == kv // window
-        return same & (kv <= q + more) if is_causal else same
-
-    theirs = create_block_mask(own_chunk, None, None, seq_len, seq_len + more, device="cpu")
     ours = block_mask(problem, CPU)
     if window == 1000 and not is_causal:
         assert ours is None
         return
+    theirs = create_block_mask(seen, None, None, seq_len, seq_len + more, device="cpu")
     for part in PARTS:
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
 

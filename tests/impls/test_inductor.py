@@ -12,6 +12,8 @@ import torch
 
 from attnbench.impls import Problem, _inductor, load, make_inputs, make_weights
 from attnbench.impls.backend import leaves
+from tests.budget import first
+from tests.impls.conftest import PROBLEMS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -124,12 +126,11 @@ def test_without_a_c_compiler_what_triton_compiles_is_unavailable_on_a_gpu(
 
 
 @pytest.mark.long
-def test_compiled_runs_the_formula_of_fused(
-    shape: Problem, compilations: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", first(3, ["grouped", "bottom_right", "empty_rows", *PROBLEMS]))
+def test_compiled_runs_the_formula_of_fused(name: str, compilations: list[object]) -> None:
     """The two files repeat it, since backends do not import one another."""
     for mask in ("none", "random"):
-        problem = replace(shape, mask=mask)
+        problem = replace(PROBLEMS[name], mask=mask)
         inputs = make_inputs(problem, CPU, 0)
         load("compiled").prepare(problem, inputs, None)
         fused = load("fused").prepare(problem, inputs, None)

@@ -1,3 +1,4 @@
+import re
 from itertools import product
 from math import inf, nan
 from typing import Any
@@ -64,6 +65,66 @@ def test_a_value_that_describes_no_problem_is_refused(values: dict[str, Any], me
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
         Problem(**SIZES | values)
     assert str(caught.value) == message
+
+
+RAGGED: dict[str, Any] = {"seq_len": None, "lengths": "q5_q1s4"}
+PREFIX: dict[str, Any] = {
+    "batch": 3,
+    "seq_len": 4,
+    "kv_seq_len": 20,
+    "prefix": 11,
+    "causal": True,
+    "causal_align": "bottom_right",
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"rope": 4}, "rope (4) is the part of a latent cache"),
+        ({"latent": 16, "rope": 4}, "rope (4) is part of d_k, which must be larger"),
+        ({"latent": 16, "kv_heads": 2}, "every head makes its own keys"),
+        ({"latent": 16, "page": 16}, "latent with page or kv_dtype"),
+        (
+            {"latent": 16, "scope": "layer"},
+            "latent (16) is about stored keys and values",
+        ),
+        ({"page": 16, "scope": "block"}, "page (16) is about stored keys and values; set scope"),
+        ({"kv_dtype": "int8", "scope": "layer"}, "kv_dtype int8 is about stored"),
+        ({"page": 16, "passes": "backward"}, "passes backward with keys and values in a cache"),
+        ({"page": -1}, "page is -1; wanted 0 or more"),
+        ({"kv_dtype": "int4"}, "kv_dtype is 'int4'; wanted one of: same, int8, fp8"),
+        (PREFIX | {"prefix": -1}, "prefix is -1; wanted 0 or more"),
+        (PREFIX | {"prefix": 17}, "causal_align to bottom_right and kv_seq_len to 21 or more"),
+        (PREFIX | {"causal_align": "top_left"}, "set causal_align to bottom_right"),
+        (
+            PREFIX | {"causal": False, "causal_align": "", "prefix": 20},
+            "leaves no keys of its own",
+        ),
+        (PREFIX | {"mask": "padding"}, "a shared prefix is of plain keys that every query sees"),
+        (PREFIX | {"page": 16}, "with latent, page, kv_dtype, lengths or a mask"),
+        (PREFIX | {"kv_dtype": "int8"}, "with latent, page, kv_dtype, lengths or a mask"),
+        (PREFIX | {"scope": "layer"}, "prefix (11) is about stored keys and values; set scope to"),
+        (RAGGED | {"lengths": "2k"}, "'2k'; wanted <count>q<queries>s<keys>"),
+        (RAGGED | {"lengths": "q0"}, "at least one sequence"),
+        (RAGGED | {"lengths": "q5s4"}, "at least as many keys as queries"),
+        (RAGGED | {"lengths": "4097q1"}, "more than 4096 sequences"),
+        (RAGGED | {"lengths": "q5_q4", "batch": 2}, "pack their sequences into one row; wanted 1"),
+        (RAGGED | {"lengths": "q5_q4", "seq_len": 5}, "have 9 tokens in all; leave seq_len out"),
+        (RAGGED | {"lengths": "q5_q4", "kv_seq_len": 5}, "leave kv_seq_len out"),
+        (RAGGED | {"mask": "random"}, "wanted one of: none, local, strided"),
+        (RAGGED | {"causal": True, "causal_align": "top_left"}, "the last of their sequences"),
+        (RAGGED | {"scope": "block"}, "scope block is self-attention"),
+        (RAGGED | {"mask": "local"}, "places each query at a key"),
+    ],
+)
+def test_what_nobody_stores_or_packs_so_is_refused_in_one_line(
+    values: dict[str, Any], words: str
+) -> None:
+    given = {name: value for name, value in (SIZES | values).items() if value is not None}
+    with pytest.raises(ValueError, match=re.escape(words)) as caught:
+        Problem(**given)
+    assert str(caught.value).isprintable()
 
 
 def test_sizes_left_out_take_the_usual_values() -> None:

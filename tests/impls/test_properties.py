@@ -17,7 +17,7 @@ from attnbench.impls.problem import ALL_MASKS
 CPU = torch.device("cpu")
 EXACT = ("naive", "fused", "sdpa", "sdpa:math")
 WITH_WEIGHTS = ("naive", "fused")
-few = settings(max_examples=25, deadline=None, derandomize=True, database=None)
+few = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 
 
 @st.composite

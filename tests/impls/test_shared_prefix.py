@@ -2,7 +2,6 @@
 what is refused.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
@@ -19,6 +18,7 @@ from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls.backend import leaves
 from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.reference import reference, same_dtype_reference
+from tests.budget import first
 from tests.impls.conftest import BOTTOM_RIGHT
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
 
@@ -28,13 +28,15 @@ SMALL = Problem(
     batch=3, seq_len=4, kv_seq_len=20, prefix=11, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
 )
 TRAINING: dict[str, Any] = {"passes": "forward+backward"}
-COUNT = 40
+OFTEN, COUNT = 16, 40
 
 
-def random_problems(dtype: Any, widths: tuple[int, ...] = (4, 8, 13, 32)) -> Iterator[Problem]:
-    """COUNT of them: batches, heads, widths, causal or not, with and without gradients."""
+def random_problems(
+    dtype: Any, count: int, widths: tuple[int, ...] = (4, 8, 13, 32)
+) -> Iterator[Problem]:
+    """So many of them: batches, heads, widths, causal or not, with and without gradients."""
     random = Random(dtype)
-    for _ in range(COUNT):
+    for _ in range(count):
         n_q, heads = random.choice((1, 1, 5, random.randint(2, 24))), random.choice((1, 2, 4))
         prefix, own = random.randint(1, 300), n_q + random.choice((0, 1, random.randint(2, 300)))
         width = random.choice(widths)
@@ -71,17 +73,18 @@ def check_backends(problems: Iterator[Problem], device: torch.device) -> dict[st
     return ran
 
 
+@pytest.mark.parametrize("count", first(1, [OFTEN, COUNT]))
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
-def test_backends_are_as_close_as_the_textbook_on_random_problems(dtype: str) -> None:
+def test_backends_are_as_close_as_the_textbook_on_random_problems(dtype: str, count: int) -> None:
     both = {"forward", "forward+backward"}
-    ran = check_backends(random_problems(dtype), CPU)
+    ran = check_backends(random_problems(dtype, count), CPU)
     assert ran == {"kv_cache": both, "kv_cache:blocks": {"forward"}, "cascade": both}
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_backends_are_as_close_as_the_textbook_on_cuda(dtype: str) -> None:
-    ran = check_backends(random_problems(dtype, widths=(16, 64)), torch.device("cuda"))
+    ran = check_backends(random_problems(dtype, COUNT, (16, 64)), torch.device("cuda"))
     assert ran["cascade"] == ran["kv_cache"] == {"forward", "forward+backward"}
 
 
@@ -137,10 +140,13 @@ def test_bytes_count_a_prefix_once_and_flops_are_those_of_copies() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
+@pytest.mark.parametrize("count", first(1, [OFTEN, COUNT]))
 @pytest.mark.parametrize("name", BACKENDS)
-def test_the_peak_is_the_formulas_in_fp32_and_within_its_bound_in_half(name: str) -> None:
+def test_the_peak_is_the_formulas_in_fp32_and_within_its_bound_in_half(
+    name: str, count: int
+) -> None:
     backend, known, bounded = load(name), 0, 0
-    for fp32 in random_problems("fp32"):
+    for fp32 in random_problems("fp32", count):
         for dtype in ("fp32", "bf16"):
             problem = replace(fp32, passes="forward", dtype=dtype)
             if backend.why_not(problem, CPU):
@@ -158,8 +164,8 @@ def test_the_peak_is_the_formulas_in_fp32_and_within_its_bound_in_half(name: str
             assert measured <= found + more + FORWARD_BYTES, problem
             assert near is not None or measured >= found - FORWARD_BYTES, problem
             known, bounded = known + (near is None), bounded + (near is not None)
-    assert known >= 10
-    assert bounded >= 10 or name == "kv_cache:blocks"
+    assert known >= count // 4
+    assert bounded >= count // 4 or name == "kv_cache:blocks"
     assert backend.peak_bytes(replace(SMALL, **TRAINING), CPU, 1) is None
 
 
@@ -173,25 +179,6 @@ def test_the_kernel_of_a_gpu_takes_and_returns_what_cascade_expects() -> None:
         if p.backward:
             found = torch.autograd.grad(output, leaves(inputs, None), torch.empty_like(output))
             assert [one.shape for one in found] == [one.shape for one in leaves(inputs, None)]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"prefix": -1}, "prefix is -1; wanted 0 or more"),
-        ({"prefix": 17}, "set causal_align to bottom_right and kv_seq_len to 21 or more"),
-        ({"causal_align": "top_left"}, "set causal_align to bottom_right"),
-        ({"causal": False, "causal_align": "", "prefix": 20}, "leaves no keys of its own"),
-        ({"mask": "padding"}, "a shared prefix is of plain keys that every query sees"),
-        ({"page": 16}, "with latent, page, kv_dtype, lengths or a mask"),
-        ({"kv_dtype": "int8"}, "with latent, page, kv_dtype, lengths or a mask"),
-        ({"scope": "layer"}, "prefix (11) is about stored keys and values; set scope to core"),
-    ],
-)
-def test_what_is_no_shared_prefix_is_refused_in_a_line(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words)) as error:
-        replace(SMALL, **changes)
-    assert str(error.value).isprintable()
 
 
 def test_backends_refuse_in_a_line() -> None:

@@ -23,11 +23,11 @@ LENGTHS = [(n, n) for n in (1, 2, 5, 63, 64, 65, 130, 200)] + [
 
 
 def edges(mask: str) -> list[Problem]:
-    """Lengths around multiples of a block, windows below, at and above them; causal problems also
+    """Lengths around multiples of a block, windows of one, at and above them; causal problems also
     with more keys than queries.
     """
     found = []
-    for (n_q, n_kv), causal, window in product(LENGTHS, (False, True), (1, 3, 64, 70, 250)):
+    for (n_q, n_kv), causal, window in product(LENGTHS, (False, True), (1, 64, 70)):
         if not causal and n_q != n_kv:
             continue
         for align in ("top_left", "bottom_right") if causal and n_q < n_kv else ("",):
@@ -63,14 +63,14 @@ def test_bytes_grow_with_the_pairs_and_not_with_n_squared(
     name: str, mask: Any, passes: Any
 ) -> None:
     def peak(n: int) -> int:
-        problem = Problem(batch=1, seq_len=n, d_model=256, heads=4, mask=mask, passes=passes)
+        problem = Problem(batch=1, seq_len=n, d_model=128, heads=2, mask=mask, passes=passes)
         return weighed(name, problem).peak_bytes
 
-    short, long = peak(1 << 11), peak(1 << 13)
+    short, long = peak(1 << 10), peak(1 << 12)
     most = 4 ** (1.5 if mask == "strided" else 1.0)
     assert long <= 1.01 * most * short
     if mask != "strided":
-        assert peak(1 << 14) - long == pytest.approx(2 * (long - peak(1 << 12)), rel=1e-3)
+        assert peak(1 << 13) - long == pytest.approx(2 * (long - peak(1 << 11)), rel=1e-3)
 
 
 @pytest.mark.parametrize(("name", "mask"), [("sparse_local", "local"), ("sparse_random", "blocks")])

@@ -3,27 +3,22 @@
 tests/impls/_triton checks the kernels without a GPU.
 """
 
-import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from attnbench import impls
 from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls._triton.configs import KERNELS, candidates
 from tests.conftest import ran
-from tests.harness.run.small_runs import QUICK, axes, by_backend
 from tests.impls._triton.conftest import needs_triton
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -83,19 +78,6 @@ def test_problems_that_the_kernels_cannot_compute_are_refused(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: (9, 0))
     assert load("triton").why_not(replace(SHAPE, **changes), CUDA) == reason
-
-
-@pytest.mark.long
-@pytest.mark.skipif(torch.cuda.is_available(), reason="tests the reason given without a GPU")
-def test_without_a_gpu_the_row_is_unavailable_and_the_run_complete(
-    attnbench: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
-    done = attnbench("run", *axes("triton,sdpa"), *QUICK, check=True)
-    rows = by_backend(Path(done.stdout.strip()))
-    status = {name: row["status"] for name, row in rows.items()}
-    assert status == {"triton": "unavailable", "sdpa": "ok"}
-    reason = impls.missing("triton") or "needs a CUDA device; this is cpu"
-    assert rows["triton"]["reason"] == reason
 
 
 def test_bytes_grow_with_n_and_not_with_its_square() -> None:

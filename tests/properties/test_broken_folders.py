@@ -14,6 +14,7 @@ from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.pages import markdown
 from attnbench.reports.pages.report import open_report
+from tests.budget import first
 from tests.conftest import ROOT
 from tests.faults.mutations import break_folder, odd
 from tests.made_runs import read_rows, write_rows
@@ -23,9 +24,17 @@ SMALL = ("walls", "empty", "one_process", "gpu", "training")
 
 
 @pytest.mark.long
-@settings(max_examples=25, derandomize=True, deadline=None)
-@given(name=st.sampled_from(SMALL), seed=st.integers(0, 1 << 30))
-def test_it_is_read_or_refused_in_a_line(name: str, seed: int) -> None:
+@pytest.mark.parametrize("count", first(1, [12, 100]))
+def test_it_is_read_or_refused_in_a_line(count: int) -> None:
+    @settings(max_examples=count, derandomize=True, deadline=None)
+    @given(name=st.sampled_from(SMALL), seed=st.integers(0, 1 << 30))
+    def holds(name: str, seed: int) -> None:
+        check_reading(name, seed)
+
+    holds()
+
+
+def check_reading(name: str, seed: int) -> None:
     with TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         shutil.copytree(KEPT / name, run)
@@ -40,10 +49,18 @@ def test_it_is_read_or_refused_in_a_line(name: str, seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("count", first(1, [4, 40]))
 @pytest.mark.parametrize("name", ["studies", "learning", "gpu"])
-@settings(max_examples=12, derandomize=True, deadline=None)
-@given(seed=st.integers(0, 1 << 30))
-def test_a_page_leaves_out_values_that_are_none(name: str, seed: int) -> None:
+def test_a_page_leaves_out_values_that_are_none(name: str, count: int) -> None:
+    @settings(max_examples=count, derandomize=True, deadline=None)
+    @given(seed=st.integers(0, 1 << 30))
+    def holds(seed: int) -> None:
+        check_page(name, seed)
+
+    holds()
+
+
+def check_page(name: str, seed: int) -> None:
     """Of every study a value, however deep, is something else; of some other rows one is missing,
     zero or huge.
     """

@@ -89,6 +89,7 @@ def test_every_axis_that_is_contrasted_gets_an_answer(
     run = contrasted(tmp_path, axis, first, other, of)
     facts = [one for one in json.loads(export(run, "json").content) if one["answer"] == "contrasts"]
     mine = [one for one in facts if one["place"]["axis"] == axis]
+    assert mine == facts, "of that axis alone"
     times = [one for one in mine if one["quantity"] == "time_ratio"]
     assert {one["place"]["backend"] for one in times} == {"fused", "sdpa"}
     for one in times:

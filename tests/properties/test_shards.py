@@ -24,7 +24,7 @@ def read(run: Path) -> tuple[list[str], list[dict[str, Any]]]:
     return planned, read_rows(run)
 
 
-@settings(max_examples=12, derandomize=True, deadline=None)
+@settings(max_examples=6, derandomize=True, deadline=None)
 @given(lengths=LENGTHS, count=st.integers(2, 5), failed=st.booleans())
 def test_merged_shards_are_the_run_that_was_split(
     lengths: list[int], count: int, failed: bool

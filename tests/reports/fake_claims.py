@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.claims.ledger import Claim, ledger
-from attnbench.reports.claims.verdict import Evidence
+from attnbench.reports.claims.claim import Claim, Measured
+from attnbench.reports.claims.ledger import claims_on
 from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
@@ -18,21 +18,17 @@ def ledger_of(parent: Path, *pairs: Made, studies: Any = (), **meta: Any) -> dic
         write_run(parent, [planned for planned, _ in pairs], [one for _, one in pairs], **meta)
     )
     (run,) = run_meta([read]).values()
-    return {claim.of.name: claim for claim in ledger(rows_of([read]), run | {"studies": studies})}
+    return judged(Measured(every=rows_of([read]), run=run | {"studies": studies}))
 
 
-def claims(findings: list[Any]) -> dict[str, Claim]:
-    """From findings alone, by name."""
-    return {one.of.name: one for one in ledger([], {"studies": findings})}
+def judged(*runs: Measured) -> dict[str, Claim]:
+    """By name."""
+    return {one.name: one for one in claims_on(runs)}
 
 
-def verdict(name: str, findings: list[Any]) -> str:
-    return claims(findings)[name].verdict
-
-
-def parts(name: str, findings: list[Any]) -> dict[str, Evidence]:
-    """The verdicts on the claim of this name, by what they are of."""
-    return {part.of: part for part in claims(findings)[name].parts}
+def verdict(name: str, findings: Any) -> str:
+    """From findings alone."""
+    return judged(Measured(every=(), run={"studies": findings}))[name].verdict
 
 
 def bounded(name: str, value: float, reach: float = 0.01) -> dict[str, float]:

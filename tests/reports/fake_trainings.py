@@ -19,7 +19,6 @@ def shifted(back: int, share: float = 1.0) -> list[list[float]]:
 
 
 def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) -> dict[str, Any]:
-    drawn = heads <= 8 and seed == 0
     return {
         "study": "trained_heads",
         "task": task,
@@ -33,30 +32,12 @@ def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) ->
         "accuracy_ratio": accuracy,
         "step_ms": [1.0 * heads, 1.1 * heads, 0.9 * heads],
         "step_peak_bytes": (1 + heads) << 20,
-        **{
-            f"{name}_{when}": [[value + head for head in range(heads)]]
-            for when, value in (("before", 2.0), ("after", 0.5))
-            for name in ("entropy_nats", "distance_tokens", "output_rank")
-        },
-        **{
-            f"{name}_{when}": [[value] * heads]
-            for when, value in (("before", 0.1), ("after", 0.9))
-            for name in ("previous_share", "induction_share")
-        },
-        **{
-            f"{name}_{when}": [[value if heads > 1 else None] * heads]
-            for when, value in (("before", 0.1), ("after", 0.6))
-            for name in ("pattern_difference", "output_similarity")
-        },
         "whole_loss_nats": 0.1,
         "single_loss_nats": [[0.1 + 0.1 * head for head in range(heads)]],
         "pruned_loss_nats": [0.1 * (1 + gone) for gone in range(heads + 1)],
         "pruned_removed_heads": list(range(heads + 1)),
         "greedy_removed_heads": [0, heads] if heads == 1 else [0, heads // 2, heads],
         "greedy_loss_nats": [0.1, 0.2] if heads == 1 else [0.1, 0.15, 0.1 * (1 + heads)],
-        "sentence": list("abcdef") if drawn else None,
-        "weight_rows_before": [[shifted(0, 0.3) for _ in range(heads)]] if drawn else None,
-        "weight_rows_after": [[shifted(1 + head % 3) for head in range(heads)]] if drawn else None,
         **other,
     }
 

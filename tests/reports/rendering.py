@@ -12,7 +12,6 @@ from attnbench.reports.data.run_meta import Meta, run_meta
 from attnbench.reports.elements import Block, Card, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
-from attnbench.reports.pages.terminal import terminal_summary
 from attnbench.reports.subjects import Subject, tell
 from tests.made_runs import row, write_run
 
@@ -81,10 +80,6 @@ def write_page(*runs: Path, out: Path | None = None) -> Path:
 
 def markdown_of(*runs: Path) -> str:
     return markdown.render(open_report(runs))
-
-
-def summary_of(run: Path) -> list[str]:
-    return terminal_summary(open_report([run]))
 
 
 def without_scripts(page: str) -> str:

@@ -1,26 +1,21 @@
 """reports/contrasts.py: two settings of one axis; h heads against one, by an equivalence test."""
 
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from attnbench.reports import contrasts
 from attnbench.reports.subjects.contrasts import Contrasted
 from attnbench.reports.subjects.contrasts import contrasted as contrasted_axes
 from tests.made_runs import (
     case,
-    head_sweep,
     made,
     problem,
     pruning,
     quickstart,
     row,
     run_of,
-    training,
     write_run,
 )
-from tests.reports.rendering import one_of, rows_and_meta, rows_of
+from tests.reports.rendering import rows_and_meta, rows_of
 
 
 def contrasted(run: Path) -> dict[str, Contrasted]:
@@ -33,51 +28,6 @@ def of_axis(run: Path, axis: str) -> list[contrasts.Contrast]:
 
 def word(one: contrasts.Contrast) -> str | None:
     return one.time and one.time.word
-
-
-def test_the_backward_pass_is_a_paired_ratio_with_an_interval(tmp_path: Path) -> None:
-    some = of_axis(training(tmp_path), "passes")
-    assert len(some) == 8  # two backends, two scopes, two lengths
-    for one in some:
-        assert one.base["passes"] == "forward"
-        assert one.time.paired
-        expected = 3.0 if one.row["scope"] == "core" else 2.5
-        assert one.time.low < expected < one.time.high < 1.05 * expected
-        assert one.peak_bytes == 2
-
-
-CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "passes": ({"passes": "forward"}, {"passes": "backward"}),
-    "mask": ({}, {"mask": "local", "window": 64}),
-    "causal": ({}, {"causal": True, "causal_align": "top_left"}),
-    "kv_heads": ({"kv_heads": 8}, {"kv_heads": 2}),
-    "kv_seq_len": ({"kv_seq_len": 2048}, {"kv_seq_len": 4096}),
-    "dtype": ({}, {"dtype": "bf16"}),
-    "window": ({"mask": "local", "window": 64}, {"mask": "local", "window": 128}),
-    "scope": ({}, {"scope": "layer"}),
-    "d_model": ({}, {"d_model": 1024}),
-    "d_k": ({"d_k": 32, "d_v": 32}, {"d_k": 48, "d_v": 48}),
-    "batch": ({}, {"batch": 4}),
-}
-
-
-@pytest.mark.parametrize("axis", CHANGES)
-def test_two_values_of_every_axis_are_a_contrast_of_that_axis_alone(
-    tmp_path: Path, axis: str
-) -> None:
-    run = run_of(
-        tmp_path,
-        *(
-            made("fused", problem(1024, **of), ms)
-            for of, ms in zip(CHANGES[axis], (1.0, 2.0), strict=True)
-        ),
-    )
-    found = contrasted(run)
-    assert list(found) == [axis]
-    ((_, (one,)),) = found[axis].problems
-    assert one.time.value == pytest.approx(2, rel=0.02)
-    assert word(one) == "more"
-    assert contrasts.setting(axis, one.row) != contrasts.setting(axis, one.base)
 
 
 def test_a_failed_setting_has_its_reason_and_one_that_ran_with_neither_is_left_out(
@@ -108,22 +58,6 @@ def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
 
 
 # ---- h heads against one ------------------------------------------------------------------------
-
-
-def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) -> None:
-    rows = rows_of(head_sweep(tmp_path))
-    ((group, costs),) = contrasts.against_one_head(rows)
-    assert [cost.heads for cost in costs if cost.backend == "sdpa"] == [2, 4, 8, 16, 32, 64]
-    assert {cost.counted("work_flops") for cost in costs} == {1.0}
-    fused = next(cost for cost in costs if cost.backend == "fused" and cost.heads == 8)
-    assert (
-        fused.peak_bytes
-        == one_of(rows, backend="fused", heads=8)["peak_bytes"]
-        / one_of(rows, backend="fused", heads=1)["peak_bytes"]
-    )
-    assert fused.time.paired
-    assert [cost.heads for cost in contrasts.most_heads(costs) if cost.backend == "fused"] == [32]
-    assert group.problem["seq_len"] == 2048
 
 
 def test_scores_that_are_kept_between_calls_count_as_bytes_of_more_heads(tmp_path: Path) -> None:

@@ -29,24 +29,6 @@ def without_torch(folder: Path, run: Path, *lines: str) -> tuple[str, list[str]]
 
 
 @pytest.mark.long
-def test_results_are_read_and_shown_where_torch_is_not_installed(tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
-    reading = [
-        *(f"show {run} --all", f"show {run} --format html -o page.html"),
-        *(
-            f"show {run} --format md -o page.md",
-            f"show {run} --format html",
-            f"compare {run} {run}",
-        ),
-        *(f"show {run} --format csv -o a.csv", "list"),
-        *(f"list runs --runs {run.parent}", "doctor --help"),
-    ]
-    shown, ends = without_torch(tmp_path, run, *reading)
-    assert [line for line in reading if f"0: {line}" not in ends] == [], ends
-    assert "Take sdpa" in shown
-
-
-@pytest.mark.long
 def test_what_measures_says_in_a_line_that_it_needs_torch(tmp_path: Path) -> None:
     measuring = ["run quickstart", "run quickstart --dry-run", "list backends", "doctor"]
     _, said = without_torch(tmp_path, quickstart(tmp_path), *measuring)
@@ -54,6 +36,7 @@ def test_what_measures_says_in_a_line_that_it_needs_torch(tmp_path: Path) -> Non
     assert {line.partition(",")[0] for line in said[::2]} == {"error: torch is not installed"}
 
 
+@pytest.mark.long
 def test_a_report_needs_neither_torch_nor_pyplot() -> None:
     imports = (
         "import sys, attnbench.reports.pages.html; from attnbench.reports.exports import load,"

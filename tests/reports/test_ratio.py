@@ -4,14 +4,12 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from attnbench.harness.stats.intervals import Interval, ratio_interval
 from attnbench.reports.comparison.case_samples import case_samples
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.ratio import Ratio, noise_of, ratio_of_intervals, time_ratio
+from attnbench.reports.ratio import Ratio, noise_of, time_ratio
 from attnbench.reports.subjects._race import race
 from attnbench.reports.words import NOT_DECIDED
 from tests.made_runs import noise_floor, quickstart
@@ -32,20 +30,6 @@ def in_five_processes(row: Row) -> Row:
         for factor in factors[row["backend"]]
     ]
     return row | {"block_ms": every}
-
-
-def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path: Path) -> None:
-    fused, sdpa = map(in_five_processes, fused_and_sdpa(tmp_path))
-    paired, expected = time_ratio(fused, sdpa), ratio_interval(fused["block_ms"], sdpa["block_ms"])
-    assert (paired.value, paired.low, paired.high, paired.paired) == (
-        expected.value,
-        expected.low,
-        expected.high,
-        True,
-    )
-    unpaired = time_ratio(fused, sdpa | {"session": "another", "seq_len": 2048})
-    assert unpaired.high / unpaired.low > paired.high / paired.low
-    assert unpaired.text.endswith("unpaired")
 
 
 def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: Path) -> None:
@@ -123,25 +107,6 @@ def test_a_winner_needs_an_interval_that_leaves_out_one(
     low: float, high: float, clear: bool
 ) -> None:
     assert Ratio(value=1.2, low=low, high=high, paired=True).clear is clear
-
-
-def test_the_bounds_of_two_intervals_cover_their_ratio_as_often_as_they_say() -> None:
-    """Times of five processes each, on the log scale, and what separate runs add."""
-    draws, effect = np.random.default_rng(0), 0.03
-
-    def interval(truth: float, scatter: float) -> Interval:
-        logs = draws.normal(np.log(truth), scatter, 5)
-        middle, reach = logs.mean(), 2.776 * logs.std(ddof=1) / 5**0.5  # t of 4 degrees
-        value, low, high = (float(np.exp(middle + at)) for at in (0.0, -reach, reach))
-        return Interval(value=value, low=low, high=high, units=5)
-
-    held = []
-    for _ in range(2000):
-        run = float(np.exp(draws.normal(0.0, np.log1p(effect) / 1.96)))
-        new, base = interval(1.08 * run, 0.04), interval(1.0, 0.02)
-        _, low, high = ratio_of_intervals(new, base, (effect,))
-        held.append(low <= 1.08 <= high)
-    assert 0.94 < np.mean(held) < 0.99
 
 
 def beside_others(row: Row, times: float, processor: float, thread: float) -> Row:

@@ -10,15 +10,12 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
-from attnbench.reports.advise.answer import advise
-from attnbench.reports.advise.tables import blocks
 from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
 from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run
-from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
 
 UNCERTAIN = "uncertain by more than 10 times"
 FAR = re.compile(r"e-\d\d|\d{5,} times|to \d{4,}\b")
@@ -85,15 +82,3 @@ def test_so_does_the_page(run: Path) -> None:
     for written in (titles, shown):
         assert UNCERTAIN in written
         assert not re.search(r"\(\S+ to \d\S*e\+\d\d", written)
-
-
-def test_so_does_advice(tmp_path: Path) -> None:
-    asked = inquiry(implementations=(EAGER, SDPA))
-    changes = {
-        one.backend: {"block_ms": [blocks], "processes": 1}
-        for one, blocks in ((EAGER, [[1.0], [50.0]]), (SDPA, [[50.0], [1.2]]))
-    }
-    advice = advise(asked, rows_of(asked, measured(tmp_path, asked, changes=changes)))
-    shown = str(next(blocks(advice)).texts)
-    assert shown.count(UNCERTAIN) == 3  # two times and a ratio
-    assert not FAR.search(shown), shown

@@ -20,7 +20,6 @@ from ..synthetic_tasks import Batch
 from ..training import share_right
 
 QUESTION = "What do the heads of a model look at, and which of them can be removed?"
-PART_S = 30.0
 TAKES = "checkpoint"
 QUESTION_OF = "What do the heads of {names} look at, and which of them can be removed?"
 MOST_DRAWN = 8  # heads whose maps are kept

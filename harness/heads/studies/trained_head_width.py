@@ -18,7 +18,6 @@ from .trained_heads import GOALS, RATE_SHARES, SEEDS
 
 QUESTION = "Which numbers of heads of one width learn a task, and in how many steps?"
 PARTS = {"task": ("six_relations", "copy"), "heads": (1, 2, 4, 16)}
-PART_S = 25.0
 D_K = D_MODEL // 8
 
 

@@ -12,7 +12,7 @@ import torch
 
 from ....impls.block import Decoder
 from ....impls.problem import Problem
-from .. import head_metrics, removal, training
+from .. import removal, training
 from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
 from ..removal import GatedDecoder
@@ -24,7 +24,6 @@ PARTS = {
     "task": ("majority", "two_relations", "six_relations", "copy", "text", "short_text"),
     "heads": (1, 2, 4, 8, 16, 64),
 }
-PART_S = 20.0
 SAVES_MODELS = True
 GOALS = {
     "majority": Goal(0.98, 800),
@@ -51,8 +50,7 @@ SEEDS = 6  # the fewest whose smallest and largest bound the median at the level
 MOST_REMOVED = 16  # heads of a block, some of which are removed: trials of more take long
 GREEDY_STEPS = 8  # by trial, from all heads to none; more heads than that go in groups
 GREEDY_SEQUENCES = 8  # that groups are chosen on: trials of many heads take long
-MOST_DRAWN = 8  # heads of a block whose maps are kept
-LOOKED_AT = 64  # sequences that metrics and pruning are about
+LOOKED_AT = 64  # sequences that pruning is about
 
 
 def run(
@@ -68,7 +66,7 @@ def run(
     with one_thread():
         for number in range(SEEDS):
             one = (task, heads, device, seed + number)
-            finding = trained(*one, maps=number == 0, save_to=save_to)
+            finding = trained(*one, save_to=save_to)
             yield finding.model_copy(update={"seed_number": number})
 
 
@@ -78,38 +76,22 @@ def trained(
     device: torch.device,
     seed: int,
     *,
-    maps: bool,
     save_to: Path | None = None,
 ) -> TrainedHeads:
-    """One training, and what there is to see of it. `maps`: keep those of the first sequence.
-
-    `save_to`: a folder for the trained model.
-    """
+    """One training, and which heads can be removed. `save_to`: a folder for the trained model."""
     of = task(name)
     tested, known = held_out(of, seed, device), seen(of, seed, device)
     looked_at, judged_on = tested.part(0, LOOKED_AT), known.part(0, LOOKED_AT)
     model = training.decoder(of, heads, device, seed)
-    before = head_metrics.heads_of(model, looked_at.tokens)
     rate = Learning(model, of, GOALS[name], seed, RATE_SHARES[name][heads])
     done = training.train(model, of, rate, seed)
     if save_to is not None:
         file = save_to / f"{name}-heads{heads}-seed{seed}{given.SUFFIX}"
         about: dict[str, str | int] = {"task": name, "train_seed": seed, "steps": len(done.losses)}
         decoder_file.save(model, file, about)
-    after = head_metrics.heads_of(model, looked_at.tokens)
-    metrics: dict[str, Any] = {
-        f"{name}_{when}": values
-        for when, blocks in (("before", before), ("after", after))
-        for name, values in head_metrics.metrics(blocks, looked_at.tokens).items()
-    }
-    drawn = maps and heads <= MOST_DRAWN
     return TrainedHeads(
         **training.learnt(name, of, model, done, seed, tested, rate),
-        **metrics,
         **_pruned(model, looked_at, judged_on),
-        sentence=[of.names[one] for one in looked_at.tokens[0].tolist()] if drawn else None,
-        weight_rows_before=head_metrics.maps(before) if drawn else None,
-        weight_rows_after=head_metrics.maps(after) if drawn else None,
     )
 
 

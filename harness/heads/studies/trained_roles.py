@@ -24,7 +24,6 @@ from ..training import D_MODEL, Goal, Learning, held_out, loss_of, one_thread, s
 
 QUESTION = "Which heads look at a verb's subject, rare characters or near ones, and who is missed?"
 PARTS = {"seed_number": (0, 1, 2, 3, 4, 5)}
-PART_S = 25.0
 TASK, TOKENS, HEADS = "text", 32, 8
 GOAL = Goal(None, 500)
 JUDGED = 64  # sequences that importance is of

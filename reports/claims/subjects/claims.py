@@ -3,158 +3,109 @@
 On pages of runs that were made to test claims, or that asked for a study.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
-from ...elements import ASIDE, Block, Card, Marked, Table, Text, note, table_of
-from ...formatting import capital, in_brackets, list_text, plural
+from ...elements import ASIDE, Card, Marked, Table, Verdict, table_of
+from ...formatting import capital, list_text, plural
 from ...quantity import Cell
-from ...subjects import Subject, testing_claims
-from ..ledger import Claim, ledgers, merged
-from ..verdict import LOOKS, tally
+from ...subjects import ALL_CLAIMS, Subject, testing_claims
+from ..claim import Claim, ClaimVerdict, Measured, deciding
+from ..ledger import claims_on, measured
 
 TITLE = "Claims"
 SECTION = "asked"
-PAGE = "claims"
+APART = True
 ORDER = 2
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
-OVER_QUESTIONS = "Which textbook claims about attention hold here?"
+OVER_QUESTIONS = ALL_CLAIMS
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
 MOST_NAMED = 8  # backends named in one cell
-TOGETHER = " Here are all devices and environments together, there each alone."
-HOLDS = {
-    "supported": ("holds here", "hold here"),
-    "refuted": ("does not hold", "do not hold"),
-    "depends": ("depends on backend or problem", "depend on backend or problem"),
-    "not decided": ("is not decided", "are not decided"),
+HOLDS: dict[ClaimVerdict, tuple[Verdict, str, str]] = {
+    "supported": ("good", "holds here", "hold here"),
+    "refuted": ("bad", "does not hold", "do not hold"),
+    "depends": ("mixed", "depends on backend or problem", "depend on backend or problem"),
+    "not decided": ("open", "is not decided", "are not decided"),
+    "not run": ("open", "was not tested", "were not tested"),
 }
 VERDICT: dict[str, Callable[[Claim], Cell | Marked]] = {
-    "claim": lambda one: one.of.name,
-    "verdict": lambda one: Marked(cell=one.verdict, verdict=LOOKS[one.verdict]),
+    "claim": lambda one: one.name,
+    "verdict": lambda one: Marked(cell=one.verdict, verdict=HOLDS[one.verdict][0]),
 }
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the runs that were made to test claims."""
-    asked = {name: run for name, run in meta.items() if run.get("studies") or _tests(name, meta)}
-    testing = {name: run for name, run in asked.items() if _tests(name, meta)}
-    found = ledgers(rows, asked)
+    testing = {name: run for name, run in meta.items() if testing_claims({name: run})}
+    asked = {name: run for name, run in meta.items() if run.get("studies") or name in testing}
     return Subject(
-        card=_card(found if testing == asked else ledgers(rows, testing)),
-        blocks=tuple(_details(found, len(asked))) if asked else (),
+        card=_card([run for some in measured(rows, testing).values() for run in some]),
+        blocks=tuple(table(claims_on(runs), of) for of, runs in measured(rows, asked).items()),
         lacking="No claim was tested; attnbench run claims measures what they need.",
     )
 
 
-def _tests(name: str, meta: Meta) -> bool:
-    return testing_claims({name: meta[name]})
-
-
-def _card(found: dict[str, list[Claim]]) -> Card | None:
-    """One for all runs, None if nothing was tested."""
-    tested = [claim for claim in merged(list(found.values())) if claim.verdict != "not run"]
-    if not tested:
+def _card(runs: Sequence[Measured]) -> Card | None:
+    """One for all runs on all devices, None if nothing was tested."""
+    tried = [one for one in claims_on(runs) if one.verdict != "not run"]
+    if not tried:
         return None
-    few = len(tested) <= MOST_SPELLED_OUT
+    few = len(tried) <= MOST_SPELLED_OUT
+    told = (
+        f'{one.name}, "{one.statement[:-1]}", {HOLDS[one.verdict][1]}: {_deciding(one)}.'
+        for one in tried
+    )
+
+    def statement(one: Claim) -> str:
+        return one.statement if few else f"{one.statement}{ASIDE}{_deciding(one)}"
+
     return Card(
         title="Verdicts on the claims",
-        sentence=" ".join(map(_spelled_out, tested)) if few else _by_verdict(tested),
-        picture=table_of(
-            "Claims that were tested",
-            tested,
-            {
-                **VERDICT,
-                "statement": lambda one: (
-                    one.of.statement + ("" if few else f"{ASIDE}{_deciding(one)}")
-                ),
-            },
-        ),
-        note=(
-            "A verdict comes from an interval, or from exact bytes or FLOPs. Claims has all"
-            " numbers, and what other claims need." + (TOGETHER if len(found) > 1 else "")
-        ),
+        sentence=" ".join(told) if few else counts_text(tried),
+        picture=table_of("Claims that were tested", tried, {**VERDICT, "statement": statement}),
+        note="A number inside the range of its claim supports it, one outside refutes it, one whose"
+        " interval crosses an end does not decide. Claims has all numbers and ranges.",
         wide=True,
     )
 
 
-def _details(found: dict[str, list[Claim]], runs: int) -> Iterator[Block]:
-    here = "this run" if runs == 1 else "these runs"
-    yield note(
-        f"Every verdict comes from an interval or from exact bytes or FLOPs, and holds for {here}."
-        ' "depends" means that backends, problems or rules contradict each other, "not decided"'
-        " that the intervals do not decide. docs/theory.md describes each test."
+def _deciding(one: Claim) -> str:
+    """The first numbers with each verdict that decides; or what was not tested."""
+    first = {verdict: f"{of}: {text}" for of, verdict, text in reversed([*one.parts])}
+    told = (first[verdict] for verdict in deciding(one.verdict) if verdict in first)
+    return "; ".join(told) or one.lacking
+
+
+def counts_text(claims: Sequence[Claim]) -> str:
+    """`Of 19 claims 11 hold here, 5 do not hold and 3 are not decided.`"""
+    found = by(claims, lambda one: one.verdict)
+    counts = [(len(found[one]), words) for one, (_, *words) in HOLDS.items() if one in found]
+    texts = [f"{count} {one if count == 1 else many}" for count, (one, many) in counts]
+    return f"Of {plural(len(claims), 'claim')} {list_text(texts)}."
+
+
+def table(claims: Sequence[Claim], of: str = "") -> Table:
+    """`of` says in the title where they hold. A number inside the range supports, one outside
+    refutes, and one whose interval crosses an end does not decide.
+    """
+    return table_of(
+        f"{counts_text(claims)[:-1]}{of}",
+        sorted(claims, key=lambda one: one.verdict == "not run"),
+        {
+            **VERDICT,
+            "statement": lambda one: one.statement,
+            "holds if": lambda one: "; ".join(part.wanted for part in one.quantities),
+            "in detail": _parts,
+        },
     )
-    for of, claims in found.items():
-        yield Text(text=f"{statements_text(claims)}{of}.")
-        yield from tables(claims, of)
 
 
-def statements_text(claims: Sequence[Claim]) -> str:
-    """`18 statements: 4 supported, 2 refuted, 1 depends, 2 not decided, 9 not run`."""
-    return f"{len(claims)} statements: {tally(claim.verdict for claim in claims)}"
-
-
-def tables(claims: Sequence[Claim], of: str = "") -> Iterator[Table]:
-    """The tested claims, then the others; `of` says in the titles where they hold."""
-    if tried := [claim for claim in claims if claim.verdict != "not run"]:
-        yield table_of(
-            f"Statements that were tested{of}",
-            tried,
-            {
-                **VERDICT,
-                "statement": lambda one: one.of.statement,
-                "in detail": _parts,
-                "tested by": lambda one: one.of.tested,
-            },
-        )
-    if left := [claim for claim in claims if claim.verdict == "not run"]:
-        yield table_of(
-            f"Statements that were not tested{of}, and what they need",
-            left,
-            {
-                "claim": lambda one: one.of.name,
-                "statement": lambda one: one.of.statement,
-                "needs": lambda one: one.of.needs + in_brackets(one.lacking),
-            },
-            folded=True,
-        )
-
-
-def _parts(claim: Claim) -> str:
+def _parts(one: Claim) -> str:
     """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`, and what was
     not tested. What has the verdict of the claim comes first, since some only are named.
     """
-    parts = sorted(claim.parts, key=lambda part: part.verdict != claim.verdict)
-    texts = [f"{part.of} {part.verdict}: {part.numbers}" for part in parts[:MOST_NAMED]]
-    more = len(claim.parts) - MOST_NAMED
-    texts += [f"{more} more"] if more > 0 else []
-    return ". ".join(texts + ([capital(claim.lacking)] if claim.lacking else [])) + "."
-
-
-def _deciding(claim: Claim) -> str:
-    """`fused time supported: ...; sdpa time refuted: ...`: the first part of each verdict; or the
-    half that was not tested.
-    """
-    first = {part.verdict: part for part in reversed(claim.parts)}
-    if claim.verdict in first:
-        return f"{first[claim.verdict].of}: {first[claim.verdict].numbers}"
-    if claim.verdict == "not decided":
-        return claim.lacking
-    parts = (first["supported"], first["refuted"])
-    return "; ".join(f"{part.of} {part.verdict}: {part.numbers}" for part in parts)
-
-
-def _by_verdict(tested: Sequence[Claim]) -> str:
-    """`Of 44 claims 11 hold here, 10 do not hold and 23 are not decided.`"""
-    found = by(tested, lambda claim: claim.verdict)
-    counts = [(len(found[verdict]), HOLDS[verdict]) for verdict in HOLDS if verdict in found]
-    texts = [f"{count} {one if count == 1 else many}" for count, (one, many) in counts]
-    return f"Of {plural(len(tested), 'claim')} {list_text(texts)}."
-
-
-def _spelled_out(claim: Claim) -> str:
-    """`C14, "Removing heads saves cost in proportion", depends: fused time supported: ...`."""
-    statement = claim.of.statement.split(". (")[0].rstrip(".")
-    verb = "depends" if claim.verdict == "depends" else f"is {claim.verdict}"
-    return f'{claim.of.name}, "{statement}", {verb}: {_deciding(claim)}.'
+    parts = sorted(one.parts, key=lambda part: part[1] != one.verdict)
+    texts = [f"{of} {verdict}: {text}" for of, verdict, text in parts[:MOST_NAMED]]
+    texts += [f"{len(parts) - MOST_NAMED} more"] if len(parts) > MOST_NAMED else []
+    return ". ".join(filter(None, (*texts, capital(one.lacking)))) + "."

@@ -26,7 +26,7 @@ from ._removed import LOSS
 
 TITLE = "Heads of given models"
 SECTION = "asked"
-PAGE = "learning"
+APART = True
 ORDER = 12
 STUDIES = (CheckpointHeads.STUDY,)
 UNIT = "sequence"

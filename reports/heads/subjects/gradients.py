@@ -16,7 +16,7 @@ from ..figures import Axes, figure
 
 TITLE = "Gradients over distance"
 SECTION = "asked"
-PAGE = "learning"
+APART = True
 ORDER = 50
 STUDIES = (GradientDistance.STUDY,)
 

@@ -1,24 +1,22 @@
-"""What heads learn: steps until a task is learnt over their number, beside cost; trained maps.
+"""What heads learn: steps until a task is learnt over their number, beside cost.
 
 From the studies trained_heads and trained_head_width; what it says is limited to their tasks and
 sizes. Runs of earlier versions trained every model for the same number of steps: they say which
 numbers of heads learn faster, not which can learn, and are shown as quality at equal steps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 from math import isinf, isnan
-from statistics import fmean
 from typing import Any
 
-from ....harness.heads.findings import TrainedHeads, TrainedHeadWidth, When
+from ....harness.heads.findings import TrainedHeads, TrainedHeadWidth
 from ....harness.rows.findings import findings_of
 from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import Block, Card, Figure, Maps, Table, note, table_of
+from ...elements import Block, Card, Figure, Table, note, table_of
 from ...formatting import length_text, list_text, plural
-from ...quantity import Cell, Number, Quantity
+from ...quantity import Number, Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
 from ..few_heads import few_heads_text, times_of_fewest
@@ -33,17 +31,14 @@ from ..figures import (
     steps_text,
     times_text,
 )
-from ..maps import READING, back_text, favourite, looked_at, mean_attended, named, side_by_side
-from ..trained import ASKS, LOCAL_SHARE, WHENS, HeadCount, Learnt, TaskResult, results, spread
+from ..trained import ASKS, HeadCount, Learnt, TaskResult, results
 from ._removed import fewer
 
 TITLE = "What heads learn"
 SECTION = "asked"
-PAGE = "learning"
+APART = True
 ORDER = 11
 STUDIES = (TrainedHeads.STUDY, TrainedHeadWidth.STUDY)
-MOST_DRAWN = 8  # heads of a model whose maps are shown
-SHARP_SHARE = 0.5  # of the weight at one distance, from which a head is said to look there
 EQUAL_ONLY = (
     "Every number of heads was trained for the same number of steps. That says which learn faster,"
     " not which can learn: attnbench run what_heads_learn trains each until it has learnt its task"
@@ -160,10 +155,6 @@ def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
     if asked:
         yield _steps_until_learnt(asked, caption)
     yield _equal_steps(found, caption)
-    if maps := [figure for one in found for figure in _maps(one, of_run)]:
-        yield note(READING)
-        yield from maps
-    yield _metrics(found)
     yield from fewer(found, caption)
 
 
@@ -287,83 +278,3 @@ def _at_equal_steps_of(one: TaskResult, count: HeadCount) -> Interval:
 
 def _counts(found: Sequence[TaskResult]) -> list[HeadCount]:
     return [count for one in found for count in one.counts]
-
-
-def _metrics(found: Sequence[TaskResult]) -> Table:
-    Metric = Callable[[tuple[HeadCount, When]], Cell]
-
-    def mean(metric: str) -> Metric:
-        return lambda of: bounded(of[0].over_heads(metric, of[1], fmean))
-
-    def local(metric: str) -> Metric:
-        return lambda of: percents(of[0].over_heads(metric, of[1], _local_share))
-
-    return table_of(
-        "Heads before and after training, means over heads",
-        product(_counts(found), WHENS),
-        {
-            "task, heads, when": lambda of: f"{of[0].label}, {of[1]}",
-            "entropy, nats": mean("entropy_nats"),
-            "distance, tokens": mean("distance_tokens"),
-            "nearest to farthest head, tokens": lambda of: bounded(
-                of[0].over_heads("distance_tokens", of[1], spread, fewest=2)
-            ),
-            "previous-token heads": local("previous_share"),
-            "induction heads": local("induction_share"),
-            "difference of patterns, bits": mean("pattern_difference"),
-            "similarity of outputs": mean("output_similarity"),
-            "rank of outputs": mean("output_rank"),
-        },
-        folded=True,
-    )
-
-
-def _local_share(values: list[float]) -> float:
-    return fmean(value >= LOCAL_SHARE for value in values)
-
-
-# ---- maps ----------------------------------------------------------------------------------------
-
-
-def _maps(result: TaskResult, caption: str) -> Iterator[Maps]:
-    """Of one training: of the number of heads that learns fastest, if it kept some, else of the
-    nearest number that did; of two at least.
-    """
-    wanted = max(2, result.fastest.heads if result.is_to_be_learnt else 0)
-    for count in sorted(result.counts, key=lambda c: (c.heads < wanted, abs(c.heads - wanted))):
-        for one in count.trainings if 1 < count.heads <= MOST_DRAWN else ():
-            if one.weight_rows_before and one.weight_rows_after:
-                yield _before_and_after(count, one, caption)
-                return
-
-
-def _before_and_after(count: HeadCount, one: TrainedHeads, caption: str) -> Maps:
-    before, after = named(one.weight_rows_before or []), named(one.weight_rows_after or [])
-    looks = [
-        f"{name} looks {back_text(back)}"
-        for name, rows in after
-        for back, share in [favourite(rows)]
-        if share >= SHARP_SHARE
-    ]
-    finding = list_text(looks) or (
-        f"a query attends to {mean_attended(after)} tokens, and no head to a fixed distance"
-    )
-    words = " ".join(one.sentence or ())
-    return side_by_side(
-        f"{count.task}, {count.heads} heads: after training {finding}",
-        f"{caption} · the same sequence before and after training: {words}",
-        [
-            (f"{name}, {when}", rows)
-            for when, maps in zip(WHENS, (before, after), strict=True)
-            for name, rows in maps
-        ],
-        table_of(
-            f"Heads of {count.task}",
-            list(zip(after, before, strict=False)),
-            {
-                "head": lambda one: one[0][0],
-                **looked_at(lambda one: one[0][1]),
-                **looked_at(lambda one: one[1][1], "before: "),
-            },
-        ),
-    )

@@ -21,7 +21,7 @@ from ..trained import WHENS, Trainings, over_seeds
 
 TITLE = "Roles of heads"
 SECTION = "asked"
-PAGE = "learning"
+APART = True
 ORDER = 12
 STUDIES = (TrainedRoles.STUDY,)
 ROLES = {

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import attnbench
-from tests.conftest import ROOT
+from attnbench.harness.api import gate
+from attnbench.harness.machine.load import Load, LoadMeter
 from tests.fakes.shard_runs import write_shard
-from tests.github.test_action import COMPUTE, FAST, SCENARIO
+from tests.github.test_action import SCENARIO
+from tests.made_runs import fake_run
 
-RUNS = ROOT / "tests" / "approved" / "runs"
 TINY = {"seq_len": [32, 64], "heads": 2, "head_dim": 8, "device": "cpu", "plan": "quick"}
 
 
@@ -51,37 +52,48 @@ def test_the_doctor_says_what_the_command_says(here: Any) -> None:
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.long
-def test_two_checkouts_are_measured_and_judged(
+def test_two_checkouts_are_measured_on_the_idle_cores_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / ".package"))
+    threads: list[str] = []
+
+    def measured(python: str, words: list[str], environment: dict[str, str]) -> int:
+        threads.append(environment["OMP_NUM_THREADS"])
+        run = fake_run(Path(words[-1]), 1)
+        (run.parent / "latest").symlink_to(run.name)
+        return 0
+
+    monkeypatch.setattr(gate, "_attnbench", measured)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(LoadMeter, "read", lambda _: Load(others=3.0, cores=4))
     for side in ("base", "head"):
-        (tmp_path / side / "attention").mkdir(parents=True)
-        (tmp_path / side / "attention" / "mine.py").write_text(FAST + COMPUTE)
+        (tmp_path / side).mkdir()
         (tmp_path / side / "bench.yaml").write_text(SCENARIO)
-    found = attnbench.gate(
-        tmp_path / "base",
-        tmp_path / "head",
-        backend_dir="attention",
-        turns=1,
-        gate="peak_bytes: 0%",
-        threads=1,
-        output=tmp_path / "out",
-    )
+    checkouts = (tmp_path / "base", tmp_path / "head")
+    given = {"turns": 1, "gate": "peak_bytes: 0%", "output": tmp_path / "out"}
+    found = attnbench.gate(*checkouts, **given)
+    assert threads == ["1", "1"]
     assert (found["verdict"], found["reason"]) == ("passed", "")
     assert found["compare"] is not None
     assert found["compare"]["turns"] == 1
     assert (Path(found["output"]) / "report.html").exists()
     assert capfd.readouterr() == ("", "")
     with pytest.raises(attnbench.BadInput, match="has runs already"):
-        attnbench.gate(tmp_path / "base", tmp_path / "head", output=tmp_path / "out")
+        attnbench.gate(*checkouts, **given)
+
+
+FAR = "def attend(q, k, v, *, causal, scale):\n    return (q @ k.mT * scale).softmax(-1) @ v\n"
 
 
 @pytest.mark.long
 def test_every_row_is_told_once_it_is_on_disk_and_what_the_function_raises_ends_the_run(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One of the backends is a function from elsewhere."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "far_attention.py").write_text(FAR)
+    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    monkeypatch.chdir(tmp_path)
     rows: list[Any] = []
 
     def heard(row: Any) -> None:
@@ -91,37 +103,13 @@ def test_every_row_is_told_once_it_is_on_disk_and_what_the_function_raises_ends_
         if len(rows) == 2:
             raise ZeroDivisionError
 
+    backends = [__import__("far_attention").attend, "sdpa"]
     changes = {"plan.budget_s": 0.2}
     with pytest.raises(ZeroDivisionError):
-        attnbench.run(backends="fused,sdpa", out=tmp_path, changes=changes, on_row=heard, **TINY)
+        attnbench.run(backends=backends, out=tmp_path, changes=changes, on_row=heard, **TINY)
     run = attnbench.open_run(next(tmp_path.glob("2*")))
     assert run.statuses == {"ok": 2, "not reached": 2}
-    assert run.resume().statuses == {"ok": 4}
-
-
-@pytest.mark.long
-def test_threads_are_those_of_the_workers(tmp_path: Path) -> None:
-    run = attnbench.run(
-        backends="fused", out=tmp_path, threads=2, changes={"plan.budget_s": 0.2}, **TINY
-    )
-    meta = json.loads((run.path / "run.json").read_text())
-    assert meta["environment"]["threads"] == 2
-    assert meta["command"] == ["attnbench.run('grid')"]
-
-
-@pytest.mark.long
-def test_a_function_found_elsewhere_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = "def attend(q, k, v, *, causal, scale):\n    return (q @ k.mT * scale).softmax(-1) @ v\n"
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "far_attention.py").write_text(text)
-    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
-    monkeypatch.chdir(tmp_path)
-    far = __import__("far_attention")
-    run = attnbench.run(backends=far.attend, changes={"plan.budget_s": 0.2}, **TINY)
-    assert run.statuses == {"ok": 2}
-    assert set(run.frame()["backend"]) == {"attend@far_attention"}
+    assert set(run.frame()["backend"]) == {"attend@far_attention", "sdpa"}
 
 
 @pytest.mark.long

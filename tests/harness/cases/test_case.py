@@ -32,44 +32,17 @@ def test_every_field_of_a_problem_shows_in_the_id():
 
 def test_a_group_holds_every_case_side_by_side():
     other = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
-    (group,) = group_cases(("naive", "fused"), [(PLAIN, other)], ("old", "new"))
-    assert [(case.problem, case.backend, case.python) for case in group.cases] == list(
-        product((PLAIN, other), ("naive", "fused"), ("old", "new"))
+    (group,) = group_cases(("naive", "fused"), [(PLAIN, other)])
+    assert [(case.problem, case.backend) for case in group.cases] == list(
+        product((PLAIN, other), ("naive", "fused"))
     )
-    assert len({case.id for case in group.cases}) == 8
+    assert len({case.id for case in group.cases}) == 4
 
 
-def test_environment_and_copy_show_in_the_id_and_survive_the_way_through_a_row():
+def test_a_case_survives_the_way_through_a_row():
     plain = Case(backend="sdpa:flash", problem=replace(PLAIN, causal=True))
-    old, first, second = (
-        replace(plain, **change)
-        for change in ({"python": "old"}, {"python": "old", "replica": 1}, {"replica": 2})
-    )
     assert plain.id == "sdpa:flash-b1-n4096-d512-h8-bf16-causal-forward-core"
-    assert (old.id, first.id, second.id) == (*[f"{plain.id}-old"] * 2, f"{plain.id}-replica2")
-    for case in (plain, old, first, second):
-        assert case_of({**case.fields(), "group": 3}) == case
-    assert "replica" not in plain.fields()
-    earlier = {name: value for name, value in plain.fields().items() if name != "python"}
-    assert case_of(earlier) == plain
-
-
-def test_environments_are_compared_with_the_first_and_the_rest_within_each():
-    one_head = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
-    (group,) = group_cases(("naive", "fused"), [(PLAIN, one_head)], ("old", "new", "next"))
-    by_id = {case.id: (case.backend, case.problem.heads, case.python) for case in group.cases}
-    pairs = {
-        (by_id[one], by_id[other])
-        for one, other in reported_pairs(group.cases, "fused", ("heads",))
-    }
-    for python in ("old", "new", "next"):
-        assert (("naive", 8, python), ("fused", 8, python)) in pairs
-        assert (("fused", 1, python), ("fused", 8, python)) in pairs
-    assert (("fused", 8, "new"), ("fused", 8, "old")) in pairs
-    assert (("fused", 8, "next"), ("fused", 8, "old")) in pairs
-    differing = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs]
-    assert set(differing) == {1}, "a ratio is of two cases that differ in one thing"
-    assert len(pairs) == 3 * (2 + 2) + 2 * 4
+    assert case_of({**plain.fields(), "group": 3, "python": None}) == plain
 
 
 def cases(backends, *problems):
@@ -117,10 +90,8 @@ def test_sizes_that_were_set_tell_problems_apart(one, other):
 
 def test_groups_survive_the_way_through_run_json():
     problems = [(PLAIN,), (replace(PLAIN, seq_len=64, kv_seq_len=64),)]
-    groups = group_cases(("naive", "fused"), problems, copies=3)
+    groups = group_cases(("naive", "fused"), problems)
     planned = [{**group.fields(), **case.fields()} for group in groups for case in group.cases]
     assert groups_of(planned) == groups
-    assert [(group.number, group.original) for group in groups] == [
-        *((0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1))
-    ]
-    assert len({one["case"] for one in planned}) == 12
+    assert [group.number for group in groups] == [0, 1]
+    assert len({one["case"] for one in planned}) == 4

@@ -45,7 +45,7 @@ def measured(tmp_path_factory) -> list[Path]:
 def test_runs_are_judged_together(attnbench, measured):
     done = attnbench("show", *map(str, measured), "--sections", "claims", check=True)
     told = " ".join(done.stdout.split())
-    assert f"{len(STATEMENTS)} statements: " in told
+    assert f"Of {len(STATEMENTS)} claims " in told
     assert "C1 │ supported" in told or "C1 supported" in told
 
 

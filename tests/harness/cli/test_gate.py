@@ -1,6 +1,5 @@
 """`attnbench gate`: two checkouts measured in turns and compared; what it refuses."""
 
-import json
 import shutil
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from attnbench.harness.api.gate import Checkouts, Settings
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.store import run_store as store
 from tests.conftest import command_line, environment, ran, wait_for
-from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
+from tests.github.test_action import FAST, SCENARIO, results
 from tests.made_runs import case, problem
 
 
@@ -22,31 +21,6 @@ def checkout(folder: Path, code: str) -> None:
     (folder / "attention").mkdir(parents=True)
     (folder / "attention" / "mine.py").write_text(code)
     (folder / "bench.yaml").write_text(SCENARIO)
-
-
-@pytest.mark.long
-def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
-    repository = tmp_path / "repository"
-    checkout(repository, REFUSES + FAST + COMPUTE)
-    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
-
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(repository), *identity, *words]
-        return ran(command, check=True).stdout
-
-    git("init", "--quiet")
-    git("add", ".")
-    git("commit", "--quiet", "-m", "fast")
-    (repository / "attention" / "mine.py").write_text(SLOW)
-    words = ["gate", "HEAD", repository, "--backend-dir", "attention", "--turns", "3", "--out"]
-    done = attnbench(*words, "out", "--gate", "latency: 20%", "--threads", "1", timeout=600)
-    assert done.returncode == 3, done.stderr
-    assert "turn 3 of 3: head" in done.stderr
-    assert "Gate latency 20 %: failed, 1 regression" in done.stdout
-    found = json.loads((tmp_path / "out" / "compare.json").read_text())
-    assert (found["turns"], found["gate"]["outcome"]) == (3, "failed")
-    assert "out/report.html" in done.stdout
-    assert git("worktree", "list").count("\n") == 1  # the commit's worktree is gone
 
 
 @pytest.mark.long

@@ -1,7 +1,6 @@
 """Help: the first screen, the usual options, all of them; and what earlier releases had."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +8,6 @@ import typer
 
 from attnbench.harness.cli.app import FIRST, USUAL, app
 
-OF_0_2 = [
-    line.split() for line in (Path(__file__).parent / "help_of_0_2.txt").read_text().splitlines()
-]
-"""A line per command of version 0.2: its words, then its options."""
 LINES, COLUMNS = 24, 80  # of a terminal, one of them for the next prompt
 
 
@@ -23,13 +18,6 @@ def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 ALL = dict(commands(typer.main.get_command(app), "attnbench"))
-
-
-@pytest.mark.parametrize("words", OF_0_2, ids=lambda words: " ".join(words[:3]))
-def test_each_command_and_option_of_0_2_is_taken(words: list[str]) -> None:
-    path = tuple(word for word in words if not word.startswith("-"))
-    taken = {name for one in ALL[path].params for name in getattr(one, "opts", ())}
-    assert {word for word in words if word.startswith("-")} <= taken
 
 
 @pytest.fixture

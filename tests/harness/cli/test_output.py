@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import command_line, environment, ran
-from tests.harness.cli.test_cli import SMALL
 from tests.made_runs import read_rows
 
-BACKENDS = "naive,fused,sdpa"
+SMALL = shlex.split("--batch 1 --seq-len 64 --d-model 32 --heads 2 --device cpu --plan quick")
+MEMORY = ("--set", "measure=[memory]")
 DONE, LOST = 0, 7
 
 
@@ -69,11 +69,11 @@ def test_a_reader_that_has_read_enough_is_no_news(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("redirection", "exit_code"),
-    [("--json | head -1", DONE), (">&-", LOST), ("2>&-", DONE), (">/dev/full 2>&1", LOST)],
+    [("--json | head -1", DONE), (">/dev/full 2>&1", LOST)],
 )
 def test_a_run_goes_on_and_keeps_its_rows(tmp_path: Path, redirection: str, exit_code: int) -> None:
-    done = in_shell(tmp_path, redirection, "run", "--backends", BACKENDS, *SMALL)
+    done = in_shell(tmp_path, redirection, "run", "--backends", "naive,sdpa", *SMALL, *MEMORY)
     assert done.returncode == exit_code, done.stderr
     assert "Traceback" not in done.stderr
     (run,) = tmp_path.glob("results/2*")
-    assert [row["status"] for row in read_rows(run)] == ["ok"] * 3
+    assert [row["status"] for row in read_rows(run)] == ["ok"] * 2

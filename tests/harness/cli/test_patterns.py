@@ -6,7 +6,7 @@ import pytest
 
 import attnbench
 from attnbench.harness.files.errors import BadInput, NothingSelected
-from attnbench.harness.run import environments
+from attnbench.harness.run import first_worker
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.scenario import load
@@ -21,7 +21,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: object, **__: object) -> None:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr(environments, "start_worker", start)
+    monkeypatch.setattr(first_worker, "start_worker", start)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,6 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         ("quickstart", "--dry-run"),
         ("quickstart", "head_cost"),
         ("quickstart", "--device", "cpu"),
-        ("quickstart", "--python", "old=absent", "--python", "new=absent"),
         ("quickstart", "--only", "fused"),
         SMALL,
     ],

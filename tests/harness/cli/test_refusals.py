@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.made_runs import fake_run, two_environments
+from tests.made_runs import fake_run
 
 GRID = "--backends fused --seq-len 64 --d-model 32 --heads 2"
 WALL = "wall --backends fused --d-model 64 --heads 1"
 HAS_GPU = os.path.exists("/dev/nvidiactl")  # noqa: PTH110
 BUSY = "note: This machine is busy"  # told before whether there is such a device
 ON_CPU = (pytest.mark.skipif(HAS_GPU, reason="there is a GPU"), pytest.mark.long)
-# What is run, and what is named; RUN is a run, TWO one with the environments old and new.
+# What is run, and what is named; RUN is a run.
 BAD = [
     ("run", "nothing to run"),
     ("run --seq-len 32", "--backends"),
@@ -76,11 +76,7 @@ BAD = [
     ("compare RUN RUN --gate 'energy_per_call: 5%'", "energy_per_call"),
     ("compare RUN nowhere", "nowhere"),
     ("compare RUN baseline:none", "no such baseline"),
-    ("compare TWO@never TWO@new", "old, new"),
-    ("compare TWO@ TWO@new", "RUN@NAME"),
-    ("compare @old TWO@new", "RUN@NAME"),
-    ("compare nowhere@old TWO@new", "nowhere"),
-    ("compare TWO@old --baseline fused", "leave out @old"),
+    ("compare RUN@old RUN@new", "@old"),
 ]
 OTHER_CODES = [
     (4, "run quickstart --device gpu", "no cuda device"),
@@ -102,8 +98,6 @@ def test_what_cannot_be_done_is_one_line_that_names_it_and_leaves_nothing(
 ) -> None:
     if "RUN" in words:
         words = words.replace("RUN", str(fake_run(tmp_path, 1)))
-    if "TWO" in words:
-        words = words.replace("TWO", str(two_environments(tmp_path, {"naive": 1.25})))
     before = sorted(tmp_path.rglob("*"))
     done = here(*shlex.split(words))
     assert (done.returncode, done.stdout) == (code, ""), done.stderr

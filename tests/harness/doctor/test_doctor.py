@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.conftest import environment, ran
-from tests.fakes.nvml.driver import H100, UUID
+from tests.fakes.nvml.driver import H100, UUID, FakeDriver
 
 pytestmark = pytest.mark.long
 
@@ -24,27 +24,53 @@ host.DRIVER_FILES = ()
 # the driver needs 0.1 s
 SHORT = "from attnbench.harness.doctor import gpu_facts\ngpu_facts.OBSERVE_S = 0.12\n"
 DOCTOR = """
-import sys
+import json, os, sys
+from pathlib import Path
 from attnbench.harness.cli.app import main
-sys.argv = ["attnbench", "doctor", "--json"]
-main()
+
+sys.argv, stdout, found = ["attnbench", "doctor", "--json"], os.dup(1), {}
+for name, script in json.loads(os.environ["SCRIPTS"]).items():
+    Path(os.environ["FAKE_NVML"]).write_text(script)
+    said = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.dup2(said, 1)
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    sys.stdout.flush()
+    found[name] = code, json.loads(Path(name).read_text())
+os.dup2(stdout, 1)
+print(json.dumps(found))
 """
+MIG = (
+    "mig 1\n"
+    "mig_device MIG-33333333-b gpu_instance 1 memory_total_mib 10240 memory_used_mib 100\n"
+    "process self 100 1\n"
+)
+SCRIPTS = {
+    "idle": H100 + COUNTERS,
+    "instance": H100 + COUNTERS + MIG,
+    "busy": H100 + COUNTERS + "busy_percent 97\nprocess self 300\nprocess 1 4000\n",
+}
 
 
-def run_python(fake, code, timeout=60):
-    return ran(
-        [sys.executable, "-c", code],
-        env=environment(fake.environment),
-        cwd=fake.script.parent,
-        timeout=timeout,
+def examined(library, folder, **scripts):
+    """Exit code and findings of doctor under each of the driver's scripts, in one process."""
+    driver = FakeDriver(library=library, script=folder / "nvml.txt")
+    driver.write(H100)
+    done = ran(
+        [sys.executable, "-c", f"{WITHOUT_CUDA}{SHORT}\n{DOCTOR}"],
+        env=environment({**driver.environment, "SCRIPTS": json.dumps(scripts)}),
+        cwd=folder,
+        check=True,
     )
-
-
-def examined(fake, extra=""):
-    """Exit code and findings of doctor under the scripted driver."""
-    done = run_python(fake, f"{WITHOUT_CUDA}{SHORT}{extra}\n{DOCTOR}")
     assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def machines(nvml_library, tmp_path_factory):
+    return examined(nvml_library, tmp_path_factory.mktemp("machines"), **SCRIPTS)
 
 
 def about(found, what, gpu="GPU-11111111"):
@@ -55,12 +81,8 @@ def about(found, what, gpu="GPU-11111111"):
     )
 
 
-# ---- with a scripted driver ----------------------------------------------------------------------
-
-
-def test_a_gpu_that_torch_cannot_use_is_described_and_bad(fake_nvml):
-    fake_nvml.write(H100 + COUNTERS)
-    code, found = examined(fake_nvml)
+def test_a_gpu_that_torch_cannot_use_is_described_and_bad(machines):
+    code, found = machines["idle"]
     assert code == 4
     assert about(found, "torch")["grade"] == "bad"
     assert "install" in about(found, "torch")["advice"]
@@ -92,8 +114,8 @@ def test_a_gpu_that_torch_cannot_use_is_described_and_bad(fake_nvml):
     )
 
 
-def test_an_old_driver_costs_counters_and_nothing_else(old_fake_nvml):
-    _, found = examined(old_fake_nvml)
+def test_an_old_driver_costs_counters_and_nothing_else(old_nvml_library, tmp_path):
+    _, found = examined(old_nvml_library, tmp_path, idle=H100)["idle"]
     (gpu,) = found["gpus"]
     assert (gpu["gpm"], gpu["tier"], gpu["sm_active_ratio"]) == (False, "busy", None)
     assert gpu["temperature_c"] == 31
@@ -102,15 +124,8 @@ def test_an_old_driver_costs_counters_and_nothing_else(old_fake_nvml):
     assert about(found, "throttling")["grade"] == "ok"
 
 
-def test_an_instance_is_an_entry_of_its_own_without_busy_time(fake_nvml):
-    fake_nvml.write(
-        H100
-        + COUNTERS
-        + "mig 1\n"
-        + "mig_device MIG-33333333-b gpu_instance 1 memory_total_mib 10240 memory_used_mib 100\n"
-        + "process self 100 1\n"
-    )
-    _, found = examined(fake_nvml)
+def test_an_instance_is_an_entry_of_its_own_without_busy_time(machines):
+    _, found = machines["instance"]
     whole, part = found["gpus"]
     assert (whole["instance_of"], part["instance_of"]) == (None, UUID)
     assert part["memory_total_bytes"] == 10240 << 20
@@ -120,9 +135,8 @@ def test_an_instance_is_an_entry_of_its_own_without_busy_time(fake_nvml):
     assert "instance" in about(found, "mig", "MIG-33333333")["found"]
 
 
-def test_another_busy_process_is_bad_and_named(fake_nvml):
-    fake_nvml.write(H100 + COUNTERS + "busy_percent 97\nprocess self 300\nprocess 1 4000\n")
-    _, found = examined(fake_nvml)
+def test_another_busy_process_is_bad_and_named(machines):
+    _, found = machines["busy"]
     other = about(found, "other processes")
     assert other["grade"] == "bad"
     assert "process 1" in other["found"]

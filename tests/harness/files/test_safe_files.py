@@ -168,18 +168,6 @@ def test_a_fork_of_the_holder_does_not_free_its_lock(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_folder_is_removed_in_one_step_and_the_next_sweep_finishes_a_killed_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "folder" / "below").mkdir(parents=True)
-    with monkeypatch.context() as killed:
-        killed.setattr(files, "_remove", lambda path: None)
-        files.remove_folder(tmp_path / "folder")
-    assert not (tmp_path / "folder").exists()
-    files.sweep(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_of_several_writers_of_a_new_file_one_writes_it(tmp_path: Path) -> None:
     start = threading.Barrier(8)
 

@@ -35,15 +35,13 @@ class Heard(Listener):
         self.remarks.append(text)
 
 
-def plan(
-    root: Path, heard: Heard, copies: int = 1, attachments: Any = (), **changes: Any
-) -> RunPlan:
+def plan(root: Path, heard: Heard, attachments: Any = (), **changes: Any) -> RunPlan:
     fleet = FakeFleet(2)
     return new_run(
         scenario(**changes),
         root,
         0,
-        Selection(copies=copies, attachments=tuple(attachments)),
+        Selection(attachments=tuple(attachments)),
         RunOptions(command=["attnbench"], listener=heard),
         DevicesElsewhere(fleet, Signals(), Shipping(fleet, list(map(shipped, attachments)))),
     )
@@ -195,15 +193,3 @@ def test_1000_devices_of_which_one_in_ten_dies_lose_nothing(measured) -> None:
     statuses = Counter(row["status"] for row in rows.values())
     assert statuses["ok"] > 1900
     assert set(statuses) <= {"ok", "crashed"}
-
-
-def test_copies_of_a_group_are_measured_on_different_devices(tmp_path: Path) -> None:
-    one = plan(tmp_path, Heard(), copies=2)
-    fleet = FakeFleet(3)
-    run_on(one, fleet, Signals())
-    hosts: dict[int, set[str]] = {}
-    for row in read_rows(one.store.path):
-        hosts.setdefault(row["seq_len"], set()).add((row["replica"], row["host"]))
-    for found in hosts.values():
-        assert {replica for replica, _ in found} == {1, 2}
-        assert len({host for _, host in found}) == 2

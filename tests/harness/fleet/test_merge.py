@@ -144,36 +144,44 @@ def test_shards_of_different_environments_and_devices_are_refused(
 
 def test_a_shard_that_was_measured_twice_is_refused(tmp_path: Path) -> None:
     runs = [write_shard(tmp_path, shard) for shard in ("1/2", "2/2", "2/2")]
-    assert "both are shard 2/2" in refused(runs, tmp_path)
+    assert "both are shard 2/2; give one of them" in refused(runs, tmp_path)
 
 
-def test_two_results_for_one_attempt_are_refused(shards: list[Path], tmp_path: Path) -> None:
-    other = tmp_path / "other" / shards[0].name
-    shutil.copytree(shards[0], other)
-    rows = other / "rows.jsonl"
-    rows.write_text(rows.read_text().replace('"attempt": 1', '"attempt": 2', 1))
-    assert "with different results" in refused([*shards, other], tmp_path)
+def test_two_results_of_one_case_are_refused(shards: list[Path], tmp_path: Path) -> None:
+    first, second, _ = (shard / "rows.jsonl" for shard in shards)
+    with second.open("a") as file:
+        file.write(first.read_text().splitlines(keepends=True)[0])
+    assert ": both measured wall-fused-b1-" in refused(shards, tmp_path)
+
+
+def test_what_was_merged_is_merged_no_further(shards: list[Path], tmp_path: Path) -> None:
+    part = Path(merged(shards[:2], tmp_path)["run"])
+    said = refused([part, shards[2]], tmp_path)
+    assert said.endswith("run.json: made by merging already; give the shards that it was made of")
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "said"),
     [
-        {"memory_bytes": None},
-        {"started_utc": None},
-        {"started_utc": "yesterday"},
-        {"seed": "1"},
-        {"scenario": {}},
-        {"scenario": {"name": "../../elsewhere"}},
-        {"merged": []},
-        {"merged": 5},
-        {"merged": [{"number": 1, "of": 2, "run": "a", "memory_bytes": None}]},
+        ({"memory_bytes": None}, "not readable as a shard (memory_bytes: found nothing, wanted"),
+        ({"started_utc": None}, "started_utc: found null, wanted a value in a run without a"),
+        ({"started_utc": "yesterday"}, "not readable as a shard (started_utc: found 'yesterday', "),
+        ({"seed": "1"}, "seed: found '1', wanted a valid integer"),
+        ({"scenario": {}}, "not readable as a shard (scenario.name: found nothing, wanted a value"),
+        (
+            {"scenario": {"name": "../up"}},
+            "not readable as a shard (scenario.name: found '../up', ",
+        ),
+        ({"shard": 5}, "not readable as a shard (shard: found 5, wanted "),
     ],
 )
-def test_a_run_that_is_broken_elsewhere_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_run_that_is_broken_elsewhere_is_refused(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
     run = write_shard(tmp_path, "1/2")
     meta = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**meta, **changes}))
-    assert "run.json: not readable as a shard" in refused([run], tmp_path)
+    assert f"run.json: {said}" in refused([run], tmp_path)
 
 
 def test_another_folder_is_never_overwritten(shards: list[Path], tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
 ) -> None:
     monkeypatch.setitem(trained_heads.GOALS, "copy", Goal(None, 2))
     with one_thread():
-        trained = trained_heads.trained("copy", 2, CPU, 5, maps=False, save_to=tmp_path)
+        trained = trained_heads.trained("copy", 2, CPU, 5, save_to=tmp_path)
     (path,) = tmp_path.iterdir()
     assert path.name == "copy-heads2-seed5.safetensors"
     found = finding_of(path)

@@ -134,7 +134,7 @@ def test_more_heads_need_more_bytes_for_a_step() -> None:
 
 @pytest.mark.long
 def test_one_head_learns_majority_too() -> None:
-    one, many = (trained_heads.trained("majority", heads, CPU, 0, maps=False) for heads in (1, 8))
+    one, many = (trained_heads.trained("majority", heads, CPU, 0) for heads in (1, 8))
     assert min(one.accuracy_ratio, many.accuracy_ratio) > 0.95
     assert max(many.steps_until_learnt, one.steps_until_learnt) < one.limit_steps
     assert one.learning_rate < many.learning_rate

@@ -53,14 +53,8 @@ def test_our_own_processes_are_no_other_work(monkeypatch: pytest.MonkeyPatch) ->
         (0, "it takes longer, memory is exact"),
     ],
 )
-def test_what_other_work_means_for_a_run_is_said(
-    processes: int, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+def test_what_other_work_means_for_a_run_is_said(processes: int, says: str) -> None:
     text = busy_text(Load(1.62, 2), processes=processes)
     assert says in text
     assert "other programs use 1.6 of its 2 cores" in text
-    assert ("--threads 1" in text) == bool(processes)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert "--threads" not in busy_text(Load(1.62, 2), processes=processes)
     assert busy_text(None, processes=processes) == ""

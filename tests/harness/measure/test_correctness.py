@@ -1,6 +1,5 @@
 """Correct backends pass and wrong results fail, also if fixed tolerances would pass them."""
 
-import re
 from dataclasses import replace
 from functools import partial
 
@@ -71,7 +70,7 @@ PROBLEMS = [
 @pytest.mark.long
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
+@pytest.mark.parametrize("backend", ["fused", "sdpa"])
 def test_correct_backends_pass(problem, backend, dtype):
     result = result_of(replace(problem, dtype=dtype), backend=backend)
     assert result.complaint == ""
@@ -294,30 +293,6 @@ def sample_of(problem):
     return CorrectnessCheck(problem, *make_tensors(problem, CPU, 0), 0).rows
 
 
-@pytest.mark.long
-def test_rows_left_at_zero_fail_also_where_nothing_is_compared():
-    unchecked = [row for row in range(400) if row not in sample_of(LONG)]
-
-    def drop(output, gradients):
-        output[:, :, unchecked[:5]] = 0.0
-        return output, gradients
-
-    assert result_of(LONG, drop).complaint == "10 of 800 rows are all zeros: not computed"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_one_wrong_tile_of_16_rows_fails_though_the_mean_hides_it(dtype):
-    problem = Problem(batch=1, seq_len=8192, d_model=16, heads=1, dtype=dtype)
-
-    def shift(output, gradients):
-        output[:, :, 4096:4112] = output[:, :, 4096:4112].flip(-2) + 0.02
-        return output, gradients
-
-    complaint = result_of(problem, shift).complaint
-    assert re.search(r"times as far|checked rows are wrong", complaint)
-
-
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("scope", ["core", "layer"])
 def test_wide_scores_fail_a_softmax_that_subtracts_no_maximum(scope, dtype):
@@ -336,17 +311,6 @@ def test_wide_scores_fail_a_softmax_that_subtracts_no_maximum(scope, dtype):
     for careless, complaint in ((False, ""), (True, "the output has NaN or infinity")):
         output = as_call(problem, *tensors, partial(attend, careless=careless))()
         assert check.check(output, []).complaint == complaint
-
-
-@pytest.mark.parametrize("name", ["b_q", "b_v", "b_o"])
-def test_a_layer_that_forgets_a_bias_fails(name):
-    problem = replace(SMALL, scope="layer")
-    tensors = make_tensors(problem, CPU, 0)
-    check = CorrectnessCheck(problem, *tensors, 0)
-    forgetful = replace(tensors.weights, **{name: torch.zeros_like(getattr(tensors.weights, name))})
-    backend = impls.load("fused")
-    output = backend.prepare(problem, tensors.inputs, forgetful)()
-    assert "times as far" in check.check(output, []).complaint
 
 
 def test_a_tile_of_queries_that_is_missing_from_the_gradients_of_keys_fails():

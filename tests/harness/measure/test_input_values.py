@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure.input_values import InputValues, draw
-from attnbench.harness.measure.prepared_call import make_gradient, make_tensors
+from attnbench.harness.measure.prepared_call import make_tensors
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -48,16 +48,6 @@ def test_signs_flip_in_place_without_a_trace_and_flip_back_exactly(problem):
     assert values.changed() == ""
 
 
-def test_of_a_backward_pass_only_the_outputs_gradient_flips():
-    values = InputValues(replace(SMALL, passes="backward"), CPU, 0)
-    inputs, gradient = [t.detach().clone() for t in values.tensors.inputs], values.gradient.clone()
-    values.flip(True)
-    assert same(values.tensors.inputs, inputs)
-    assert torch.equal(values.gradient, -gradient)
-    values.flip_inputs()
-    assert torch.equal(values.tensors.inputs.key, -inputs[1])
-
-
 @pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
 @pytest.mark.parametrize(
     "change", [{"kv_heads": 2}, {"scope": "layer"}, {"scope": "layer", "kv_seq_len": 24}]
@@ -96,16 +86,6 @@ def test_repeated_values_are_those_with_one_sign_or_the_other(change):
     assert found == ({False} if change == {"passes": "backward"} else {False, True})
 
 
-def test_of_few_columns_with_unknown_results_values_alternate_between_two():
-    tiny = Problem(batch=1, seq_len=8, d_model=8, heads=1, scope="layer")
-    values = InputValues(tiny, CPU, 0)
-    before = copies(values)
-    for flipped in (True, False):
-        values.renew()
-        assert (values.columns, values.flipped) == (None, flipped)
-    assert same(copies(values), before)
-
-
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_write_is_noticed_named_and_undone(problem, flipped):
@@ -124,26 +104,6 @@ def test_a_write_is_noticed_named_and_undone(problem, flipped):
     values.restore()
     assert same(copies(values), before)
     assert (values.flipped, values.written(), values.changed()) == (False, "", "")
-
-
-def test_rows_in_another_order_and_weights_are_noticed_too():
-    values = InputValues(replace(SMALL, scope="layer"), CPU, 0)
-    values.tensors.inputs.query.data.copy_(values.tensors.inputs.query.data.flip(-2))
-    values.tensors.weights.b_v.data.zero_()
-    assert values.changed() == "query, b_v"
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_wide_scores_and_another_gradient_are_undone_by_restore(problem):
-    values = InputValues(problem, CPU, 0)
-    before = copies(values)
-    if values.gradient is not None:
-        values.gradient.zero_()
-    values.widen()
-    assert not torch.equal(values.tensors.inputs.query, before[0])
-    values.restore()
-    assert same(copies(values), before)
-    assert values.gradient is None or torch.equal(values.gradient, make_gradient(problem, CPU, 0))
 
 
 @pytest.mark.parametrize("order", ["heads", "model"])
@@ -174,19 +134,3 @@ def test_scaled_inputs_are_new_in_size_and_sign_and_stay_if_they_shall_not_be(pr
     assert torch.isclose(factors.abs(), one, rtol=0.06).all()
     assert not backward or torch.equal(values.tensors.inputs.key, others)
     assert factors.numel() < 64 or 0.2 < (factors > 0).float().mean() < 0.8
-
-
-@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
-def test_inputs_in_the_order_of_a_model_flip_and_come_back_too(passes):
-    values = InputValues(replace(SMALL, passes=passes), CPU, 0, "model")
-    before = copies(values)
-    assert values.tensors.inputs.query.transpose(1, 2).is_contiguous()
-    values.flip(True)
-    assert not same(copies(values), before)
-    values.restore()
-    values.tensors.inputs.value.data[0, 0, 0, 0] += 1
-    assert values.changed() == "value"
-    values.restore()
-    assert same(copies(values), before)
-    if values.gradient is not None:
-        assert values.gradient.transpose(1, 2).is_contiguous()

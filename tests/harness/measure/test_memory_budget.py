@@ -72,39 +72,36 @@ except KeyError:
 """)
 
 
-FAILING_MAPPINGS = {
-    "python": "mmap.mmap(-1, 1 << 30)",
-    "torch": "torch.UntypedStorage.from_file(sys.argv[1], nbytes=1 << 30)",
-    "numpy": "np.memmap(sys.argv[1], mode='r', shape=(1 << 30,))",
-}
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("what", FAILING_MAPPINGS)
-def test_a_mapping_that_fails_is_out_of_memory_with_the_size_if_it_is_known(what, tmp_path):
+def test_a_mapping_that_fails_is_out_of_memory_with_the_size_if_it_is_known(tmp_path):
     file = tmp_path / "zeros"
     with file.open("wb") as zeros:
         zeros.truncate(1 << 30)
-    code = f"""
-import mmap, subprocess, sys
+    succeeds_alone(f"""
+import mmap
 import numpy as np
 import torch
 from attnbench.harness.measure.memory_budget import (
     Budget, is_out_of_memory, out_of_memory_reason,
 )
+file = {str(file)!r}
+mappings = {{
+    "python": lambda: mmap.mmap(-1, 1 << 30),
+    "torch": lambda: torch.UntypedStorage.from_file(file, nbytes=1 << 30),
+    "numpy": lambda: np.memmap(file, mode="r", shape=(1 << 30,)),
+}}
 budget = Budget(256 << 20, torch.device("cpu"))
-sys.argv = ["", {str(file)!r}]
-try:
-    {FAILING_MAPPINGS[what]}
-except Exception as error:
-    assert is_out_of_memory(error), repr(error)
-    reason = out_of_memory_reason(error, 256 << 20)
-    assert "budget" in reason and "256.0 MiB" in reason, reason
-    assert {what != "torch"} or "1.0 GiB more did not fit" in reason, reason
-else:
-    raise SystemExit("it did not fail")
-"""
-    succeeds_alone(code)
+for name, mapping in mappings.items():
+    try:
+        mapping()
+    except Exception as error:
+        assert is_out_of_memory(error), repr(error)
+        reason = out_of_memory_reason(error, 256 << 20)
+        assert "budget" in reason and "256.0 MiB" in reason, reason
+        assert name != "torch" or "1.0 GiB more did not fit" in reason, reason
+    else:
+        raise SystemExit(f"{{name}} did not fail")
+""")
 
 
 def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):

@@ -1,15 +1,12 @@
 """What is returned must be a plain tensor of its own, and every timed call must give the same."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from attnbench.harness.measure.input_values import ColumnSigns
 from attnbench.harness.measure.output_check import (
-    FIRST_LOOKS,
     POSITIONS,
     Fingerprint,
     improper,
@@ -98,19 +95,6 @@ def test_one_wrong_tile_of_queries_is_noticed():
     assert "another result" in found.complaint
 
 
-def test_the_first_calls_are_all_looked_at_and_later_ones_as_time_allows(fingerprint):
-    found, output = fingerprint
-    for _ in range(FIRST_LOOKS):
-        found.look(output, False, must=False)
-    taken = []
-    found.take = lambda result: taken.append(result) or found.expected[False]
-    found._look_s = 1e9  # all the time that there is for it
-    found.look(output, False, must=False)
-    assert taken == []
-    found.look(output, False, must=True)
-    assert len(taken) == 1
-
-
 def test_results_that_ignore_their_inputs_are_recognised(fingerprint):
     found, _ = fingerprint
     assert found.follows_inputs()
@@ -118,58 +102,6 @@ def test_results_that_ignore_their_inputs_are_recognised(fingerprint):
     assert not found.follows_inputs()
     found.expected = dict.fromkeys((False, True), np.zeros(5))
     assert found.follows_inputs()  # all queries masked: nothing can follow
-
-
-# ---- values whose result is not known ------------------------------------------------------------
-
-
-def unknown():
-    return ColumnSigns(inputs={}, gradient=torch.ones(()), results=None)
-
-
-def test_a_result_of_new_values_must_stay_as_it_is(fingerprint):
-    found, _ = fingerprint
-    new = torch.randn(2, 4, 40, 8)
-    values, others = unknown(), unknown()
-    for columns, result in ((values, new), (values, new * (1 + 1e-6)), (others, new + 1e-3)):
-        found.look(result, True, columns, must=True)
-        assert found.complaint == ""
-    found.look(new + 2e-3, True, others, must=True)
-    assert "another result than an earlier one with the same values" in found.complaint
-
-
-def test_a_result_of_other_values_is_recognised_to_the_bit(fingerprint):
-    for stale in (0, 1, 2):
-        found, output = Fingerprint(SMALL, 0), fingerprint[1]
-        found.expected = {False: found.take(output), True: found.take(-output)}
-        new = torch.randn(2, 4, 40, 8)
-        for result in (new, new * (1 + 1e-6)):  # averages over many keys differ by little
-            found.look(result, False, unknown(), must=True)
-            assert found.complaint == ""
-        found.look((output, -output, new)[stale].clone(), False, unknown(), must=True)
-        assert "the result of earlier inputs" in found.complaint
-
-
-def test_new_values_give_no_nan_and_zeros_where_nothing_is_seen(fingerprint):
-    found, output = fingerprint
-    for _ in range(2):  # every query is masked
-        found.look(torch.zeros_like(output), False, unknown(), must=True)
-    assert found.complaint == ""
-    found.look(output * float("nan"), False, unknown(), must=True)
-    assert "NaN or infinity" in found.complaint
-
-
-def test_an_approximation_need_not_follow_the_signs_of_columns_but_may(fingerprint):
-    _, output = fingerprint
-    factors = -torch.ones(2, 4, 1, 8)
-    columns = ColumnSigns(inputs={}, gradient=factors, results=(factors.numpy(),))
-    for is_exact, mixed in itertools.product((True, False), repeat=2):
-        found = Fingerprint(SMALL, 0, is_exact=is_exact)
-        found.expected = {False: found.take(output), True: found.take(-output)}
-        result = output.roll(1, -1) if mixed else -output
-        for _ in range(2):  # the result of the other sign as well, and no cache
-            found.look(result, False, columns, must=True)
-        assert bool(found.complaint) == (is_exact and mixed)
 
 
 @pytest.mark.parametrize(

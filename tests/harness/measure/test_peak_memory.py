@@ -101,12 +101,7 @@ def test_output_is_the_output_or_the_gradients(name):
 @pytest.mark.skipif(WarmHeap().free_bytes() is None, reason="this C library has no mallinfo2")
 @pytest.mark.parametrize(
     ("name", "passes"),
-    [
-        ("fused", "forward"),
-        ("fused", "forward+backward"),
-        ("naive", "backward"),
-        ("naive", "forward"),
-    ],
+    [("fused", "forward+backward"), ("naive", "forward")],
 )
 def test_the_kernel_agrees_with_the_allocator_where_tensors_are_large(name, passes):
     """In a process of its own, as in a worker: what pytest left in the heap would be taken

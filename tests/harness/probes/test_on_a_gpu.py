@@ -21,18 +21,6 @@ PROCESSES = "process self 1200\nprocess 999999 300\nprocess 999998 unknown\n"
 @pytest.mark.parametrize(
     ("probe", "script", "values"),
     [
-        (
-            "gpm",
-            COUNTERS,
-            {
-                "graphics_ratio": 0.99,
-                "sm_active_ratio": 0.875,
-                "sm_occupancy_ratio": 0.41,
-                "any_tensor_ratio": 0.6225,
-                "hmma_ratio": 0.6,
-                "dram_bandwidth_ratio": 0.33,
-            },
-        ),
         ("busy", BUSY, {"kernel_busy_ratio": 0.97, "memory_busy_ratio": 0.4}),
         (
             "clocks",
@@ -76,14 +64,6 @@ def test_a_counter_outside_its_range_is_no_value(fake_nvml, watch):
         "hmma_ratio": "the driver gave -1 %",
     }
     assert window["sm_active_ratio"] == 0.875
-
-
-def test_energy_is_power_times_time(fake_nvml, watch):
-    fake_nvml.write(H100 + "power_w 350\nenergy_step_ms 0\n")
-    window = watch(fake_nvml, "energy", 0.3)
-    assert window["power_w"] == pytest.approx(350, rel=0.02)
-    # The window lasts at least 0.3 s, and longer on a busy machine.
-    assert window["energy_j"] == pytest.approx(105, rel=0.3)
 
 
 OF_ENERGY, OF_GPM = "refuse nvmlDeviceGetTotalEnergyConsumption", "refuse nvmlGpm"

@@ -71,8 +71,14 @@ time.sleep(600)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("words", [("advise", "tiny"), ("run", "--model", "tiny", "--dry-run")])
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (("advise", "tiny"), signal.SIGKILL),
+        (("advise", "tiny"), signal.SIGHUP),
+        (("run", "--model", "tiny", "--dry-run"), signal.SIGTERM),
+    ],
+)
 def test_a_killed_command_leaves_no_child_that_asks_transformers(
     tmp_path: Path, words: tuple[str, ...], number: int
 ) -> None:

@@ -3,7 +3,6 @@ wrong. Nothing is measured here.
 """
 
 import json
-import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,30 +88,6 @@ LOOKS = [
 @pytest.mark.parametrize(("text", "taken"), LOOKS, ids=range(len(LOOKS)))
 def test_a_scenario_is_known_by_its_top_level_keys(tmp_path, text, taken):
     assert looks_like_a_scenario(scenario(tmp_path, text)) is taken
-
-
-BROKEN = [
-    (TINY.replace("[16, 32]", "[16, 32"), r"\.yaml:\d+:\d+: not valid YAML"),
-    (
-        TINY.replace("heads: 2", "head: 2"),
-        r"\.yaml:5:\d+: grid\.head: not a field of a scenario; did you mean grid\.heads\?",
-    ),
-    (TINY + "description: \x1b[31mred\n", r"\.yaml:8:14: control character U\+001B"),
-    (TINY + "#" + "x" * (1 << 20), r"\.yaml: larger than 1 MiB"),
-]
-
-
-@pytest.mark.long
-def test_a_broken_scenario_is_a_collection_error_with_its_place(tmp_path):
-    names = [
-        scenario(tmp_path, text, f"{place}.yaml").name for place, (text, _) in enumerate(BROKEN)
-    ]
-    (done,) = sessions(tmp_path, (*names, *COLLECT))
-    assert done.returncode == 2
-    assert f"{len(BROKEN)} errors" in done.stdout
-    for place, (_, words) in enumerate(BROKEN):
-        assert re.search(rf"^{place}{words}", done.stdout, re.MULTILINE), (place, done.stdout)
-    assert not re.search(r"Traceback|\.py:\d+|\x1b", done.stdout)
 
 
 OPTIONS = [

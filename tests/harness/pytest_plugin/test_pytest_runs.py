@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from attnbench.harness.process.device_lock import device_lock
-from tests.conftest import command_line, ran, wait_for
+from tests.conftest import wait_for
 from tests.harness.pytest_plugin.child_pytest import TINY, child, rows, runs, scenario, start
 
 pytestmark = pytest.mark.long
@@ -26,7 +26,7 @@ NO_TRACE = re.compile(r"Traceback|^E  |\.py:\d+", re.MULTILINE)
 
 class Twice(NamedTuple):
     """A folder in which pytest has measured a scenario twice, the second time compared with the
-    first by pytest-benchmark and by attnbench, and `attnbench run` once.
+    first by pytest-benchmark and by attnbench.
     """
 
     folder: Path
@@ -46,14 +46,7 @@ def twice(tmp_path_factory) -> Twice:
     second = child(
         folder, "tiny.yaml", "--benchmark-only", "--benchmark-compare", *two_processes, *gate
     )
-    done = ran(command_line("run", "tiny.yaml"), cwd=folder, check=True)
-    made = runs(folder)
-    return Twice(
-        folder,
-        first,
-        second,
-        [*(path for path in made if path.name not in done.stdout), folder / done.stdout.strip()],
-    )
+    return Twice(folder, first, second, runs(folder))
 
 
 def benchmarks(twice: Twice, name: str) -> list[dict]:
@@ -103,22 +96,6 @@ def test_replayed_rounds_are_the_stored_samples_exactly(twice, name, processes):
         assert len(samples_s) >= 2
         assert one["stats"]["data"] == samples_s
         assert one["stats"]["min"] == min(samples_s)
-
-
-def test_rows_are_those_of_the_command_line(twice):
-    by_pytest, by_command = rows(twice.runs[0]), rows(twice.runs[-1])
-    assert list(by_pytest) == list(by_command)
-    measured = "peak_bytes predicted_peak_bytes input_bytes error_ratio kernel processes"
-    same = ("status", "backend", "seq_len", *measured.split())
-    for case, row in by_command.items():
-        assert set(by_pytest[case]) == set(row)
-        assert {name: by_pytest[case][name] for name in same} == {name: row[name] for name in same}
-    meta, wanted = (
-        json.loads((run / "run.json").read_text()) for run in (twice.runs[0], twice.runs[-1])
-    )
-    assert meta["command"] == ["pytest", "-p", *meta["command"][2:]]
-    for name in ("scenario", "cases", "environment", "device", "seed"):
-        assert meta[name] == wanted[name]
 
 
 FAULTS = TINY.replace(
@@ -215,7 +192,7 @@ def test_a_busy_device_is_an_error_in_words_and_can_be_waited_for(tmp_path):
     scenario(tmp_path)
     with device_lock("cpu", wait=True, check=lambda: None):
         done = child(tmp_path, "tiny.yaml")
-        waiting = start(tmp_path, "tiny.yaml", "--attnbench-wait")
+        waiting = start(tmp_path, "tiny.yaml", "-k", "n16-d32-h2 and sdpa", "--attnbench-wait")
         wait_for(psutil.Process(waiting.pid).children)
         time.sleep(1)
         assert waiting.poll() is None
@@ -230,7 +207,7 @@ def test_a_busy_device_is_an_error_in_words_and_can_be_waited_for(tmp_path):
     assert not NO_TRACE.search(done.stdout)
     output, _ = waiting.communicate(timeout=240)
     assert waiting.returncode == 0, output
-    assert len(rows(*runs(tmp_path))) == 4
+    assert "1 passed" in output
 
 
 @pytest.mark.parametrize(

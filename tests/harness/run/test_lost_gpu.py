@@ -37,10 +37,10 @@ def case(seq_len: int) -> Case:
 class LosesItsGpu(FakePool):
     """Its only worker loses the GPU in the first check; no other can be started."""
 
-    def worker(self, number: int, python: str | None = None) -> Any:
+    def worker(self, number: int) -> Any:
         if self.dismissed():
             raise WorkerFailure(Status.UNAVAILABLE, f"the cuda device is gone: {LOST}")
-        return super().worker(number, python)
+        return super().worker(number)
 
     def dismissed(self) -> bool:
         return any(op == "dismiss" for _, op, _ in self.notes)

@@ -35,34 +35,18 @@ SUSPECTS = {
 PLAN = "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("repeats")
+@pytest.mark.long
+def test_it_is_said_of_each_backend(tmp_path: Path) -> None:
     for name, (seed, factors) in SUSPECTS.items():
         text = BACKEND.format(seed=seed, factors=factors, shape=SHAPE)
-        (found / f"{name}.py").write_text(text)
-    return found
-
-
-def repeats(folder: Path, *changes: str) -> dict[str, tuple[bool | None, bool | None]]:
-    env = {"ATTNBENCH_BACKENDS": str(folder)}
-    given = [part for one in (PLAN, *changes) for part in ("--set", one)]
-    done = run_in(folder, *axes(",".join(SUSPECTS)), *given, "--device", "cpu", env=env)
-    rows = by_backend(folder / done.stdout.strip())
+        (tmp_path / f"{name}.py").write_text(text)
+    flags = (*axes(",".join(SUSPECTS)), "--set", PLAN, "--device", "cpu")
+    done = run_in(tmp_path, *flags, env={"ATTNBENCH_BACKENDS": str(tmp_path)})
+    rows = by_backend(tmp_path / done.stdout.strip())
     assert {row["status"] for row in rows.values()} == {"ok"}
     fields = "repeats_exactly", "processes_repeat_exactly"
-    return {name: tuple(row[field] for field in fields) for name, row in rows.items()}
-
-
-@pytest.mark.long
-def test_it_is_said_of_each_backend(folder: Path) -> None:
-    assert repeats(folder) == {
+    assert {name: tuple(row[field] for field in fields) for name, row in rows.items()} == {
         "steady": (True, True),
         "noisy": (False, False),
         "own": (True, False),
     }
-
-
-@pytest.mark.long
-def test_without_a_second_call_nothing_is_said(folder: Path) -> None:
-    assert repeats(folder, "measure=[memory]") == dict.fromkeys(SUSPECTS, (None, None))

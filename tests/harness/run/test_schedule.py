@@ -14,12 +14,8 @@ from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
 
 
-def case(seq_len: int, backend: str = "fused", python: str | None = None) -> Case:
-    return Case(
-        backend=backend,
-        problem=Problem(batch=1, seq_len=seq_len, d_model=8, heads=1),
-        python=python,
-    )
+def case(seq_len: int, backend: str = "fused") -> Case:
+    return Case(backend=backend, problem=Problem(batch=1, seq_len=seq_len, d_model=8, heads=1))
 
 
 def group(number: int, size: int = 3) -> Group:
@@ -89,9 +85,9 @@ class FakePool:
         self.breaks = breaks
         self.call_ms = call_ms
 
-    def worker(self, number: int, python: str | None = None) -> Any:
+    def worker(self, number: int) -> Any:
         pool, answers, verdicts = self, [], []
-        if self.breaks == ("start", python):
+        if self.breaks == ("start", None):
             raise WorkerFailure(Status.CRASHED, "SIGSEGV")
 
         class Worker:
@@ -99,8 +95,8 @@ class FakePool:
 
             def send(self, request: dict[str, Any]) -> None:
                 op, names = request["op"], tuple(one["case"] for one in request["cases"])
-                pool.notes.append((slot(number, python), op, names))
-                if pool.breaks == (op, python):
+                pool.notes.append((number, op, names))
+                if pool.breaks == (op, None):
                     pool.breaks = None
                     raise WorkerFailure(Status.CRASHED, "SIGSEGV")
                 for name in names:
@@ -141,12 +137,8 @@ class FakePool:
 
     def close(self) -> None: ...
 
-    def dismiss(self, number: int, python: str | None = None) -> None:
-        self.notes.append((slot(number, python), "dismiss", ()))
-
-
-def slot(number: int, python: str | None) -> Any:
-    return number if python is None else (number, python)
+    def dismiss(self, number: int) -> None:
+        self.notes.append((number, "dismiss", ()))
 
 
 @pytest.fixture
@@ -228,18 +220,6 @@ def test_what_the_judge_finds_wrong_is_incorrect_though_its_worker_goes_on(measu
     assert record["block_ms"] is None
 
 
-def test_the_errors_of_a_row_are_the_judges(measured, monkeypatch):
-    claimed = {"exactness": "exact", "error_ratio": 0.1, "judged": []}
-    monkeypatch.setitem(ANSWERS, "check", {"event": "facts", "fields": claimed})
-    _, (record,) = measured([[case(8)]], processes=2)
-    assert (record["error_ratio"], record["error_limit_ratio"]) == (0.5, 2.0)
-    checks = [(one["process"], one["check"]) for one in record["judged"]]
-    (confirmed_in,) = (process for process, check in checks if check == "after")
-    expected = {(0, "first"), (0, "wide"), (0, "process"), (1, "process"), (confirmed_in, "after")}
-    assert set(checks) == expected
-    assert len(checks) == len(expected)
-
-
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_a_case_with_long_calls_is_confirmed_too_though_it_is_not_in_every_process(
     measured, monkeypatch, processes
@@ -250,26 +230,6 @@ def test_a_case_with_long_calls_is_confirmed_too_though_it_is_not_in_every_proce
     assert record.status is Status.OK
     assert sum(op == "sample" for _, op, _ in notes) == min(3, processes)
     assert [op for _, op, _ in notes].count("confirm") == 1
-
-
-def test_who_is_convicted_by_times_is_measured_again_alone(measured):
-    ended = {"reason": "it answers from memory", "phase": "latency", "log_tail": None}
-    ended |= {"status": "incorrect", "poisoned": False, "by_time": True}
-    notes, records = measured([[case(8), case(8, "naive")]], processes=1, ends={"confirm": ended})
-    assert [record.status for record in records] == [Status.INCORRECT] * 2
-    confirmed = [names for _, op, names in notes if op == "confirm"]
-    assert [len(names) for names in confirmed] == [2, 1, 1]
-
-
-@pytest.mark.parametrize(("own_doing", "checks"), [(False, 3), (True, 1)])
-def test_an_error_that_no_other_can_have_caused_is_not_tried_again_alone(
-    measured, own_doing, checks
-):
-    ended = {"reason": "changed a setting", "phase": "latency", "log_tail": None}
-    ended |= {"status": "error", "poisoned": False, "own_doing": own_doing}
-    notes, records = measured([[case(8), case(8, "naive")]], processes=1, ends={"sample": ended})
-    assert [op for _, op, _ in notes].count("check") == checks
-    assert {str(record.status) for record in records} == {"error"}
 
 
 def test_a_case_of_which_no_samples_come_is_an_error_and_not_asked_for_ever(measured):
@@ -344,70 +304,6 @@ def test_a_row_of_a_cpu_without_a_window_needs_no_reason(measured):
     assert record["missing"] is None
 
 
-# ---- several environments ------------------------------------------------------------------------
-
-BOTH = [case(8, backend, python) for backend in ("fused", "naive") for python in ("old", "new")]
-
-
-def test_every_environment_measures_its_own_cases_and_no_others(measured):
-    notes, records = measured([BOTH])
-    asked = [
-        (where, names)
-        for where, op, names in notes
-        if op in ("check", "warm_up", "sample", "watch")
-    ]
-    assert {where for where, _ in asked} == {
-        (number, python) for number in range(3) for python in ("old", "new")
-    }
-    assert all(name.endswith(f"-{python}") for (_, python), names in asked for name in names)
-    assert {(str(record.status), record.planned.python) for record in records} == {
-        ("ok", "old"),
-        ("ok", "new"),
-    }
-    assert len({record["session"] for record in records}) == 1
-    assert sorted(record.id for record in records) == sorted(one.id for one in BOTH)
-
-
-def test_the_blocks_of_environments_interleave_in_one_random_order(measured):
-    many = Plan(processes=1, min_blocks=12, max_blocks=12, precision_ratio=1e-9, budget_s=100.0)
-    notes, records = measured([BOTH], plan=many)
-    called = [name for _, op, names in notes if op == "sample" for name in names]
-    rounds = [called[place : place + len(BOTH)] for place in range(0, len(called), len(BOTH))]
-    assert len(rounds) == 12
-    assert all(sorted(one) == sorted(case.id for case in BOTH) for one in rounds)
-    # the first letter of old and of new
-    by_environment = ["".join(name[-3] for name in one) for one in rounds]
-    assert len(set(by_environment)) > 2, "the environments are not always in the same order"
-    assert any(order not in ("oonn", "nnoo") for order in by_environment), (
-        "they change within a block"
-    )
-    assert {len(record["block_ms"][0]) for record in records} == {12}
-
-
-def test_what_is_warmed_up_in_an_environment_is_released_there(measured):
-    notes, _ = measured([BOTH, [case(16, "fused", "new")]], measure=("latency", "utilization"))
-    for slot_of in {where for where, _, _ in notes}:
-        asked = [op for where, op, _ in notes if where == slot_of and op in ("warm_up", "release")]
-        assert asked == ["warm_up", "release"] * (len(asked) // 2)
-        assert asked
-
-
-def test_a_worker_that_cannot_be_had_costs_its_own_environment_alone(measured):
-    notes, records = measured([BOTH], breaks=("start", "new"))
-    ended = {record.id: str(record.status) for record in records}
-    assert {status for name, status in ended.items() if name.endswith("-new")} == {"crashed"}
-    assert {status for name, status in ended.items() if name.endswith("-old")} == {"ok"}
-    assert len(records) == len(BOTH)
-    assert ((0, "new"), "dismiss", ()) in notes
-
-
-def test_cases_whose_process_broke_in_our_own_work_are_each_tried_again_alone(measured):
-    _, records = measured([BOTH], breaks=("warm_up", "new"))
-    assert {str(record.status) for record in records} == {"ok"}
-    assert len(records) == len(BOTH)
-    sessions = {record.id: record.values["session"] for record in records}
-    kept = {session for name, session in sessions.items() if name.endswith("-old")}
-    alone = [session for name, session in sessions.items() if name.endswith("-new")]
-    assert len(kept) == 1
-    assert len(set(alone)) == len(alone)
-    assert not kept & set(alone)
+def test_a_worker_that_cannot_be_had_is_the_end_of_its_cases(measured):
+    _, records = measured([[case(8), case(8, "naive")]], breaks=("start", None))
+    assert [str(record.status) for record in records] == ["crashed"] * 2

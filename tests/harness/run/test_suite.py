@@ -1,6 +1,5 @@
 """Several scenarios go on where they were stopped; what has finished is not measured twice."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +36,6 @@ def entry(shard: str | None = None, **changes: Any) -> SuiteEntry:
     return SuiteEntry(scenario=scenario(**changes), selection=selection)
 
 
-@pytest.mark.parametrize("shard", [None, "1/2"])
-def test_a_run_of_the_same_cases_is_found(tmp_path: Path, shard: str | None) -> None:
-    path = written(tmp_path, shard)
-    found = earlier_run(entry(shard), tmp_path, 0)
-    assert found is not None
-    assert (found.path, found.is_finished) == (path, True)
-    assert measure_entry(entry(shard), found, tmp_path, 0, OPTIONS) == RunResult(
-        path=path, statuses=found.statuses
-    )
-
-
 @pytest.mark.parametrize(
     ("changes", "seed"),
     [
@@ -68,23 +56,6 @@ def test_nor_is_one_of_other_cases(tmp_path: Path) -> None:
     written(tmp_path)
     narrow = SuiteEntry(scenario=scenario(), selection=Selection(only=("n1024",)))
     assert earlier_run(narrow, tmp_path, 0) is None
-
-
-def test_what_was_interrupted_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path)
-    (path / "rows.jsonl").unlink()
-    found = earlier_run(entry(), tmp_path, 0)
-    assert found is not None
-    assert not found.is_finished
-    end, asked = RunResult(path=path, statuses=Counter(ok=1)), []
-
-    def resume(run: Path, *_: object, **__: object) -> RunResult:
-        asked.append(run)
-        return end
-
-    monkeypatch.setattr(suite, "resume_run", resume)
-    assert measure_entry(entry(), found, tmp_path, 0, OPTIONS) is end
-    assert asked == [path]
 
 
 @pytest.mark.parametrize(

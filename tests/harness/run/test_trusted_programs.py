@@ -27,34 +27,18 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def run_folder(root: Path, names: list[Any], path: str) -> Path:
-    """A run of several environments whose interpreters are all `path`."""
-    environments = [{"name": name, "path": path, "environment": {}} for name in names]
-    cases = [case("fused", problem(64, 2))]
-    return write_run(root / "results", cases, [], name="made", environments=environments)
-
-
-@pytest.mark.long
-def test_resume_executes_no_program_that_run_json_names(
-    tmp_path: Path, program: Path, attnbench: Any
+@pytest.mark.parametrize("more", [{"environments": True}, {"replica": 2}])
+def test_a_run_of_several_interpreters_is_not_resumed_and_no_program_of_its_file_runs(
+    tmp_path: Path, program: Path, more: dict[str, Any]
 ) -> None:
-    run = run_folder(tmp_path, ["old", "new"], str(program))
-    done = attnbench("run", "--resume", run)
-    assert not (tmp_path / "ran").exists()
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "--python old=PATH --python new=PATH" in done.stderr
-    assert "given none" in done.stderr
-    assert str(program) not in done.stderr
-
-
-@pytest.mark.parametrize("names", [["old", "$(touch ran)"], ["old", "\x1b[2J"]])
-def test_environments_without_names_are_refused_and_not_shown(
-    tmp_path: Path, program: Path, names: list[Any]
-) -> None:
-    run = run_folder(tmp_path, names, str(program))
-    with pytest.raises(BadInput, match="its environments have no names") as refusal:
+    one = {"name": "old", "path": str(program), "environment": {}}
+    meta = {"environments": [one]} if "environments" in more else {}
+    cases = [case("fused", problem(64, 2)) | ({} if meta else more)]
+    run = write_run(tmp_path / "results", cases, [], name="made", **meta)
+    with pytest.raises(BadInput, match="is of an older version, which measured each") as refusal:
         resume_run(run, OPTIONS)
-    assert str(names[1]) not in str(refusal.value)
+    assert not (tmp_path / "ran").exists()
+    assert str(program) not in str(refusal.value)
 
 
 # ---- the current folder --------------------------------------------------------------------------
@@ -85,14 +69,6 @@ def in_folder(
 ) -> subprocess.CompletedProcess[str]:
     """As the installed command starts: without the current folder in front."""
     return ran([sys.executable, *python, "-m", "attnbench", *words], cwd=folder)
-
-
-@pytest.mark.long
-def test_nothing_is_imported_from_the_current_folder(strays: Path) -> None:
-    done = in_folder(strays, "run", "--backends", "fused", *GRID, *QUICK)
-    assert not (strays / "imported").exists(), (strays / "imported").read_text()
-    assert done.returncode == 0, done.stderr
-    assert statuses(strays / done.stdout.strip()) == ["ok"]
 
 
 @pytest.mark.long

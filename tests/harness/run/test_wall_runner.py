@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.cases.case import Wall, wall_of
+from attnbench.harness.cases.case import Wall
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run import wall_runner
@@ -36,23 +36,19 @@ class Workers(WorkerPool):
         self.tried: list[list[int]] = []  # by worker
         self.alive = False
         self.predictions = 0
-        self.pythons: set[str | None] = set()
 
-    def worker(self, number: int, python: str | None = None) -> Any:
-        self.pythons.add(python)
+    def worker(self, number: int) -> Any:
         if not self.alive:
             self.tried.append([])
             self.alive = True
         return self
 
-    def dismiss(self, number: int, python: str | None = None) -> str | None:
+    def dismiss(self, number: int) -> str | None:
         self.alive = False
         return "last words"
 
-    def ask(
-        self, request: Mapping[str, Any], wanted: str, python: str | None = None
-    ) -> dict[str, Any]:
-        self.worker(0, python)
+    def ask(self, request: Mapping[str, Any], wanted: str) -> dict[str, Any]:
+        self.worker(0)
         self.send(request)
         event = self.events.pop(0)
         if not isinstance(event, dict):
@@ -195,18 +191,10 @@ def test_without_a_limit_walls_are_searched_as_given() -> None:
     assert [one.planned.fields()["backend"] for one in at_leisure.records(sought)] == ["b", "a"]
 
 
-def test_a_wall_is_searched_in_its_own_environment() -> None:
-    workers = Workers(5000, WorkerFailure(Status.CRASHED, "SIGKILL"), None)
-    wall = replace(WALL, python="new")
-    row = record_of(runner(workers), wall).row()
-    assert (row["case"], row["python"], row["status"]) == (
-        "wall-fused-b1-d64-h2-fp32-forward-core-new",
-        "new",
-        "ok",
-    )
-    assert workers.pythons == {"new"}
-    assert wall_of(wall.fields()) == wall
-    assert wall.at(8).python == "new"
+def test_where_not_even_one_token_fits_the_row_is_oom_and_says_so() -> None:
+    record = record_of(runner(Workers(0, oom(), None)))
+    assert (record.status, record["limited_by"]) == (Status.OOM, None)
+    assert record.reason.startswith("nothing fits, not even N = 1: ")
 
 
 @pytest.mark.parametrize("predicted", [None, 900, 3000])

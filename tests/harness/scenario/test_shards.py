@@ -85,14 +85,3 @@ def test_a_shard_that_cannot_be_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(BadInput, match=r"--shard: found .*; wanted NUMBER/COUNT") as refused:
         read_shard(text)
     assert "\n" not in str(refused.value)
-
-
-def copies(count: int = 2, **changes: Any) -> Units:
-    return select(scenario(**changes), "cpu", Selection(copies=count)).whole
-
-
-@pytest.mark.parametrize("count", [2, 3, 5])
-def test_copies_of_a_group_are_in_different_shards(count: int) -> None:
-    for shard in split(copies(), count, QUICK, "cpu"):
-        originals = [group.original for group in shard.groups]
-        assert len(originals) == len(set(originals))

@@ -1,7 +1,6 @@
 """Several processes make a file of one name at once: one wins, or all of them are whole."""
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.cli.app import main
 from attnbench.harness.files.errors import BadInput, Refusal
 from attnbench.harness.files.safe_files import write_output
 from attnbench.harness.fleet.merge import merge
@@ -22,7 +20,7 @@ from attnbench.harness.rows.run_files import read_meta, read_rows
 from attnbench.harness.store import names
 from tests.made_runs import PLANNED, fake_run, row, write_run
 
-AT_ONCE, ROUNDS, COMMANDS = 8, 30, 3
+AT_ONCE, ROUNDS = 8, 30
 LONG = "x" * 300_000
 FORK = get_context("fork")
 STARTED = FORK.Barrier(AT_ONCE)
@@ -117,42 +115,6 @@ def test_of_several_outputs_to_one_place_one_is_there_whole(
         assert raced(pool, partial(written, path)) == {"written": AT_ONCE}
         assert path.read_text() in {f"{number}{LONG}" for number in range(AT_ONCE)}
     assert len(list(tmp_path.iterdir())) == ROUNDS
-
-
-def commanded(words: list[str], runs: list[Path], path: Path, number: int) -> str:
-    """Run a command in this process; how it ended."""
-    sys.argv = ["attnbench", *words, str(runs[number % len(runs)]), "-o", str(path)]
-    try:
-        main()
-    except SystemExit as end:
-        return str(end.code or 0)
-    return "0"
-
-
-@pytest.mark.parametrize(
-    ("words", "name"),
-    [
-        (["show"], "page.html"),
-        (["show"], "page.md"),
-        (["show"], "cases.csv"),
-        (["show"], "cases.json"),
-    ],
-)
-def test_of_several_commands_to_one_place_one_result_is_there_whole(
-    pool: ProcessPoolExecutor, tmp_path: Path, words: list[str], name: str
-) -> None:
-    """Of two runs each: the file is as one of them makes it alone."""
-    runs = [fake_run(tmp_path / "results", number) for number in (1, 2)]
-    alone = []
-    for number in range(len(runs)):
-        commanded(words, runs, place := tmp_path / f"alone{number}{Path(name).suffix}", number)
-        alone.append(place.read_bytes())
-    assert len({*alone}) == 2
-    (folder := tmp_path / "raced").mkdir()
-    for _ in range(COMMANDS):
-        assert raced(pool, partial(commanded, words, runs, folder / name)) == {"0": AT_ONCE}
-        assert (folder / name).read_bytes() in alone
-    assert [one.name for one in folder.iterdir()] == [name]
 
 
 def appended(root: Path, number: int) -> str:

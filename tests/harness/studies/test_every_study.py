@@ -16,7 +16,6 @@ def test_what_is_declared_without_importing_is_what_the_file_has() -> None:
     for name in studies.names():
         module, declared = studies.load(name), studies.declared(name)
         assert declared.axes == getattr(module, "PARTS", {})
-        assert declared.part_s == getattr(module, "PART_S", None)
         assert len(declared.parts) == prod(map(len, declared.axes.values()))
 
 

@@ -1,8 +1,5 @@
 """harness/terminal/idle.py: waiting ends once the machine is idle, or once the time is up."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from attnbench.harness.files.errors import BadInput
@@ -47,7 +44,6 @@ def test_it_waits_until_the_machine_is_idle_and_no_longer_than_was_said(
 def test_what_takes_minutes_says_once_that_the_machine_is_busy_and_what_that_means(
     means: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(idle, "time", Clock())
     monkeypatch.setattr(LoadMeter, "busy", lambda _: Load(1.6, 2))
     idle.await_idle(None, quiet=True, means=means)
@@ -56,7 +52,6 @@ def test_what_takes_minutes_says_once_that_the_machine_is_busy_and_what_that_mea
     told = " ".join(capsys.readouterr().err.split())
     assert told.count("other programs use 1.6 of its 2 cores") == 1
     assert says in told
-    assert ("--threads 1" in told) == (not means)  # doctor and selfcheck have no such option
     monkeypatch.setattr(LoadMeter, "busy", lambda _: None)
     idle.await_idle(None, quiet=False, means=means)
     assert capsys.readouterr().err == ""
@@ -66,42 +61,3 @@ def test_what_takes_minutes_says_once_that_the_machine_is_busy_and_what_that_mea
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="--wait-idle"):
         idle.wait_until_idle(text)
-
-
-@pytest.mark.parametrize(
-    ("others", "cores", "threads"), [(2.0, 2, "1"), (1.0, 2, "1"), (2.5, 8, "5"), (0.1, 2, None)]
-)
-def test_a_run_takes_the_cores_that_are_idle_and_says_so(
-    others: float,
-    cores: int,
-    threads: str | None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(idle, "time", Clock())
-    monkeypatch.setattr(idle, "has_gpu", lambda: False)
-    monkeypatch.setattr(LoadMeter, "read", lambda _: Load(others, cores))
-    with idle.on_idle_cores(quiet=False) as text:
-        assert os.environ.get("OMP_NUM_THREADS") == threads
-    assert text.startswith(f"measured with {threads} of {cores} threads" if threads else "")
-    assert bool(text) == bool(threads)
-    assert text in capsys.readouterr().err
-    assert "OMP_NUM_THREADS" not in os.environ
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    with idle.on_idle_cores(quiet=False) as text:
-        assert (text, os.environ["OMP_NUM_THREADS"]) == ("", "7")
-    assert os.environ["OMP_NUM_THREADS"] == "7"
-
-
-def test_a_resumed_run_has_the_threads_that_it_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    (tmp_path / "run.json").write_text('{"environment": {"threads": 3}}')
-    idle.keep_threads(tmp_path)
-    assert os.environ["OMP_NUM_THREADS"] == "7", "the user has chosen"
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    idle.keep_threads(tmp_path)
-    assert os.environ["OMP_NUM_THREADS"] == "3"
-    monkeypatch.delenv("OMP_NUM_THREADS")

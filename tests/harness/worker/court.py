@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -42,7 +42,6 @@ from attnbench.harness.scenario.shards import Units
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.discovery.registry import FOLDERS_VARIABLE
 from attnbench.impls.problem import Problem
-from attnbench.reports.formatting import plural
 from tests.conftest import ROOT
 from tests.search_path import searched
 
@@ -110,34 +109,17 @@ class Verdict(StrEnum):
     TOUCHED = "WRONGLY CONVICTED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CourtResult:
-    """What became of each backend. `path`: the run's folder. `signal`: what ended it early."""
+WELL = (Verdict.CONVICTED, Verdict.UNTOUCHED, Verdict.NOT_APPLICABLE)
 
-    path: Path
-    device: str
-    findings: tuple[dict[str, Any], ...]
-    signal: int | None = None
 
-    def count(self, *verdicts: Verdict) -> int:
-        return sum(finding["verdict"] in verdicts for finding in self.findings)
+class Finding(NamedTuple):
+    """What became of a backend beside a suspect, which it is itself or one of SHIPPED."""
 
-    @property
-    def convicted(self) -> int:
-        return self.count(Verdict.CONVICTED, Verdict.OTHERWISE)
-
-    @property
-    def tried(self) -> int:
-        """How many cheats ran."""
-        return self.convicted + self.count(Verdict.ESCAPED)
-
-    @property
-    def exit_code(self) -> int:
-        """1 if a cheat escaped or an honest backend was convicted, or if nothing was tried."""
-        if self.signal is not None:
-            return 128 + self.signal
-        failed = self.count(Verdict.ESCAPED, Verdict.TOUCHED) or not self.tried
-        return 1 if failed else 0
+    backend: str
+    beside: str
+    verdict: Verdict
+    status: str
+    reason: str
 
 
 # ---- the files -----------------------------------------------------------------------------------
@@ -188,12 +170,13 @@ def _must(kind: str, said: Any) -> Conviction | Shown | None:
 # ---- measuring -----------------------------------------------------------------------------------
 
 
-def court(device: str, root: Path, seed: int, options: RunOptions) -> CourtResult:
+def court(
+    device: str, root: Path, seed: int, options: RunOptions, tried: Sequence[Suspect]
+) -> tuple[Path, list[Finding]]:
     """Measure each suspect beside the shipped backends into a new run folder, and judge the rows.
 
     Raises Refusal.
     """
-    tried = suspects()
     groups = groups_of(tried)
     engine = Here("the rows so far are saved")
     with _backends_from(FOLDER), engine.open(Wanted(device=device), options) as here:
@@ -215,12 +198,9 @@ def court(device: str, root: Path, seed: int, options: RunOptions) -> CourtResul
                 session.measure(part)
                 if not one.shares:  # what one cheat left behind must not convict another
                     session.pool.close()
-    result = session.result
-    rows = {row["case"]: row for row in read_rows(result.path)}
-    findings = tuple(judged(tried, groups, rows))
-    return CourtResult(
-        path=result.path, device=here.device, findings=findings, signal=result.signal
-    )
+    path = session.result.path
+    rows = {row["case"]: row for row in read_rows(path)}
+    return path, [*judged(tried, groups, rows)]
 
 
 def groups_of(tried: Sequence[Suspect]) -> tuple[Group, ...]:
@@ -265,7 +245,7 @@ def _meta(
         plan=PLAN,
         limits=Limits(timeout_s=60.0),
     )
-    (environment,) = here.environments.values()
+    environment = here.environment
     return {
         "attnbench": environment["attnbench"],
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -275,8 +255,7 @@ def _meta(
         "memory_bytes": memory_bytes,
         "seed": seed,
         "court": True,
-        "environment": environment,
-        "environments": [],
+        "environment": dict(environment),
         "calibration": None,
         "cases": [
             {"group": group.number, **case.fields()} for group in groups for case in group.cases
@@ -291,22 +270,13 @@ def _meta(
 
 def judged(
     tried: Sequence[Suspect], groups: Sequence[Group], rows: Mapping[str, Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Finding]:
     """What became of each case, by its row."""
     for one, group in zip(tried, groups, strict=True):
         for case in group.cases:
             row, own = rows[case.id], case.backend in one.backends
             verdict = cheat_verdict(one.must, row) if own and one.must else honest_verdict(row)
-            yield {
-                "backend": case.backend,
-                "role": "shipped" if not own else "cheat" if one.must else "honest",
-                "beside": one.name,
-                "what": one.what if own else "",
-                "case": case.id,
-                "verdict": verdict,
-                "status": row["status"],
-                "reason": row["reason"] or (_shown(one.must, row) if own else ""),
-            }
+            yield Finding(case.backend, one.name, verdict, row["status"], row["reason"])
 
 
 def cheat_verdict(must: Conviction | Shown, row: Mapping[str, Any]) -> Verdict:
@@ -331,35 +301,3 @@ def honest_verdict(row: Mapping[str, Any]) -> Verdict:
         return Verdict.UNTOUCHED
     failed = status in FAILURES or status is Status.OOM
     return Verdict.TOUCHED if failed else Verdict.NOT_APPLICABLE
-
-
-def _shown(must: Conviction | Shown | None, row: Mapping[str, Any]) -> str:
-    """What a row that is ok shows of what it must show."""
-    if not isinstance(must, Shown):
-        return ""
-    found = row.get(must.field)
-    return f"{must.field} is {'null' if found is None else found}; wanted at least {must.least}"
-
-
-def sentences(result: CourtResult) -> Iterator[str]:
-    """Who was not judged as wanted, then the count of convictions."""
-    own = [one for one in result.findings if one["role"] != "shipped"]
-    for verdict, meaning in (
-        (Verdict.ESCAPED, "Reported as if they were honest"),
-        (Verdict.OTHERWISE, "Convicted, but not as their files say"),
-        (Verdict.NOT_APPLICABLE, "Not tried here"),
-    ):
-        if names := [one["backend"] for one in own if one["verdict"] is verdict]:
-            yield f"{meaning}: {', '.join(names)}."
-    touched = [
-        f"{one['backend']} beside {one['beside']}" if one["role"] == "shipped" else one["backend"]
-        for one in result.findings
-        if one["verdict"] is Verdict.TOUCHED
-    ]
-    if touched:
-        yield f"Honest, and convicted: {', '.join(touched)}."
-    if result.signal is not None:
-        yield "Stopped early by a signal; what was not tried says nothing."
-    yield f"All samples are in {result.path}."
-    honest = plural(len(touched), "honest backend") if touched else "no honest backend"
-    yield f"{result.convicted} of {result.tried} convicted, {honest} touched"

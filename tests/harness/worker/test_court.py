@@ -1,7 +1,6 @@
 """The court: what its files say, and what is made of the rows that they end in."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -11,22 +10,17 @@ from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
-from attnbench.impls.problem import Problem
 from tests.conftest import ROOT
 from tests.fakes.cheats._torch_backends import settable
 from tests.harness.worker.court import (
     FOLDER,
+    WELL,
     Conviction,
-    CourtResult,
     Shown,
-    Suspect,
     Verdict,
     cheat_verdict,
     court,
-    groups_of,
     honest_verdict,
-    judged,
-    sentences,
     suspect,
     suspects,
 )
@@ -133,95 +127,29 @@ def test_an_honest_backend_is_untouched_only_if_it_is_ok(status):
     assert honest_verdict(row(status, "why")) is wanted
 
 
-def tried():
-    problem = Problem(batch=1, seq_len=8, d_model=8, heads=2)
-    return (
-        Suspect(name="lies", what="Lies.", problem=problem, must=CONVICTION),
-        Suspect(name="hoards", what="Hoards.", problem=problem, must=SHOWN),
-        Suspect(name="fine", what="Honest: is fine.", problem=problem, must=None),
-    )
-
-
-def result(**ends):
-    """Of made-up rows: `ends` by the backend's name, or by NAME_beside_SUSPECT; others are ok."""
-    groups = groups_of(tried())
-    rows = {}
-    for one, group in zip(tried(), groups, strict=True):
-        for case in group.cases:
-            beside = ends.get(f"{case.backend}_beside_{one.name}")
-            rows[case.id] = beside or ends.get(case.backend) or row("ok")
-    return CourtResult(path=Path("x"), device="cpu", findings=tuple(judged(tried(), groups, rows)))
-
-
-WELL = {"lies": row("incorrect", "from memory"), "hoards": row("ok", workspace_bytes=5000)}
-
-
-NOWHERE = row("unavailable", "not here")
-
-
-@pytest.mark.parametrize(
-    ("ends", "code", "said"),
-    [
-        ({}, 0, ["2 of 2 convicted, no honest backend touched"]),
-        (
-            {"lies": row("ok")},
-            1,
-            [
-                "Reported as if they were honest: lies.",
-                "1 of 2 convicted, no honest backend touched",
-            ],
-        ),
-        (
-            {"sdpa_beside_lies": row("incorrect", "far off"), "fine": row("error", "bug")},
-            1,
-            [
-                "Honest, and convicted: sdpa beside lies, fine.",
-                "2 of 2 convicted, 2 honest backends touched",
-            ],
-        ),
-        ({"lies": NOWHERE, "hoards": NOWHERE}, 1, ["Not tried here: lies, hoards."]),
-    ],
-)
-def test_escapes_and_honest_ones_that_are_convicted_are_exit_code_1_and_named(ends, code, said):
-    found = result(**WELL | ends)
-    assert found.exit_code == code
-    assert set(said) <= set(sentences(found))
-
-
-def test_what_a_row_shows_is_its_reason():
-    hoarder = next(one for one in result(**WELL).findings if one["backend"] == "hoards")
-    assert hoarder["reason"] == "workspace_bytes is 5000; wanted at least 1000"
-
-
 # ---- the whole -----------------------------------------------------------------------------------
 
 
 @pytest.mark.long
-def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path, monkeypatch):
+def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path):
     before = os.environ.get("ATTNBENCH_BACKENDS")
     options = RunOptions(command=["court"], listener=Listener(), embedded=True)
     names = ("replaces_the_check", "wrong_scale", "shuffles_the_keys")  # tried in this order
-    three = [one for one in suspects() if one.name in names]
-    monkeypatch.setattr("tests.harness.worker.court.suspects", lambda: three)
-    found = court("cpu", tmp_path, 0, options)
+    path, found = court(
+        "cpu", tmp_path, 0, options, [one for one in suspects() if one.name in names]
+    )
     assert os.environ.get("ATTNBENCH_BACKENDS") == before
-    verdicts = {one["case"]: one["verdict"] for one in found.findings}
-    after = [one["verdict"] for one in found.findings if one["beside"] != "replaces_the_check"]
+    after = [one.verdict for one in found if one.beside != "replaces_the_check"]
     assert after == ["convicted", *["untouched"] * 3, *["untouched"] * 4]
-    assert {row["case"] for row in read_rows(found.path)} == verdicts.keys()
+    assert len([*read_rows(path)]) == len(found)
     with pytest.raises(BadInput, match="is a court of backends"):
-        resume_run(found.path, options)
+        resume_run(path, options)
 
 
 @pytest.mark.nightly
 def test_every_cheat_is_convicted_by_name_and_no_honest_backend_is(tmp_path):
-    found = court("cpu", tmp_path, 0, RunOptions(command=["court"], listener=Listener()))
-    wrong = {
-        one["case"]: (one["verdict"], one["status"], one["reason"])
-        for one in found.findings
-        if one["verdict"] not in (Verdict.CONVICTED, Verdict.UNTOUCHED, Verdict.NOT_APPLICABLE)
-    }
-    said = "\n".join(sentences(found))
-    assert not wrong, said
-    assert found.tried >= 100, said
-    assert found.exit_code == 0, said
+    options = RunOptions(command=["court"], listener=Listener())
+    _, found = court("cpu", tmp_path, 0, options, suspects())
+    wrong = [one for one in found if one.verdict not in WELL]
+    assert not wrong
+    assert sum(one.verdict is Verdict.CONVICTED for one in found) >= 100

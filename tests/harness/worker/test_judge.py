@@ -14,7 +14,7 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.measure.input_values import InputValues
 from attnbench.harness.measure.prepared_call import prepare_call
 from attnbench.harness.process.events import JUDGE, parse
-from attnbench.harness.run.environments import start_worker
+from attnbench.harness.run.first_worker import start_worker
 from attnbench.harness.worker.judge import Judge
 from attnbench.harness.worker.judge_client import JudgeClient, NotJudged
 from attnbench.impls import load

@@ -1,10 +1,6 @@
-"""Timed calls are tied to the checked ones, in a worker's own process."""
+"""A worker on a fake GPU: cases are checked, measured, timed and limited by the device."""
 
-import json
-import sys
 from dataclasses import replace
-from textwrap import dedent
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -15,164 +11,7 @@ from attnbench.harness.measure.graph_capture import capture_stream
 from attnbench.harness.measure.prepared_call import PreparedCall
 from attnbench.harness.worker import measure
 from attnbench.impls.problem import Problem
-from tests.conftest import environment, ran
 from tests.harness.worker.configs import measurer_here, worker_config
-
-BACKEND = """
-import gc, torch
-calls = 0
-
-def prepare(problem, inputs, weights):
-    q, k, v = inputs
-    kept = {{}}
-
-    def call():
-        global calls
-        calls += 1
-        with torch.no_grad():
-            result = (q @ k.mT * problem.scale).softmax(-1) @ v
-            {change}
-        return result
-
-    return call
-"""
-WORKER = """
-import json, sys, torch
-from attnbench.harness.cases.case import Case
-from attnbench.harness.measure import launch
-from attnbench.harness.machine.nvml import Device
-from attnbench.harness.worker import measure
-from attnbench.harness.worker.phases import WorkerConfig
-from attnbench.impls.problem import Problem
-from tests.harness.worker.configs import measurer_here
-
-def measured(suspect, beside, measure, calls):
-    events = []
-    config = WorkerConfig(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30,
-        measure=tuple(measure), warm_heap=True, first_warm_up_s=0.1, max_warm_up_s=0.5,
-        watched=Device(uuid=None))
-    measurer = measurer_here(config, events.append)
-    problem = Problem(batch=1, seq_len=256, d_model=32, heads=2)
-    cases = [Case(backend=name, problem=problem) for name in (suspect, beside)]
-    measurer.check(cases)
-    measurer.warm_up(cases)
-    for _ in range(4):
-        measurer.sample(cases, {case.id: calls for case in cases})
-    measurer.confirm(cases)
-    measurer.release()
-    return [event for event in events if event["event"] in ("ended", "samples")]
-
-print(json.dumps([measured(*one) for one in json.loads(sys.argv[1])]))
-"""
-
-
-class Tried(NamedTuple):
-    """A backend that does `change` in each call, beside another one."""
-
-    change: str
-    measure: tuple[str, ...] = ("latency",)
-    calls: int = 5
-    beside: str = "fused"
-
-
-@pytest.fixture
-def events(tmp_path):
-    """What a worker says of backends, one after the other: those that ended, and all samples."""
-
-    def run(*tried: Tried | str):
-        every = [one if isinstance(one, Tried) else Tried(one) for one in tried]
-        asked = []
-        for number, one in enumerate(every):
-            name = f"suspect{number}"
-            (tmp_path / f"{name}.py").write_text(BACKEND.format(change=dedent(one.change)))
-            asked.append((name, one.beside, one.measure, one.calls))
-        done = ran(
-            [sys.executable, "-c", WORKER, json.dumps(asked)],
-            env=environment({"ATTNBENCH_BACKENDS": str(tmp_path)}),
-            check=True,
-        )
-        found = []
-        for some in json.loads(done.stdout):
-            ended = {
-                e["case"].partition("-")[0].rstrip("0123456789"): e
-                for e in some
-                if e["event"] == "ended"
-            }
-            found.append((ended, [e for e in some if e["event"] == "samples"]))
-        return found
-
-    return run
-
-
-@pytest.mark.long
-def test_an_honest_backend_is_sampled_with_new_and_repeated_values(events):
-    ((ended, samples),) = events("pass")
-    assert ended == {}
-    blocks = [e["quantities"]["conditions"] for e in samples if e["case"].startswith("suspect")]
-    assert [block["new_values"] for block in blocks] == [1, 0, 1, 0]
-    assert all(block["calls"] == 5 and block["first_call_ms"] > 0 for block in blocks)
-    assert all(e["block_s"] >= e["spent_s"] > 0 for e in samples)
-
-
-@pytest.mark.long
-def test_a_write_that_nothing_counts_ends_all_who_shared_the_inputs(events):
-    ((ended, _),) = events("k.numpy()[0, 0, 0, 0] *= 1.0 if gc.isenabled() else 1.0001")
-    assert {name: (e["status"], e["phase"]) for name, e in ended.items()} == {
-        "suspect": ("error", "latency"),
-        "fused": ("error", "latency"),
-    }
-    assert ended["fused"]["reason"] == (
-        "inputs (key) were changed while suspect0, fused were timed, by one of them"
-    )
-
-
-@pytest.mark.long
-def test_a_cache_that_follows_new_values_is_found_by_its_times(events):
-    cached = """key = float(k.sum()), float(v.sum())
-            result = kept.get(key) if calls > 5 else None
-            if result is None:
-                for _ in range(200): result = (q @ k.mT * problem.scale).softmax(-1) @ v
-                kept.clear(); kept[key] = result
-            result = result.clone()"""
-    ((ended, _),) = events(cached)
-    assert "it answers from memory" in ended["suspect"]["reason"]
-    assert set(ended) == {"suspect"}
-
-
-@pytest.mark.long
-def test_a_cache_that_keeps_all_results_is_found_too_and_so_is_one_of_a_half(events):
-    part = """key = float(k[:, :{0}].sum()), float(v[:, :{0}].sum())
-            kept[key] = kept.get(key, 0) + 1
-            for _ in range({1} if kept[key] == 1 else {2}):
-                result = (q @ k.mT * problem.scale).softmax(-1) @ v"""
-    halves = [part.format(*one) for one in ((2, 60, 1), (1, 60, 30))]
-    every = [Tried(one, beside=beside) for one in halves for beside in ("fused", "linformer")]
-    for ended, _ in events(*every):
-        assert "it answers from memory" in ended["suspect"]["reason"]
-        assert set(ended) == {"suspect"}
-
-
-LONG = "import time; time.sleep(0.31)"
-
-
-@pytest.mark.long
-def test_a_long_case_is_convicted_as_a_short_one_is(events):
-    changes = (
-        "result = kept.setdefault('first', torch.empty_like(result)).copy_(result)",
-        "result = result * (1 + (calls > 4))",
-        "result = kept.setdefault('first', result).clone()",
-    )
-    every = [
-        Tried(f"{LONG}; {change}", measure, calls=1)
-        for measure in (("latency", "memory"), ("latency",))
-        for change in changes
-    ]
-    for ended, _ in events(*every):
-        assert set(ended) == {"suspect"}
-        assert ended["suspect"]["status"] in ("incorrect", "error")
-
-
-# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
 
 CUDA = torch.device("cuda", 0)
 SMALL = Problem(batch=1, seq_len=64, d_model=32, heads=2)
@@ -229,7 +68,10 @@ def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(slow_gpu, p
         *("first", "wide", "first", "wide", "process", "process", "after", "after")
     ]
     assert naive["peak_source"] == "cuda requested bytes"
-    assert abs(naive["peak_bytes"] - naive["predicted_peak_bytes"]) <= 64
+    if (scope, passes) == ("layer", "forward+backward"):
+        assert naive["predicted_peak_bytes"] is None, "no formula"
+    else:
+        assert abs(naive["peak_bytes"] - naive["predicted_peak_bytes"]) <= 64
     assert naive["workspace_bytes"] == naive["outside_bytes"] == 0
     for event in of_kind(events, "warm"):
         assert event["graph_reason"] == ""

@@ -25,7 +25,6 @@ from attnbench.impls._triton import launch, nvidia_tools, tune
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import BANDS, KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job
-from attnbench.impls._triton.nvidia_tools import Unreadable
 from attnbench.impls.problem import Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 
@@ -187,7 +186,6 @@ def tuned() -> dict[str, Any]:
     driver.set_active(NoGpu((9, 0), shared_bytes=100 << 10))
     shape: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 128, "heads": 2}
     problem = Problem(**shape, dtype="bf16", causal=True, passes="forward+backward", scope="layer")
-    short = replace(problem, seq_len=64, kv_seq_len=64, passes="forward", scope="core")
     narrow = replace(problem, d_k=20, d_v=20, passes="forward", scope="core")
     core = replace(problem, passes="forward", scope="core")
     failing, wrong = described("grad_q"), described("grad_kv")
@@ -211,7 +209,7 @@ def tuned() -> dict[str, Any]:
             first = asked.call_count
             made["timed_again"] = found(problem)
             made["readings"] = [first, asked.call_count]
-        made |= {"only": found(short), "narrow": found(narrow)}
+        made["narrow"] = found(narrow)
         made["again"] = prepared(replace(narrow, batch=3, heads=4, d_model=80), gpu)
         made["paged"] = found(replace(core, page=16))
         for name in ("portable", "pointers"):
@@ -219,8 +217,6 @@ def tuned() -> dict[str, Any]:
         made["broken"] = found(problem, failing=failing, wrong=wrong)
         made["unwritten"] = found(core, unwritten=listed("forward", n_q=256)[0])
         made["serialized"] = found(core, serialized=(last,))
-        made["all_serialized"] = found(core, serialized=listed("forward", n_q=256))
-        made["unread"] = found(core, unread="Triton has no nvdisasm here")
         path = Path(folder) / "tuned.json"
         facts = made["timed"]["facts"]
         names = {"run": "a run", "gpu": "a GPU", "triton": triton.__version__}
@@ -230,7 +226,6 @@ def tuned() -> dict[str, Any]:
         with patch.object(tune, "read", lambda: table.read(path)):
             made["table"] = found(problem)
             stale = Config(**facts["configuration"]["forward"])
-            made["stale"] = found(problem, failing=stale)
             made["slow_table"] = found(problem, serialized=(stale,))
         try:
             found(core, breaking=last)
@@ -264,13 +259,12 @@ def prepared(
     unwritten: Config | None = None,
     breaking: Config | None = None,
     serialized: Sequence[Config] = (),
-    unread: str = "",
 ) -> dict[str, Any]:
     """The configurations that were launched, and those that the call used.
 
     `failing` does not compile, `wrong` computes something else, `unwritten` leaves its last result
     as it was, and after `breaking` the GPU refuses everything. The machine code of those in
-    `serialized` is said to be, and none can be read if `unread` says why.
+    `serialized` is said to be.
     """
     device = torch.device("cuda", 0)
     inputs = make_inputs(problem, device, seed=1)
@@ -293,8 +287,6 @@ def prepared(
             gpu.broken = "CUDA error: an illegal memory access was encountered"
 
     def read(asm: Any) -> bool:
-        if unread:
-            raise Unreadable(unread)
         return bool(codes[id(asm)] in serialized)
 
     codes: dict[int, Config] = {}

@@ -89,31 +89,6 @@ def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
     assert facts["serialization_unread"] is None
 
 
-def test_the_facts_have_each_candidates_times_on_the_device(prepared: dict[str, Any]) -> None:
-    """Of a GPU on which the candidates of a list take 200 us, 190 us, 180 us, ..."""
-    facts = prepared["timed"]["facts"]
-    fields = Config.__dataclass_fields__
-    timed: set[tuple[str, tuple[int, ...]]] = set()
-    for one in facts["candidates"]:
-        numbers = [int(one[field]) for field in fields]
-        place = listed(one["kernel"]).index(numbers)
-        assert one["median_ms"] == pytest.approx(0.2 - 0.01 * place)
-        assert one["least_ms"] <= one["median_ms"] <= one["most_ms"]
-        assert one["reading_count"] >= 5
-        assert one["reading_launch_count"] >= 5
-        assert (one["late_reading_count"], one["dropped"]) == (0, False)
-        timed.add((one["kernel"], tuple(numbers)))
-    every = {(kernel, tuple(numbers)) for kernel in KERNELS for numbers in listed(kernel)}
-    assert timed == every - set(skipped(facts))
-    launches = (one["reading_count"] * one["reading_launch_count"] for one in facts["candidates"])
-    assert facts["timed_launch_count"] == sum(launches)
-    device_ms = sum(
-        one["reading_count"] * one["reading_launch_count"] * one["median_ms"]
-        for one in facts["candidates"]
-    )
-    assert facts["tune_ms"] > device_ms
-
-
 def test_a_serialized_candidate_is_never_launched(prepared: dict[str, Any]) -> None:
     found = prepared["serialized"]
     *others, fastest = listed("forward")
@@ -121,14 +96,6 @@ def test_a_serialized_candidate_is_never_launched(prepared: dict[str, Any]) -> N
     assert found["used"] == [others[-1]]
     reason = skipped(found["facts"])["forward", tuple(fastest)]
     assert reason.startswith("its matrix products run one at a time")
-
-
-def test_a_choice_of_the_table_that_is_serialized_here_is_replaced(
-    prepared: dict[str, Any],
-) -> None:
-    found = prepared["slow_table"]
-    assert found["facts"]["configuration_source"] == "timed"
-    assert found["used"] == [listed("forward")[-2], *prepared["timed"]["used"][1:]]
 
 
 def test_descriptors_are_not_tried_on_tensors_that_they_do_not_fit(
@@ -186,13 +153,6 @@ def test_variants_leave_gluon_and_descriptors_out(
     tried_or_skipped = {*map(tuple, found["tried"]), *(key[1] for key in skipped(found["facts"]))}
     assert tried_or_skipped == set(map(tuple, allowed))
     assert found["facts"]["why_not_gluon"] == f"triton:{variant} leaves it out"
-
-
-def test_a_candidate_that_leaves_the_log_sum_exp_unwritten_is_skipped(
-    prepared: dict[str, Any],
-) -> None:
-    reason = skipped(prepared["unwritten"]["facts"])["forward", tuple(listed("forward")[0])]
-    assert reason == "gives another result than the first candidate without descriptors"
 
 
 def test_what_broke_the_context_is_left_out_from_then_on_with_a_remark(

@@ -15,6 +15,7 @@ from attnbench.impls.backend import leaves
 from attnbench.impls.masks.rules import needs_matrix
 from attnbench.impls.peak_formulas.sdpa import takes_flash
 from attnbench.impls.problem import Scope
+from tests.budget import first
 from tests.harness.measure.test_peak_memory import weighed
 from tests.impls.conftest import MASKED, PROBLEMS
 
@@ -121,7 +122,8 @@ def test_flash_peak_follows_the_tiles_and_the_threads(
 def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Callable) -> None:
     assert compare(name, shape, make_case, passes="forward+backward") or shape.empty_rows
     compare(name, shape, make_case, passes="forward+backward", scope="layer")
-    compare("sdpa:flash", shape, make_case, passes="forward+backward")
+    if name == "naive":
+        compare("sdpa:flash", shape, make_case, passes="forward+backward")
 
 
 @pytest.fixture(params=["", "while torch.compile watches frames"])
@@ -135,7 +137,7 @@ def frames(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("frames")
 @pytest.mark.parametrize(
-    "scores", [{"softcap": 2.0}, {"sinks": True}, {"softcap": 2, "sinks": True}]
+    "scores", first(1, [{"softcap": 2, "sinks": True}, {"softcap": 2.0}, {"sinks": True}])
 )
 @pytest.mark.parametrize("name", ["naive", "fused"])
 def test_peaks_are_as_predicted_with_softcap_and_sinks(
@@ -207,7 +209,7 @@ def test_peak_of_the_backward_pass_alone_is_as_predicted(
 ) -> None:
     """The graph exists before the call and stays for the next one, so nothing of it is freed."""
     few_tokens = {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3}
-    for changes in ({}, few_tokens, {"heads": 1, "kv_heads": 1}):
+    for changes in ({}, few_tokens if shape.causal else {"heads": 1, "kv_heads": 1}):
         check_backward_alone(name, replace(shape, **changes, scope=scope))
 
 

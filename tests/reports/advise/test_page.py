@@ -5,8 +5,6 @@ from attnbench.reports.advise.page import render
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import inquiry
 
-LENGTHS = (128, 256, 512, 1024)
-
 
 def test_foreign_text_is_escaped():
     asked = inquiry(model="<script>alert(1)</script>", config="<b>")

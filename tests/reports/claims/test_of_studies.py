@@ -1,4 +1,4 @@
-"""reports/claims/studies.py: verdicts from findings, whatever they contain."""
+"""reports/claims/of_studies.py: verdicts from findings, whatever they contain."""
 
 from typing import Any
 

@@ -1,7 +1,6 @@
 """reports/comparison/verdict.py: right if the truth is known, undecided if it cannot be decided."""
 
 from dataclasses import replace
-from math import isnan
 from random import Random
 
 import pytest
@@ -189,23 +188,6 @@ def test_bytes_are_compared_exactly(before, now, margin, verdict):
     assert ("missing" in of_bytes.reasons) == (now[0] is None)
 
 
-@pytest.mark.parametrize("processes", [1, 5])
-def test_of_environments_with_one_process_each_a_disturbance_is_a_doubt(processes):
-    """Two processes may be disturbed unlike each other; several show by how much."""
-    one = measured(1, processes=processes, contended_blocks=EVERY_BLOCK)
-    other = scaled(one, 300)
-    environments = {"same_run": True}
-    doubted = processes == 1
-    for sides in ((one, other), (other, one)):
-        found = latency(*sides, **environments)
-        assert found.paired
-        assert (found.verdict == "not decided") == doubted
-        assert ("contended" in found.reasons) == doubted
-    calm = [replace(side, contended_blocks=0) for side in (one, other)]
-    assert latency(*calm, **environments).verdict == "slower"
-    assert latency(one, other, same_run=True, backends=True).verdict == "slower"
-
-
 def test_a_lower_clock_explains_a_slow_side_and_not_a_fast_one():
     def clocked(seed, ratio, clock_mhz):
         return measured(seed, ratio, conditions=[[{"sm_clock_mhz": clock_mhz}] * 4] * 5)
@@ -259,29 +241,3 @@ def test_a_case_that_fails_has_no_number_and_one_verdict(base, new, verdict, rea
     if verdict == "broken":  # another backend that cannot run is no regression
         (found,) = case_verdicts([(ended(base), ended(new))], Rules(**SAME_RUN))
         assert found.verdict == "not decided"
-
-
-def test_energy_is_compared_over_processes():
-    def with_energy(seed, energy_j):
-        window = {"way": "eager", "window_s": 6.0, "calls": 10}
-        windows = [window | {"process": p, "energy_j": energy_j * (1 + p / 100)} for p in range(3)]
-        return measured(seed, windows=windows)
-
-    pairs = [(with_energy(1, 100.0), with_energy(2, 200.0))]
-    (found,) = [
-        one for one in case_verdicts(pairs, Rules(**KNOWN)) if one.metric == "energy_per_call"
-    ]
-    assert (found.verdict, found.paired) == ("more", False)
-    assert found.new_value == pytest.approx(20.2, rel=0.01)
-
-
-def test_the_geometric_mean_has_an_interval_over_processes_that_the_cases_share():
-    pairs = [(measured(seed), measured(seed + 50, 1.1)) for seed in range(8)]
-    mean = geometric_mean(case_verdicts(pairs, Rules(**KNOWN)))
-    assert mean.units == 8
-    assert mean.low < 1.1 < mean.high < 1.1 * mean.low
-    assert isnan(geometric_mean(case_verdicts(pairs, Rules())).low), "runs may differ"
-    unlike = [(measured(1), measured(2)), (measured(3, processes=4), measured(4))]
-    mean = geometric_mean(case_verdicts(unlike, Rules(**KNOWN)))
-    assert mean.value == pytest.approx(1, abs=0.1)
-    assert isnan(mean.low)

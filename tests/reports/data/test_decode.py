@@ -100,23 +100,6 @@ def test_a_decode_step_is_a_forward_pass_of_few_queries_over_many_keys(
     assert is_decode(STEP | changes) is expected
 
 
-def test_the_share_is_bytes_over_time_over_the_measured_bandwidth(tmp_path: Path) -> None:
-    table = load(decode_run(tmp_path))
-    assert len(table) == len(LENGTHS) * 2 * len(RATES)
-    for row in table.to_dict("records"):
-        rate = RATES[row["backend"]]
-        assert row["decode_bytes_per_s"] == pytest.approx(rate)
-        assert row["decode_bandwidth_ratio"] == pytest.approx(rate / MEMORY)
-        assert row["decode_bytes_per_s"] * row["latency_ms"] / 1e3 == pytest.approx(
-            needed_bytes(row["kv_seq_len"], row["kv_heads"])
-        )
-        low, value, high = (row[name] for name in BOUNDS)
-        assert low < value < high
-        # the longest time is the lowest rate
-        assert low / value == pytest.approx(row["latency_ms"] / row["latency_high_ms"])
-        assert row["decode_high_bytes_per_s"] == pytest.approx(high * MEMORY)
-
-
 def test_without_a_measured_bandwidth_the_rate_stays_and_the_note_has_the_command(
     tmp_path: Path,
 ) -> None:

@@ -8,14 +8,11 @@ import pandas as pd
 import pytest
 
 import attnbench
-from attnbench.harness.stats.intervals import latency_interval
 from attnbench.impls.problem import AXES
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
-from attnbench.reports.data.processor_time import time_of, told_time
 from tests.made_runs import case, grid, problem, quickstart, row, write_run
 from tests.reports.rendering import rows_of
-from tests.reports.subjects.test_utilization import with_utilization
 
 
 def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) -> None:
@@ -26,19 +23,6 @@ def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) 
     assert list(frame.columns) == list(COLUMNS)
     assert frame["status"].value_counts()["not reached"] == 2
     assert frame.iloc[-1]["seq_len"] == 16384
-
-
-def test_latency_is_the_interval_that_stopped_the_measurement(tmp_path: Path) -> None:
-    frame = load(quickstart(tmp_path, lengths=(128,)))
-    first = frame.iloc[0]
-    interval = latency_interval(first["block_ms"])
-    bounds = tuple(first[f"latency{bound}_ms"] for bound in ("", "_low", "_high"))
-    assert bounds == (interval.value, interval.low, interval.high)
-    assert "run-to-run" in first["latency_note"]
-    assert (first["processes"], first["blocks"], first["samples"]) == (1, 8, 24)
-    assert first["achieved_flops_per_s"] == pytest.approx(
-        first["work_flops"] / (first["latency_ms"] / 1000)
-    )
 
 
 def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:
@@ -116,18 +100,6 @@ def test_columns_that_a_probe_adds_are_kept(tmp_path: Path) -> None:
     assert "trace" not in frame
 
 
-def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(
-    tmp_path: Path,
-) -> None:
-    frame = load(with_utilization(tmp_path)).set_index("backend")
-    assert frame.loc["naive", "utilization_tier"] == "gpm"
-    assert frame.loc["naive", "sm_active_ratio"] == pytest.approx(0.2)
-    assert frame.loc["naive", "energy_per_call_j"] == pytest.approx(0.9)
-    assert frame.loc["naive", "energy_per_token_j"] == pytest.approx(0.9 / 2048)
-    assert frame.loc["naive", "hmma_ratio"] != frame.loc["naive", "hmma_ratio"]  # NaN, and not 0
-    assert "calls" not in frame.columns
-
-
 @pytest.mark.parametrize(
     ("passes", "ratio"), [("forward", None), ("backward", 5 / 4), ("forward+backward", 7 / 6)]
 )
@@ -141,15 +113,3 @@ def test_papers_count_a_fifth_product_in_the_backward_pass(
         assert found is None
     else:
         assert found / one["achieved_flops_per_s"] == pytest.approx(ratio)
-
-
-@pytest.mark.parametrize(
-    ("device", "latency_ms", "noted"),
-    [("cuda", 0.0112, True), ("cuda", 0.05, False), ("cpu", 0.0112, False)],
-)
-def test_the_event_floor_stands_beside_a_short_time_of_a_gpu(
-    device: str, latency_ms: float, noted: bool
-) -> None:
-    one = {"device": device, "latency_ms": latency_ms, "shortest_call_ms": 0.00204}
-    for text in (str(time_of(one)), told_time(one)):
-        assert (", event floor 2.04 μs" in text) == noted

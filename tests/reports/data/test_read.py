@@ -10,7 +10,16 @@ import pytest
 
 from attnbench.harness.rows import run_files
 from attnbench.reports.data.read import BadRun, read_run
-from tests.made_runs import WINDOW, case, problem, read_rows, row, write_rows, write_run
+from tests.made_runs import (
+    WINDOW,
+    case,
+    problem,
+    read_rows,
+    row,
+    two_environments,
+    write_rows,
+    write_run,
+)
 
 
 @pytest.fixture
@@ -181,3 +190,30 @@ def test_rows_of_another_kind_or_of_no_planned_case_have_a_note(run: Path) -> No
         "2 rows of a kind other than latency, wall and study left out",
         "1 row of cases that are not in the plan",
     ]
+
+
+ONE = {"name": "a", "path": "", "environment": {}}
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (3, "environments: found 3"),
+        ([3], r"environments\[0\]: found 3"),
+        ([ONE | {"name": 1}], r"environments\[0\].name: found 1"),
+        ([ONE | {"environment": []}], r"environments\[0\].environment: found"),
+        ("plan", "python: found 7"),
+        ("row", "python: found 7"),
+    ],
+)
+def test_a_broken_environment_is_one_line(tmp_path: Path, found: Any, text: str) -> None:
+    run = two_environments(tmp_path, {}, [case("fused", problem(n)) for n in (128, 256)])
+    meta, rows = json.loads((run / "run.json").read_text()), read_rows(run)
+    if isinstance(found, str):
+        (meta["cases"] if found == "plan" else rows)[2]["python"] = 7
+    else:
+        meta["environments"] = found
+    (run / "run.json").write_text(json.dumps(meta))
+    write_rows(run, rows)
+    with pytest.raises(BadRun, match=text):
+        read_run(run)

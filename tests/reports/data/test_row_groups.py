@@ -6,8 +6,9 @@ import pytest
 
 from attnbench.reports.data.row_groups import Row, first_copies, groups
 from tests.made_runs import case, problem, row, write_run
-from tests.reports.comparison.test_devices import LENGTHS, copies_run, gpu
 from tests.reports.rendering import rows_of, rows_with_statuses
+
+RUNS = Path(__file__).parents[2] / "approved" / "runs"
 
 
 def test_only_equal_problems_share_a_group(tmp_path: Path) -> None:
@@ -106,14 +107,14 @@ def test_a_corner_is_named_where_triangles_differ_in_it(
     assert [one.label.replace("\u00a0", " ") for one in groups(rows, None)] == labels
 
 
-def test_the_first_copy_of_each_case_stays_or_the_lowest_of_a_shard(tmp_path: Path) -> None:
-    rows = rows_of(copies_run(tmp_path, (gpu(1), gpu(2, "node2")), (1.0, 1.1)))
+def test_of_old_copies_the_first_of_each_case_stays_or_the_lowest_of_a_shard() -> None:
+    rows = rows_of(RUNS / "devices")
     first = first_copies(rows)
-    assert len(rows) == 2 * len(first) == 6 * len(LENGTHS)
+    assert (len(rows), len(first)) == (18, 6)
     assert [row["case"] for row in first] == [
         row["case"] for row in rows if "replica" not in row["case"]
     ]
-    shard = [row for row in rows if (row["seq_len"], row["replica"]) != (128, 1)]
+    shard = [row for row in rows if (row["seq_len"], row["replica"]) != (256, 1)]
     found = first_copies(shard)
-    assert len(found) == 3 * len(LENGTHS)
-    assert {row["replica"] for row in found if row["seq_len"] == 128} == {2}
+    assert len(found) == 6
+    assert {row["replica"] for row in found if row["seq_len"] == 256} == {2}

@@ -58,31 +58,6 @@ def test_panels_that_are_compared_have_the_same_axes() -> None:
     assert "1 s" not in contents(apart)
 
 
-def test_a_strip_has_all_values_there_from_the_uppermost_down() -> None:
-    panel = times(
-        line(
-            *("sdpa", 1, 2),
-            low=(0.5, 1.5),
-            high=(1.5, 2.5),
-            cases=("c1", "c2"),
-            busy=(False, True),
-            notes=("", ", processor 1.00 ms"),
-        ),
-        line("fused", 4, 8),
-        line("fused", None, None, None, kind="failed", why="out of memory"),
-    )
-    (drawing,) = drawn(figure_of(panel), cases={"c2": 7})
-    strips = classed(drawing, "at")
-    assert len(strips) == 3
-    second = strips[1].findtext("title")
-    assert second.splitlines()[0] == "sequence length N = 256"
-    assert second.splitlines()[2] == "fused 8.00 ms"
-    said = "sdpa 2.00 ms (1.50 ms to 2.50 ms), processor 1.00 ms, while other work ran"
-    assert second.splitlines()[3].startswith(said)
-    assert strips[1].get("data-cases") == "- - 7"
-    assert strips[2].findtext("title") == "sequence length N = 512\nfused out of memory"
-
-
 def test_what_other_work_disturbed_is_hollow_and_says_so() -> None:
     panel = times(line("sdpa", 1, 2, busy=(True, False)))
     (drawing,) = drawn(figure_of(panel))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.exports import NotExportable, PackageMissing, export, load, names
-from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, quickstart, row, write_run
 from tests.reports.subjects.test_wall_rows import only_walls
 
 WHOLE_RUNS = ("csv", "json", "json-rows", "parquet")
@@ -36,12 +36,6 @@ def test_a_format_whose_package_is_missing_says_how_to_get_it(
     monkeypatch.setattr(load(needing), "find_spec", lambda name: None)
     with pytest.raises(PackageMissing, match=rf"pip install 'attnbench\[{extra}\]'"):
         export(quickstart(tmp_path), needing)
-
-
-def test_two_runs_of_different_scenarios_hold_more_than_one(name: str, tmp_path: Path) -> None:
-    one, other = quickstart(tmp_path), many_problems(tmp_path)
-    both, alone = (export(runs, name).content for runs in ([one, other], one))
-    assert len(both) > len(alone)
 
 
 def test_a_torn_last_line_has_a_note(name: str, tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
 from tests.made_runs import fake_run, many_problems, quickstart
 
-RANGE = re.compile(r"(?:\+-|±)\s*(\d.*)")
-
 
 def entries(*runs: Path) -> list[dict]:
     found = json.loads(export(list(runs), "github-benchmark").content)
@@ -39,14 +37,11 @@ def test_values_and_ranges_are_those_of_the_table(tmp_path: Path) -> None:
     run = fake_run(tmp_path, 1)
     by_name = {one["name"]: one for one in entries(run)}
     for known in load(run).to_dict("records"):
-        latency, peak = (
-            by_name[f"seed1: {known['case']} latency"],
-            by_name[f"seed1: {known['case']} peak"],
-        )
+        name = f"seed1: {known['case']}"
+        latency, peak = by_name[f"{name} latency"], by_name[f"{name} peak"]
         assert (latency["value"], latency["unit"]) == (pytest.approx(known["latency_ms"]), "ms")
-        found = RANGE.fullmatch(latency["range"])
+        half_width_ms = (known["latency_high_ms"] - known["latency_low_ms"]) / 2
+        found = re.fullmatch(r"(?:\+-|±)\s*(\d.*)", latency["range"])
         assert found is not None
-        assert float(found[1]) == pytest.approx(
-            (known["latency_high_ms"] - known["latency_low_ms"]) / 2, rel=1e-4
-        )
+        assert float(found[1]) == pytest.approx(half_width_ms, rel=1e-4)
         assert (peak["value"], peak["unit"]) == (known["peak_bytes"], "bytes")

@@ -12,7 +12,7 @@ from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
 from attnbench.reports.exports.parquet import METADATA
-from tests.made_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.made_runs import case, problem, quickstart, row, write_run
 
 pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -35,6 +35,10 @@ def test_every_value_comes_back_and_missing_is_null(tmp_path: Path) -> None:
             found = [value and json.loads(value) for value in found]
         assert found == wanted, name
     assert table["block_ms"].to_pylist() == frame["block_ms"].tolist()
+    facts = json.loads(table.schema.metadata[METADATA])
+    assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {
+        run.name: "quickstart"
+    }
 
 
 def test_types_are_those_of_the_table_even_where_nothing_was_measured(tmp_path: Path) -> None:
@@ -50,22 +54,6 @@ def test_types_are_those_of_the_table_even_where_nothing_was_measured(tmp_path: 
         if COLUMNS[name].dtype in kinds:
             assert table.schema.field(name).type == kinds[COLUMNS[name].dtype], name
     assert table.schema.field("block_ms").type == pa.list_(pa.list_(pa.list_(pa.float64())))
-
-
-def test_pandas_reads_it_and_the_metadata_name_the_runs(tmp_path: Path) -> None:
-    runs = [quickstart(tmp_path), many_problems(tmp_path)]
-    content = export(runs, "parquet").content
-    assert isinstance(content, bytes)
-    frame = pd.read_parquet(io.BytesIO(content))
-    wanted = load(runs)
-    plain = [name for name in wanted if wanted[name].dtype != object]
-    assert frame[plain].dtypes.map(str).to_dict() == wanted[plain].dtypes.map(str).to_dict()
-    assert set(frame["run"]) == {run.name for run in runs}
-    facts = json.loads(pq.read_schema(io.BytesIO(content)).metadata[METADATA])
-    assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {
-        runs[0].name: "quickstart",
-        runs[1].name: "backends",
-    }
 
 
 def test_half_a_surrogate_pair_is_spelled_out(tmp_path: Path) -> None:

@@ -47,7 +47,6 @@ def test_the_numbers_are_those_of_the_samples(tmp_path: Path) -> None:
     for row in load(run).to_dict("records"):
         samples_s = np.concatenate([np.ravel(process) for process in row["block_ms"]]) / 1e3
         stats = found[row["case"]]["stats"]
-        assert stats["data"] == samples_s.tolist()
         assert stats["rounds"] == len(samples_s)
         assert stats["median"] == pytest.approx(np.median(samples_s))
         assert stats["stddev"] == pytest.approx(np.std(samples_s, ddof=1))

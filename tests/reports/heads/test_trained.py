@@ -116,24 +116,6 @@ def told(tmp_path: Path, findings: list[Any]) -> Subject:
     return subject([], run_meta([read_run(with_trainings(tmp_path, findings))]))
 
 
-def test_what_few_heads_learn_too_is_said_and_what_they_do_not(tmp_path: Path) -> None:
-    once = [None] * 5 + [900]
-    found = [
-        *learning("copy", {1: [400] * 6, 8: [100] * 6}),
-        *learning("majority", {1: [100] * 3 + [80] * 3, 8: [80] * 5 + [100]}),
-        *learning("two_relations", {1: [80] * 6, 8: [160] * 6}),
-        *learning("six_relations", {1: once, 8: [200] * 6}),
-    ]
-    card = told(tmp_path, found).card
-    assert card
-    assert card.sentence == (
-        "1 head learns copy in 4.00 times the steps of the fastest number of heads, and majority in"
-        " 1.12 times those of the fastest (seen here, not confirmed), and two_relations"
-        " in the fewest steps of all;"
-        " six_relations, 1 head: 1 of 6 seeds learns it within 1 000 steps."
-    )
-
-
 def test_a_run_of_equal_steps_does_not_say_what_can_be_learnt(tmp_path: Path) -> None:
     card = told(tmp_path, trainings({"recall": {1: [0.2] * 5, 8: [0.9] * 5}})).card
     assert card

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 
 
 def test_every_figure_of_the_page_is_a_file(tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
+    run = quickstart(tmp_path, lengths=(512, 2048, 8192))
     first = write_figures(open_report([run]), tmp_path / "figures")
     assert {path.suffix for path in first} == {".svg", ".png"}
     assert len(first) == 2 * (page_of(run).count("<figure") + 3)  # and those of cards

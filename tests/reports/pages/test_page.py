@@ -1,18 +1,13 @@
 """The page as a whole: its policy, several runs on it, and reproducible bytes."""
 
 import re
-import sys
 from base64 import b64encode
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
-import pytest
-
-from attnbench.reports.pages.html import write_pages
+from attnbench.reports.pages.html import write_page
 from attnbench.reports.pages.report import open_report
-from tests.conftest import environment, ran
-from tests.made_runs import quickstart
 
 
 def test_the_policy_allows_only_our_own_script_and_style(page: str) -> None:
@@ -27,36 +22,17 @@ def test_the_policy_allows_only_our_own_script_and_style(page: str) -> None:
     assert directives["base-uri"] == directives["form-action"] == "'none'"
 
 
-@pytest.mark.long
-def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
-    code = (
-        "from tests.reports.rendering import page_of; import sys; from pathlib import Path;"
-        f" print(page_of(Path({str(run)!r})))"
-    )
-    one, other = (
-        ran([sys.executable, "-c", code], env=environment({"PYTHONHASHSEED": seed}), check=True)
-        for seed in ("1", "2")
-    )
-    assert one.stdout == other.stdout
-    assert len(one.stdout) > 100_000
-
-
-def test_pages_beside_a_report_are_complete_and_linked_both_ways(tmp_path: Path) -> None:
-    """Also where runs ask several questions."""
+def test_a_page_is_one_file_with_all_that_was_measured(tmp_path: Path) -> None:
+    """Also what the run measured beside what it asks, such as growth, and where runs ask several
+    questions.
+    """
     runs = Path(__file__).parents[2] / "approved" / "runs"
     for number, names in enumerate((["studies"], ["growth", "block", "learning"])):
         page = tmp_path / str(number) / "found.html"
         page.parent.mkdir()
-        write_pages(open_report([runs / name for name in names]), page)
-        links = set(re.findall(r'href="(found[^"#]*)"', page.read_text()))
-        others = {path.name for path in page.parent.iterdir()} - {page.name}
-        assert links == others
-        assert others
-        for name in others:
-            text = (page.parent / name).read_text()
-            assert 'href="found.html"' in text
-            assert "default-src 'none'" in unescape(text)
-            assert '<p class="answer">' in text
-        question = open_report([runs / names[0]]).questions[0]
-        assert question in unescape(page.read_text())
+        write_page(open_report([runs / name for name in names]), page)
+        assert [path.name for path in page.parent.iterdir()] == ["found.html"]
+        text = unescape(page.read_text())
+        assert 'href="found' not in text
+        assert f'id="{"claims" if number == 0 else "growth"}"' in text
+        assert open_report([runs / names[0]]).questions[0] in text

@@ -25,13 +25,6 @@ def test_the_end_of_a_log_has_its_lines(tmp_path: Path) -> None:
     assert "\\x0a" not in text
 
 
-def test_hostile_names_are_text(run: Path) -> None:
-    text = printed(run, tuple(terminal.section_names()))
-    assert "[red]x[/red]" in text  # not taken for markup
-    assert "\x1b[31m" not in text
-    assert "\\x1b" in text
-
-
 def test_in_short_the_only_backend_has_its_time(tmp_path: Path) -> None:
     """It said "Time: At N = 512, B = 1, d_model = 64, h = 1." and no time."""
     sizes = [{"heads": heads, "batch": 1, "d_model": 64} for heads in (1, 8)]

@@ -20,13 +20,6 @@ def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
     assert {("linformer", "0.00"), ("linformer:64", "-0.02"), ("performer", "0.90")} <= cosines
 
 
-def test_rows_of_earlier_versions_have_no_cosine_and_are_drawn(tmp_path: Path) -> None:
-    found = subject_of(approximate, inexact(tmp_path, cosines={"linformer": None}))
-    (errors,) = figures_of(list(found.blocks))
-    assert ("linformer", "not measured") in {(row[1], row[4]) for row in errors.table.texts}
-    assert "linformer" in [one.backend for one in found.card.picture.panels[0].series]
-
-
 def test_pools_are_a_method_of_their_own() -> None:
     names = ("linformer", "linformer:64", "linformer:pool64", "performer:512", "mine")
     assert [approximate.method(name) for name in names] == [

@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.subjects import block
 from tests.made_runs import made, problem, run_of
@@ -39,24 +37,6 @@ def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **chan
 def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
     ((_, found),) = block.dominances(rows)
     return {one.backend: one for one in found}
-
-
-def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path) -> None:
-    found = dominances(rows_of(block_run(tmp_path)))
-    fused, sdpa = found["fused"], found["sdpa"]
-    assert (fused.half.fails_at, fused.half.start) == ((64, 128), 512)
-    assert fused.half.even_at == pytest.approx(235, rel=0.05)
-    assert fused.by_flops == pytest.approx(2 * D)
-    assert sdpa.half.start is None
-    assert sdpa.by_flops_text == "N = 256"
-
-
-def test_shares_are_of_time_flops_and_bytes(tmp_path: Path) -> None:
-    last = dominances(rows_of(block_run(tmp_path)))["fused"].shares[-1]
-    assert last.time.paired
-    assert last.time.value == pytest.approx(40 / 56, rel=0.02)
-    assert last.of("work_flops") == pytest.approx(40 / 56)
-    assert last.of("peak_bytes") == 0.5
 
 
 def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:

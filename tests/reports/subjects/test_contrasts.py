@@ -29,25 +29,6 @@ def words(found: Card) -> dict[tuple[str, str], str]:
     }
 
 
-def test_the_common_n_is_the_longest_at_which_every_backend_ran_with_both(tmp_path: Path) -> None:
-    cases = grid(("fused", "sdpa"), (256, 512, 1024), heads=(1, 8))
-    rows = [
-        row(one, "oom" if one["backend"] == "fused" and one["seq_len"] == 1024 else "ok")
-        for one in cases
-    ]
-    found = card_of(heads, write_run(tmp_path, cases, rows))
-    assert "N\u00a0=\u00a0512" in found.subtitle
-
-
-def test_a_backend_without_a_time_did_not_run_with_both(tmp_path: Path) -> None:
-    cases = grid(("fused", "sdpa"), (256, 512), heads=(1, 8))
-    rows = [
-        row(one, "oom" if one["backend"] == "fused" and one["heads"] == 8 else "ok")
-        for one in cases
-    ]
-    assert "ran with both" not in card_of(heads, write_run(tmp_path, cases, rows)).note
-
-
 def test_a_batch_has_its_tokens_per_second(tmp_path: Path) -> None:
     """Four sequences in twice the time of one."""
     pairs = [made("sdpa", problem(512, batch=b), ms, session="a") for b, ms in ((1, 1.0), (4, 2.0))]

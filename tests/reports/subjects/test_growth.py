@@ -1,6 +1,6 @@
 """reports/subjects/growth.py: exponents along any size from two values on, needs at longer N."""
 
-from math import isnan, log2
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -58,24 +58,6 @@ def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
     assert growth_along(rows_of(run), "batch") == []
 
 
-def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
-    run = run_of(
-        tmp_path,
-        made("fused", problem(1024, batch=1), 1.0, peak_bytes=None),
-        made("fused", problem(1024, batch=2), 2.0),
-    )
-    ((_, (one,)),) = growth_along(rows_of(run), "batch")
-    assert isnan(one.bytes_exponent)
-
-
-def test_five_batches_have_an_exponent_at_each(tmp_path: Path) -> None:
-    pairs = [made("fused", problem(1024, batch=one), float(one)) for one in (1, 2, 4, 8, 16)]
-    tables = tables_of(blocks_of(section, run_of(tmp_path, *pairs)))
-    table = next(one for one in tables if one.title == "Exponents of time at each B")
-    assert [row[0] for row in table.texts] == ["1", "2", "4", "8", "16"]
-    assert table.texts[2][4].startswith("1.00")
-
-
 def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024, 32768)]
     run = write_run(
@@ -100,8 +82,3 @@ def test_each_size_of_a_grid_has_its_sentence(tmp_path: Path) -> None:
     assert [line.split("^")[0] for line in lines] == ["Time grows as N", "Time grows as d_model"]
     assert "B\u00a0=\u00a02, d_model\u00a0=\u00a0512, fused x = 2.0" in lines[0]
     assert "B\u00a0=\u00a02, N\u00a0=\u00a01k, fused x = 1.0" in lines[1]
-
-
-def test_a_run_over_one_size_has_no_sentences_beside_its_card(tmp_path: Path) -> None:
-    pairs = [made("fused", problem(n), n * n / 2**20) for n in (512, 1024)]
-    assert subject_of(section, run_of(tmp_path, *pairs)).lines == ()

@@ -1,20 +1,19 @@
 """reports/subjects/heads.py: heads are compared with heads, and the curve over h comes first."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attnbench.reports import contrasts
-from attnbench.reports.claims.times import time_of_heads
+from attnbench.reports.claims.claim import Measured
+from attnbench.reports.claims.of_rows import time_of_heads
 from attnbench.reports.elements import DotPlot, Figure
-from attnbench.reports.pages.report import open_report
-from attnbench.reports.pages.terminal import render_briefly
+from attnbench.reports.exports import export
 from attnbench.reports.subjects import heads
-from tests.made_runs import changed, grid, head_sweep, quickstart, row, write_run
-from tests.reports.rendering import card_of, page_of, rows_of, subject_of, tables_of, text_of
-
-SAID = "sdpa used its efficient kernel with 1 head and cuDNN with 8: this compares kernels"
+from tests.made_runs import changed, grid, head_sweep, row, write_run
+from tests.reports.rendering import card_of, page_of, rows_of
 
 
 def with_kernels(parent: Path) -> Path:
@@ -30,72 +29,45 @@ def with_kernels(parent: Path) -> Path:
     return write_run(parent, cases, rows, name="quickstart")
 
 
-def test_two_kernels_are_no_verdict_on_heads(tmp_path: Path) -> None:
-    run = with_kernels(tmp_path)
-    card = card_of(heads, run)
-    assert SAID in card.sentence
-    before = card.sentence.partition(SAID)[0]
-    assert "fused" in before
-    assert "sdpa" not in before
-    assert "sdpa" not in card.sure
-    assert isinstance(card.picture, DotPlot)
-    for one in card.picture.rows:
-        if one.label == "sdpa" and one.group in ("Time", "Peak memory"):
-            assert (one.dot, one.missing) == (None, "compares kernels")
-    (table,) = (one for one in tables_of(list(subject_of(heads, run).blocks)))
-    words = {
-        line[1]: line[table.columns.index("in words")] for line in table.texts if line[2] == "8"
-    }
-    assert words["sdpa"] == "compares kernels"
-    assert words["fused"] != "compares kernels"
-    assert any(SAID in str(line) for line in render_briefly(open_report([run])))
+@pytest.mark.parametrize(("kernel", "compared"), [("two", False), ("cudnn", True), (None, True)])
+def test_two_kernels_are_no_verdict_on_heads(
+    kernel: str | None, compared: bool, tmp_path: Path
+) -> None:
+    """One kernel on both sides is compared, and one that is not known is no difference."""
 
-
-def test_one_kernel_on_both_sides_is_compared(tmp_path: Path) -> None:
-    run = changed(with_kernels(tmp_path), "same", lambda one: one | {"kernel": "cudnn"})
-    assert "this compares kernels" not in card_of(heads, run).sentence
-    assert "sdpa" in card_of(heads, run).sentence
-
-
-def test_a_kernel_that_is_not_known_is_no_difference(tmp_path: Path) -> None:
     run = changed(
         with_kernels(tmp_path),
-        "unknown",
-        lambda one: one | {"kernel": one["kernel"] if one["heads"] == 1 else None},
+        "retold",
+        lambda one: one | {"kernel": one["kernel"] if kernel == "two" else kernel},
     )
-    assert "this compares kernels" not in card_of(heads, run).sentence
+    times = [
+        one
+        for one in json.loads(export(run, "json").content)
+        if (one["answer"], one["quantity"]) == ("heads", "time_ratio")
+    ]
+    decided = {one["place"]["backend"] for one in times if one["value"] is not None}
+    assert decided == ({"fused", "sdpa"} if compared else {"fused"})
+    plot = card_of(heads, run).picture
+    assert isinstance(plot, DotPlot)
+    (row,) = (one for one in plot.rows if (one.group, one.label) == ("Time", "sdpa"))
+    assert (row.dot is not None) is compared
 
 
 def test_a_claim_on_the_time_of_heads_is_not_decided_by_two_kernels(tmp_path: Path) -> None:
-    class Run:
-        rows = rows_of(with_kernels(tmp_path))
-
-    found = [one for one in time_of_heads.test(Run()) if one.of == "sdpa"]
+    run = Measured(every=rows_of(with_kernels(tmp_path)), run={})
+    found = [one for one in time_of_heads(run) if one.of == "sdpa"]
     assert found
-    assert {one.verdict for one in found} == {"not decided"}
-    assert all("this compares kernels" in one.numbers for one in found)
-
-
-def test_the_terminal_has_the_time_of_heads(tmp_path: Path) -> None:
-    printed = map(str, render_briefly(open_report([quickstart(tmp_path)])))
-    (line,) = (one for one in printed if one.startswith("8 heads against one"))
-    assert "Peak memory:" in line
-    assert "Time: " in line
+    assert all("this compares kernels" in one.doubt for one in found)
 
 
 def test_the_page_of_head_cost_begins_with_the_curve_over_h(tmp_path: Path) -> None:
     run = head_sweep(tmp_path)
     card = card_of(heads, run)
-    assert card.title == "8 heads against one"
     assert isinstance(card.picture, Figure)
     assert [one.x_label for one in card.picture.panels] == ["heads h"] * 2
-    assert all(one.line == (1, "") and one.wide_line for one in card.picture.panels)
     page = page_of(run)
     first = page.index("<svg")
     assert "heads h" in page[first : page.index("</svg>", first)]
-    assert "8 heads against one" in text_of(page)
-    figures = [one for one in subject_of(heads, run).blocks if one == card.picture]
-    assert not figures, "it is not drawn twice"
 
 
 @pytest.mark.parametrize("axis", ["mask", "dtype"])

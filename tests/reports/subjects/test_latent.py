@@ -37,14 +37,8 @@ def test_the_faster_form_is_told_by_queries_beside_the_crossing_by_flops(tmp_pat
     (some,) = latent.comparisons(rows_of(run))
     assert [one.queries for one in some] == [1, 16, 64, 256]
     assert latent.even_by_flops(some) == pytest.approx(WIDE * KEYS / (WIDE + MORE * KEYS))
-    (line,) = subject_of(latent, run).lines
-    assert line.startswith(
-        "Making every head's keys and values is faster than reading the latent from N = 64 on"
-        " (slower up to 16, even at about "
-    )
-    assert "; at N = 1 it takes 17.9 times (" in line.replace("\u00a0", " ")
-    assert " the time of the other; at N = 64 0.75 times (" in line.replace("\u00a0", " ")
-    assert line.endswith("; it has fewer FLOPs above N = 163.")
+    assert len(subject_of(latent, run).lines) == 1
+    assert [one.time.value for one in some] == pytest.approx([18, 2.5, 0.75, 0.3125], rel=0.03)
 
 
 @pytest.mark.parametrize("queries", [(16,), (16, 64)])

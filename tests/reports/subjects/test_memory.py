@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.reports.subjects import memory
-from tests.made_runs import case, made, problem, row, run_of, write_run
-from tests.reports.rendering import card_of, subject_of, tables_of
+from tests.made_runs import case, problem, row, write_run
+from tests.reports.rendering import subject_of, tables_of
 
 
 def run(tmp_path: Path, **changes: Any) -> Path:
@@ -15,23 +15,6 @@ def run(tmp_path: Path, **changes: Any) -> Path:
     rows = [row(planned) for planned in cases]
     rows[1] |= changes
     return write_run(tmp_path, cases, rows)
-
-
-def test_runs_older_than_these_columns_are_still_read(tmp_path: Path) -> None:
-    path = run(tmp_path)
-    text = (path / "rows.jsonl").read_text()
-    for field in (
-        "output_bytes",
-        "predicted_source",
-        "work_exps",
-        "minimal_bytes",
-    ):
-        text = text.replace(f'"{field}"', f'"unknown_{field}"')
-    (path / "rows.jsonl").write_text(text)
-    first, *rest = list(subject_of(memory, path).blocks)
-    formula = "The measured peak agrees with the backend's closed formula in 6 of 6 cases."
-    assert first.text == formula
-    assert rest == []
 
 
 # ---- memory beside the peak of a call ------------------------------------------------------------
@@ -64,26 +47,3 @@ def test_bytes_below_what_can_be_seen_are_never_printed_as_0(tmp_path: Path) -> 
 
 
 # ---- the card ------------------------------------------------------------------------------------
-
-
-def shapes(parent: Path) -> Path:
-    """fused needs 8 times the bytes of sdpa on the first shape, and as many on the second."""
-    sizes = {("fused", 8): 800, ("sdpa", 8): 100, ("fused", 4): 50, ("sdpa", 4): 50}
-    return run_of(
-        parent,
-        *(
-            made(backend, problem(1024 if heads == 8 else 512, heads), 1.0, peak_bytes=size)
-            for (backend, heads), size in sizes.items()
-        ),
-        name="backends",
-    )
-
-
-def test_equal_bytes_share_the_first_place(tmp_path: Path) -> None:
-    card = card_of(memory, shapes(tmp_path))
-    assert card.sentence == (
-        "Of exact backends, sdpa in 2 of 2 and fused in 1 of 2 need the fewest peak bytes; others"
-        " need up to 8.00 times those of sdpa."
-    )
-    assert len(card.picture.rows) == 2
-    assert sum(cell.strong for row in card.picture.cells for cell in row) == 3

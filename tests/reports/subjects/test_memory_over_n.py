@@ -12,7 +12,7 @@ from attnbench.reports.subjects._memory_over_n import (
     memory_curves,
     other_peaks,
 )
-from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, row, write_run
+from tests.made_runs import GIB, LENGTHS, grid, over_n, row, write_run
 from tests.reports.rendering import rows_and_meta, rows_of
 from tests.reports.subjects.test_wall_rows import planned, wall, wall_row
 
@@ -21,16 +21,6 @@ def curves(run: Path, heads: int = 8) -> dict[str, MemoryCurve]:
     rows, meta = rows_and_meta(run)
     (family,) = families(rows)
     return {one.backend: one for one in memory_curves(family[heads], meta)}
-
-
-def test_growth_is_read_off_the_exact_polynomial(tmp_path: Path) -> None:
-    found = curves(quickstart(tmp_path))
-    assert {name: found[name].growth for name in ("naive", "fused", "sdpa")} == {
-        "naive": "quadratic",
-        "fused": "quadratic",
-        "sdpa": "linear",
-    }
-    assert (found["fused"].peak.quadratic, found["naive"].peak.quadratic) == (64, 8)  # type: ignore[union-attr]
 
 
 def test_bytes_without_a_polynomial_are_named_by_their_last_doubling(tmp_path: Path) -> None:
@@ -70,13 +60,6 @@ def test_families_join_heads_and_keep_other_problems_apart(tmp_path: Path) -> No
     rows = rows_of(write_run(tmp_path, cases, [row(one) for one in cases]))
     assert [sorted(family) for family in families(rows)] == [[1, 8], [1, 8]]
     assert [family[1].problem["dtype"] for family in families(rows)] == ["fp32", "bf16"]
-
-
-def test_lengths_at_which_nothing_is_known_make_no_family(tmp_path: Path) -> None:
-    cases = grid(("fused",), LENGTHS)
-    unknown = {"predicted_peak_bytes": None, "input_bytes": None}
-    rows = rows_of(write_run(tmp_path, cases, [row(one, "crashed", **unknown) for one in cases]))
-    assert families(rows) == []
 
 
 # ---- other counts of a peak ----------------------------------------------------------------------

@@ -27,21 +27,6 @@ def calibrated_run(parent: Path, *, calibration: Any = CALIBRATION, **changes: A
     return write_run(parent, cases, rows, calibration=calibration)
 
 
-def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:
-    rows, meta = rows_and_meta(calibrated_run(tmp_path))
-    found = {
-        (place.row["backend"], place.row["seq_len"]): place for place in roofline.places(rows, meta)
-    }
-    short, long = found["sdpa", 64], found["sdpa", 1024]
-    assert short.peaks.ridge == 100
-    assert (short.intensity, long.intensity) == (16, 256)  # N / 4 in fp32
-    assert (short.bound, long.bound) == ("memory", "compute")
-    assert short.share.value == pytest.approx(1e12 / (16 * 4e10), rel=0.01)
-    assert long.share.value == pytest.approx(0.25, rel=0.01)
-    assert long.share.low < 0.25 < long.share.high
-    assert long.achieved_flops_per_s.low < 1e12 < long.achieved_flops_per_s.high
-
-
 def test_a_dtype_whose_peak_was_not_measured_has_no_share(tmp_path: Path) -> None:
     rows, meta = rows_and_meta(calibrated_run(tmp_path, dtype="bf16"))
     assert all(place.peaks is None and place.share is None for place in roofline.places(rows, meta))

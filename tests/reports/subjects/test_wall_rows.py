@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.subjects import wall as subject
-from tests.made_runs import GIB, case, problem, read_rows, row, write_rows, write_run
-from tests.reports.rendering import card_of, page_of, subject_of, tables_of, text_of
+from tests.made_runs import GIB, problem, read_rows, write_rows, write_run
+from tests.reports.rendering import page_of, text_of
 
 
 def wall(backend: str, **changes: Any) -> dict[str, Any]:
@@ -57,29 +56,6 @@ def only_walls(parent: Path) -> Path:
     return write_run(parent, [], rows, walls=planned(walls))
 
 
-@pytest.mark.parametrize(
-    ("budget_bytes", "high", "changes", "said"),
-    [
-        (2_147_483, 260, {}, True),
-        (30 << 20, 1343, {"predicted_seq_len": 1395}, True),
-        (30 << 20, 1390, {"predicted_seq_len": 1395}, False),  # the boundary's own blur
-        (GIB, 260, {}, False),
-        (2_147_483, 260, {"device": "cuda"}, False),
-        (2_147_483, 260, {"limited_by": "backend"}, False),
-        (2_147_483, 260, {"predicted_seq_len": None}, False),
-    ],
-)
-def test_an_end_before_the_formula_says_why_where_the_budget_is_small(
-    tmp_path: Path, budget_bytes: int, high: int, changes: dict[str, Any], said: bool
-) -> None:
-    """fused was told 258 tokens of 354 without a word."""
-    walls = [wall("fused")]
-    usual = {"device": "cpu", "memory_bytes": budget_bytes, "predicted_seq_len": 354}
-    rows = [wall_row(walls[0], high - 1, high, **{**usual, **changes})]
-    text = text_of(page_of(write_run(tmp_path, [], rows, walls=planned(walls))))
-    assert ("heap and interpreter take part" in text) is said
-
-
 def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_path: Path) -> None:
     run = only_walls(tmp_path)
     rows = read_rows(run)
@@ -122,27 +98,6 @@ def test_the_answer_is_the_formula_s_unless_a_call_stands_against_it(
     assert (found.n, found.how) == (n, how)
 
 
-def test_where_nothing_could_be_searched_only_the_reasons_are_said(tmp_path: Path) -> None:
-    refused = {"status": "unsupported", "reason": "for CUDA only", "limited_by": None}
-    one = wall("sdpa:cudnn")
-    run = write_run(tmp_path, [], [wall_row(one, None, None, **refused)], walls=planned([one]))
-    assert card_of(subject, run).sentence == "sdpa:cudnn: unsupported."
-
-
-@pytest.mark.long
-def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
-    cases = [case(backend, problem(n)) for n in (128, 256) for backend in ("fused", "sdpa")]
-    walls = [
-        wall("fused", heads=heads, kv_heads=heads, d_k=512 // heads, d_v=512 // heads)
-        for heads in (1, 8)
-    ]
-    rows = [*(row(one) for one in cases), *(wall_row(one, 4038, 4048) for one in walls)]
-    run = write_run(tmp_path, cases, rows, walls=planned(walls))
-    frame = load(run)
-    assert list(frame["case"]) == [one["case"] for one in cases]
-    assert not {"probes", "seq_len_low", "limited_by"} & set(frame.columns)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -167,16 +122,3 @@ def test_a_broken_wall_is_named(tmp_path: Path, changes: dict[str, Any], message
 def test_a_broken_plan_of_walls_is_named(tmp_path: Path, plan: Any) -> None:
     with pytest.raises(BadRun, match="walls"):
         read_run(write_run(tmp_path, [], [], walls=plan))
-
-
-def test_memory_beside_the_peak_is_in_the_line_and_in_the_cell(tmp_path: Path) -> None:
-    mib = 1 << 20
-    cases = [case("keeps", problem(n)) for n in (512, 1024)]
-    rows = [
-        row(
-            one, peak_bytes=mib, workspace_bytes=8 * mib, outside_bytes=0, predicted_peak_bytes=None
-        )
-        for one in cases
-    ]
-    (table,) = tables_of(list(subject_of(subject, write_run(tmp_path, cases, rows)).blocks))
-    assert table.texts[0][-1] == "12 MiB"

@@ -1,0 +1,147 @@
+"""The first worker of a run: it reports machine and software before anything is planned."""
+
+import platform
+import signal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from ..files.errors import EnvironmentUnmet, Stopped
+from ..machine.settings import CHOICE
+from ..machine.this_device import NO_TORCH, no_device
+from ..process import events
+from ..process.child import ALLOW_IMPORT, AllowImport
+from ..process.device_lock import device_lock
+from ..process.signals import Signals
+from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
+from ..rows.record import Status
+from ..rows.run_files import COMPARED_FACTS
+
+PROGRAM = "attnbench.harness.worker.serve"
+
+Environment = Mapping[str, Any]
+"""The facts that a worker collected."""
+
+
+class Change(NamedTuple):
+    """A fact of the environment that is not as it was when the run began."""
+
+    fact: str
+    then: Any
+    now: Any
+
+
+def start_worker(
+    device: str,
+    wake_fd: int | None = None,
+    *,
+    allow_import: AllowImport = False,
+    wait: bool = True,
+) -> WorkerProcess:
+    """A worker that is ready, unless the caller does not `wait`. `allow_import`: of user modules.
+
+    Raises WorkerFailure and Interrupted.
+    """
+    folders = allow_import if isinstance(allow_import, tuple) else ()
+    arguments = (device, *([ALLOW_IMPORT, *folders] if allow_import else ()))
+    start = partial(WorkerProcess, PROGRAM, *arguments, wake_fd=wake_fd, events=events.WORKER)
+    worker = start(judged=True)
+    if wait:
+        try:
+            worker.wait_ready()
+        except WorkerFailure as failure:
+            if failure.status != Status.CRASHED or (worker.exit_code or 0) >= 0:
+                raise
+            worker = start(judged=True)  # somebody killed it: that need not happen again
+            worker.wait_ready()
+    return worker
+
+
+@contextmanager
+def first_worker(
+    wanted: str, signals: Signals, *, allow_import: AllowImport = False
+) -> Iterator[WorkerProcess]:
+    """Start it, and end it at the end. Raises Refusal if the machine lacks what is wanted."""
+    if find_spec("torch") is None:
+        raise EnvironmentUnmet(NO_TORCH)
+    worker: WorkerProcess | None = None
+    try:
+        worker = start_worker(wanted, signals.wake_fd, allow_import=allow_import)
+        if why := worker.ready["why"]:
+            found = no_device(wanted, why)
+            raise EnvironmentUnmet(f"{found}; run with --device cpu, or see attnbench doctor")
+        yield worker
+    except Interrupted:
+        raise Stopped(signals.received or signal.SIGINT) from None
+    except WorkerFailure as failure:
+        printed = (failure.log_tail or "").rstrip().splitlines()
+        reason = f"no worker could be started: {failure.reason}"
+        raise EnvironmentUnmet(reason, *printed) from None
+    finally:
+        if worker is not None:
+            worker.kill()
+
+
+def measured_on(environment: Environment) -> dict[str, str | None]:
+    """The fields of a row that say which device of which machine measured it."""
+    return {
+        "host": platform.node() or None,
+        "device_uuid": environment["device_uuid"],
+        "device_name": environment["device_name"] or environment["cpu"],
+    }
+
+
+def lock_device(
+    worker: WorkerProcess, signals: Signals, *, wait: bool, held_device: str | None = None
+) -> AbstractContextManager[None]:
+    """The lock of the device that the worker uses, unless the caller holds it already."""
+    device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
+    if device == held_device:
+        return nullcontext()
+    return device_lock(device, wait=wait, check=signals.check)
+
+
+def changes(meta: Mapping[str, Any], now: Environment) -> list[Change]:
+    """The facts that are not as they were when the run began.
+
+    A run that was measured on several devices may go on on another one of their kind.
+    """
+    then = meta["environment"]
+    if meta.get("devices") and not meta.get("merged"):
+        return unlike(then, now)
+    merged_from = {one.get("device_uuid") for one in meta.get("devices") or ()}
+    found = different(COMPARED_FACTS, then, now)
+    return [one for one in found if one.fact != "device_uuid" or one.now not in merged_from]
+
+
+def unlike(then: Environment, now: Environment) -> list[Change]:
+    """The facts that differ between two devices, but for which of equal devices they are."""
+    facts = [fact for fact in COMPARED_FACTS if fact != "device_uuid"]
+    return [*different(facts, then, now, CHOICE)]
+
+
+def different(
+    facts: Iterable[str], then: Environment, now: Environment, ignored: str = ""
+) -> Iterator[Change]:
+    """The facts that are not equal, with both values; of settings, all but `ignored` count."""
+
+    def value(environment: Environment, fact: str) -> Any:
+        found = environment.get(fact)
+        if not isinstance(found, Mapping):
+            return found
+        return {name: one for name, one in found.items() if name != ignored}
+
+    for fact in facts:
+        if value(then, fact) != value(now, fact):
+            yield Change(fact, value(then, fact), value(now, fact))
+
+
+def refuse_changes(found: Sequence[Change]) -> None:
+    """Raises EnvironmentUnmet for the first change."""
+    for one in found:
+        raise EnvironmentUnmet(
+            f"the run was measured with {one.fact} {one.then!r}, this environment has {one.now!r};"
+            " rows of both would not be comparable: start a new run, or add --force"
+        )

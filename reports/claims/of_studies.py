@@ -1,0 +1,55 @@
+"""Quantities of claims from findings of studies. A finding that lacks what one needs is skipped."""
+
+from itertools import pairwise
+
+from ...harness.rows.findings import HeadCopy, HeadFlops, LayerProperty, ParameterCount, ScoreScale
+from ..data.row_groups import by
+from ..formatting import bytes_text, number_text, range_text
+from .claim import Found, Measured
+from .of_rows import Some, exactly
+
+
+def flops_of_heads(run: Measured) -> Some:
+    """Over those of one head, where they differ most; none where torch sees no FLOPs."""
+    for backend, some in by(run.of(HeadFlops), lambda one: one.backend).items():
+        counts = {one.heads: one.flops for one in some if one.flops is not None}
+        if 1 in counts and len(counts) > 1:
+            furthest = max(counts.values(), key=lambda count: abs(count - counts[1]))
+            text = ", ".join(f"{count} with {heads}" for heads, count in sorted(counts.items()))
+            yield exactly(backend, furthest / counts[1], text)
+
+
+def joined_bytes(run: Measured) -> Some:
+    for one in run.of(HeadCopy):
+        if one.heads > 1 and one.copied_bytes is not None:
+            text = f"{bytes_text(one.copied_bytes)} copied at h = {one.heads}"
+            yield exactly(one.layout or one.backend, one.copied_bytes, text)
+
+
+def parameters(run: Measured) -> Some:
+    """With more heads over those with fewer."""
+    for rule, some in by(run.of(ParameterCount), lambda one: one.d_k_rule).items():
+        for few, many in pairwise(sorted(some, key=lambda one: one.heads)):
+            texts = [f"{one.parameter_count} at h = {one.heads}" for one in (few, many)]
+            ratio = many.parameter_count / few.parameter_count
+            yield exactly(f"d_k {rule}", ratio, ", ".join(texts))
+
+
+def holding(name: str, run: Measured) -> Some:
+    """1 where a property held in every random case, else 0."""
+    for one in run.of(LayerProperty):
+        if one.property == name:
+            text = f"off by at most {number_text(one.worst_error_ratio) or 'unknown'}"
+            yield exactly(one.backend or "textbook formula", one.holds, text)
+
+
+def variance(scaled: int, run: Measured) -> Some:
+    """Of the scores, over the expected one.
+
+    Of entries that are drawn with variance 1 it follows, so those prove nothing.
+    """
+    for one in run.of(ScoreScale):
+        if one.scaled == scaled and one.of and (found := one.bounded("score_variance")):
+            value, low, high = (end / (1 if scaled else one.d_k) for end in found[1:])
+            text = f"{number_text(value)} times{range_text(low, high)} at d_k = {one.d_k}"
+            yield Found(one.of, low, high, text)

@@ -1,0 +1,124 @@
+"""The first worker of a run: refused in one line, gone at the end, and what it tells compared."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench.harness.process.device_lock import device_lock
+from attnbench.harness.process.signals import Signals
+from attnbench.harness.process.worker_process import WorkerFailure
+from attnbench.harness.rows.record import Status
+from attnbench.harness.run import first_worker as module
+from attnbench.harness.run.first_worker import (
+    Change,
+    changes,
+    first_worker,
+    lock_device,
+    refuse_changes,
+    start_worker,
+)
+
+BROKEN = WorkerFailure(Status.CRASHED, "exit code 1", "Traceback\nImportError: no libcudnn\n")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("torch was built without CUDA", "no cuda device: torch was built without CUDA; run with"),
+        (BROKEN, "no worker could be started: exit code 1"),
+    ],
+)
+def test_a_machine_that_lacks_what_is_wanted_is_refused_and_nothing_stays(
+    monkeypatch: pytest.MonkeyPatch, found: Any, said: str
+) -> None:
+    worker = Mock(ready={"device": "cuda", "why": found})
+    made = Mock(side_effect=found) if isinstance(found, Exception) else Mock(return_value=worker)
+    monkeypatch.setattr(module, "start_worker", made)
+    with (
+        pytest.raises(EnvironmentUnmet) as refusal,
+        Signals() as signals,
+        first_worker("cuda", signals),
+    ):
+        raise AssertionError("it was used")
+    assert str(refusal.value).startswith(said)
+    assert worker.kill.called == (found is not BROKEN)
+
+
+def test_a_fact_that_changed_is_named_and_the_version_of_python_may_change() -> None:
+    meta = {"environment": {"torch": "2.11", "python": "3.11"}}
+    assert changes(meta, {"torch": "2.11", "python": "3.13"}) == []
+    changed = changes(meta, {"torch": "2.12", "python": "3.11"})
+    assert changed == [Change("torch", "2.11", "2.12")]
+    with pytest.raises(EnvironmentUnmet, match=r"with torch '2.11', this environment has '2.12'"):
+        refuse_changes(changed)
+    assert refuse_changes([]) is None
+
+
+def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path))
+    on_cpu: Any = SimpleNamespace(ready={"device": "cpu", "environment": {"device_uuid": None}})
+    on_gpu: Any = SimpleNamespace(ready={"device": "cuda", "environment": {"device_uuid": "GPU-1"}})
+    with (
+        Signals() as signals,
+        device_lock("cpu", wait=False, check=lambda: None),
+        device_lock("GPU-1", wait=False, check=lambda: None),
+    ):
+        for worker, held in ((on_cpu, "cpu"), (on_gpu, "GPU-1")):
+            with lock_device(worker, signals, wait=False, held_device=held):
+                pass
+        for worker, held in ((on_cpu, None), (on_cpu, "GPU-1"), (on_gpu, "cuda")):
+            with (
+                pytest.raises(EnvironmentUnmet, match="is measuring on this"),
+                lock_device(worker, signals, wait=False, held_device=held),
+            ):
+                pass
+
+
+@pytest.mark.parametrize(("kills", "starts"), [(0, 1), (1, 2), (2, 2)])
+def test_a_first_worker_that_is_killed_while_it_starts_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, kills: int, starts: int
+) -> None:
+    made = []
+
+    class Killed:
+        exit_code = -9
+
+        def __init__(self, *_: object, **__: object) -> None:
+            made.append(self)
+
+        def wait_ready(self) -> None:
+            if len(made) <= kills:
+                raise WorkerFailure(Status.CRASHED, "SIGKILL")
+
+    monkeypatch.setattr(module, "WorkerProcess", Killed)
+    if kills == 2:
+        with pytest.raises(WorkerFailure, match="SIGKILL"):
+            start_worker("cpu")
+    else:
+        assert start_worker("cpu") is made[-1]
+    assert len(made) == starts
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code"), [(Status.TIMEOUT, -9), (Status.CRASHED, 1), (Status.ERROR, None)]
+)
+def test_a_first_worker_that_fails_by_itself_is_not_tried_again(
+    monkeypatch: pytest.MonkeyPatch, status: Status, exit_code: int | None
+) -> None:
+    failure = WorkerFailure(status, "no torch")
+    made = []
+
+    def start(*_: object, **__: object) -> Any:
+        made.append(1)
+        return SimpleNamespace(exit_code=exit_code, wait_ready=Mock(side_effect=failure))
+
+    monkeypatch.setattr(module, "WorkerProcess", start)
+    with pytest.raises(WorkerFailure, match="no torch"):
+        start_worker("cpu")
+    assert made == [1]
