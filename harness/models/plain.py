@@ -69,8 +69,8 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     if found.get("use_sliding_window") is False:
         found.pop("sliding_window", None)
     layers = counted((one, 1) for one in _layers(found, of))
-    kv_dtype, unknown_kv = fields.kv_dtype_of(data)
-    cautions = [f"{shown(one)} is not known, and may change attention" for one in unknown]
+    kv_dtype, cautions = fields.kv_dtype_of(data)
+    cautions += [f"{shown(one)} is not known, and may change attention" for one in unknown]
     windowed = [getattr(one, "reach", "") for one, _ in layers] == ["sliding"]
     if resolved is None and not family and windowed and "layer_types" not in found:
         cautions.append("which layers have the window is not said; it counts in all of them")
@@ -92,7 +92,7 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
         uncounted=uncounted,
         kv_dtype=kv_dtype,
         left_out=fields.left_out(data),
-        cautions=(*cautions, *unknown_kv),
+        cautions=tuple(cautions),
         reader=WITHOUT if resolved is None and kind not in parameters.FAMILIES else "",
     )
 
@@ -112,18 +112,15 @@ def _found(given: Fields, resolved: Fields | None, family: Fields) -> dict[str, 
 
 def _of_blocks(blocks: list[Any], found: Fields) -> dict[str, Any]:
     """Nemotron-NAS: of each block, whether it has attention, and how many heads share keys."""
-    every = [one.get("attention") if isinstance(one, dict) else None for one in blocks]
-    if wrong := [index for index, one in enumerate(every) if not isinstance(one, dict)]:
-        raise ValueError(f"block_configs: nothing is said of attention in layer {wrong[0]}")
-    heads = number(found, "num_attention_heads")
-    none = [bool(one.get("no_op") or one.get("replace_with_linear")) for one in every]
-    shared = [
-        1 if no else number(one, "n_heads_in_group") for one, no in zip(every, none, strict=True)
-    ]
-    return {
-        "layer_types": ["mlp" if no else "full" for no in none],
-        "num_key_value_heads": [heads // one for one in shared],
-    }
+    heads, found_kinds, shared = number(found, "num_attention_heads"), [], []
+    for index, block in enumerate(blocks):
+        said = block.get("attention") if isinstance(block, dict) else None
+        if not isinstance(said, dict):
+            raise ValueError(f"block_configs: nothing is said of attention in layer {index}")
+        attends = not (said.get("no_op") or said.get("replace_with_linear"))
+        found_kinds.append("full" if attends else "mlp")
+        shared.append(heads // number(said, "n_heads_in_group") if attends else heads)
+    return {"layer_types": found_kinds, "num_key_value_heads": shared}
 
 
 def _layers(found: Fields, of: str) -> Iterator[Layer]:
@@ -244,9 +241,8 @@ def _reuses(own: Fields, index: int) -> bool:
     """Whether a layer has the keys and values of an earlier one."""
     if isinstance(own.get("kv_source_layers"), list):
         return bool(of_layer(own, "kv_source_layers", index) != index)
-    every = number(own, "cla_share_factor", 1) if own.get("use_cla") else 1
-    if index % every:
-        return True
+    if own.get("use_cla"):
+        return index % number(own, "cla_share_factor", 1) > 0
     last = number(own, "num_kv_shared_layers", 0, least=0)
     return last > 0 and index >= number(own, "num_hidden_layers") - last
 
@@ -256,9 +252,8 @@ def _bias(own: Fields) -> str:
     position = str(own.get("position_embedding_type"))
     if own.get("alibi") or position == "alibi":
         return ALIBI
-    if own.get("relative_attention") or position.startswith("relative"):
-        return RELATIVE
-    return BIASED.get(own["model_type"], "")
+    relative = own.get("relative_attention") or position.startswith("relative")
+    return RELATIVE if relative else BIASED.get(own["model_type"], "")
 
 
 def _indexed(own: Fields, index: int) -> int:
@@ -272,10 +267,10 @@ def _indexed(own: Fields, index: int) -> int:
 
 
 def _chosen(own: Fields) -> str:
-    if not (most := own.get("index_topk")):
-        return "sparse attention"
+    most = own.get("index_topk")
     blocks = "blocks of keys" if {"index_block_size", "sparse_block_size"} & own.keys() else "keys"
-    return f"sparse attention to {most} {blocks} that an indexer chooses"
+    to = f" to {most} {blocks} that an indexer chooses" if most else ""
+    return f"sparse attention{to}"
 
 
 def _tokens(own: Fields) -> int:
