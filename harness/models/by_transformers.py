@@ -107,8 +107,10 @@ def built(config: Any) -> parameters.Tally:
     passed, there = (one[0] if isinstance(one, list) and len({*one}) == 1 else one for one in every)
     products = sizes["matrices"]
     if sizes["experts"]:
-        both = isinstance(passed, int) and isinstance(there, int)
-        products = products + sizes["experts"] * passed // there if both else 0
+        if isinstance(passed, int) and isinstance(there, int):
+            products += sizes["experts"] * passed // there
+        else:
+            products = 0
     # of two stacks each token passes one
     return parameters.Tally(**sizes, products=0 if config.is_encoder_decoder else products)
 
