@@ -101,18 +101,15 @@ def built(config: Any) -> parameters.Tally:
         vector = weight.ndim < 2 or id(weight) in outside
         of = "experts" if ".experts." in name else "matrices"
         sizes["rest" if vector or OF_TOWERS.search(name) else of] += weight.numel()
-    known = by_usual_names(resolved(text))
-    every = [known.get(one) for one in ("num_experts_per_tok", "num_local_experts")]
+    given = by_usual_names(resolved(text))
+    every = [given.get(one) for one in ("num_experts_per_tok", "num_local_experts")]
     # some have a list with one for each layer
     passed, there = (one[0] if isinstance(one, list) and len({*one}) == 1 else one for one in every)
-    products = sizes["matrices"]
-    if sizes["experts"]:
-        if isinstance(passed, int) and isinstance(there, int):
-            products += sizes["experts"] * passed // there
-        else:
-            products = 0
+    numbers = isinstance(passed, int) and isinstance(there, int)
+    routed = sizes["experts"] * passed // there if numbers else 0
     # of two stacks each token passes one
-    return parameters.Tally(**sizes, products=0 if config.is_encoder_decoder else products)
+    known = not config.is_encoder_decoder and (numbers or not sizes["experts"])
+    return parameters.Tally(**sizes, products=sizes["matrices"] + routed if known else 0)
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """The fields of a configuration by their usual names, and what it says beside its layers."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,6 +31,7 @@ ALIASES = {
     "sliding_window_pattern": ("_sliding_window_pattern", "layer_switch"),
     "intermediate_size": ("ffn_hidden_size", "ffn_dim"),
     "swa_num_attention_heads": ("num_sliding_attention_heads",),
+    "swa_num_key_value_heads": ("swa_num_attention_groups",),
     "global_num_key_value_heads": ("num_global_key_value_heads",),
     "index_head_dim": ("sparse_index_dim", "indexer_head_dim"),
     "index_topk": ("sparse_topk_blocks", "index_topk_blocks", "indexer_budget"),
@@ -51,49 +51,15 @@ DECODERS = ("thinker_config", "llm_config", "language_config", "text_config")
 """Names of the part that describes the decoder of text, beside encoders of other things; one may be
 in another.
 """
-PARTS = ("attn_config", "sparse_attention_config")  # read as if their fields stood outside
-PREFIXED = {"linear_attn_config": "linear_", "attention_other_setting": "swa_"}
-"""Parts whose fields are read as if they stood outside with this before their names."""
+PARTS = {
+    "attn_config": "",
+    "sparse_attention_config": "",
+    "linear_attn_config": "linear_",
+    "attention_other_setting": "swa_",
+}
+"""Parts whose fields are read as if they stood outside, with this before their names."""
 TOWERS = ("vision_config", "audio_config", "speech_config", "video_config", "vit_config")
 """Of encoders beside a decoder of text."""
-# What may say something about attention: an unknown field of such a name is named in a caution.
-ABOUT_ATTENTION = re.compile(
-    r"attn|attention|head|window|layer_type|sink|chunk|lora_rank|softcap|(^|_)kv(_|$)|multi_query|alibi|per_layer_conf"
-    r"|mamba|ssm|recurren|hybrid|block_type|compress|kpool"
-)
-OTHERS = {
-    "use_sliding_window", "max_window_layers", "hybrid_override_pattern", "attn_type_list",
-    "hybrid_layer_pattern", "attn_layer_indices", "full_attn_idxs", "hybrid_layer_ids",
-    "attn_layer_period", "attn_layer_offset", "full_attention_interval", "attention_chunk_size",
-    "global_attn_every_n_layers", "local_attention", "cross_attention_layers", "per_layer_config",
-    "num_kv_shared_layers", "kv_source_layers", "kv_lora_rank", "q_lora_rank",
-    "qk_nope_head_dim", "qk_rope_head_dim", "qk_head_dim", "v_head_dim", "index_n_heads",
-    "indexer_n_heads", "indexer_kv_heads", "swa_num_key_value_heads", "swa_head_dim",
-    "swa_v_head_dim", "num_attention_heads_per_layer", "num_key_value_heads_per_layer",
-    "global_head_dim", "attention_k_eq_v", "alibi", "alibi_bias_max", "multi_query",
-    "multi_query_attention", "parallel_attn", "add_swa_attention_sink_bias",
-    "add_full_attention_sink_bias", "linear_key_head_dim", "linear_value_head_dim",
-    "linear_num_key_heads", "linear_num_value_heads", "linear_num_heads", "linear_head_dim",
-    "mamba_d_ssm", "mamba_ssm_dtype", "mamba_ssm_cache_dtype", "decoder_attention_heads",
-    "sparse_attention_freq", "relative_attention", "relative_attention_num_buckets",
-    "use_bidirectional_attention", "new_decoder_architecture", "lru_width", "conv1d_width",
-}  # fmt: skip
-READ = {*ALIASES, *(one for names in ALIASES.values() for one in names), *PARTS, *PREFIXED, *OTHERS}
-# Whole names: how it is computed or trained; scales, gates and norms beside the scores; what else a
-# layer has.
-HARMLESS = re.compile(
-    r"\w*dropout(_prob|_rate)?|\w*layerdrop|_?attn_impl\w*|output_attentions|attn_type|mamba_dt_\w+"
-    r"|(use_|mamba_|lm_)?(attention|attention_out|attn|conv|proj|head|qkv)_bias|\w*_multipliers?"
-    r"|\w*(layer_?norm|rms_norm)(_eps)?|layernorm_\w+_attention_(alpha|beta)|mamba_norm_before_gate"
-    r"|(mamba_)?chunk_size|chunk_size_(feed_forward|lm_head)|\w*flash_att(n|ention)|\w*_hidden_act"
-    r"|(mtp|moe|mlp|rope)_\w+|(full|linear)_attn_(alpha|beta)_factor|(final|router)_logit_softcapping"
-    r"|scale_attn_\w+|attn_scale|query_pre_attn_scalar|attn_temperature_tuning|attention_value_scale"
-    r"|\w*softmax_in_fp32|reorder_and_upcast_attn|attn_rotary_emb|attn_output_gate|gated_attn"
-    r"|use_(attention|head_wise_attn)_gate|use_mamba_kernels|use_mamba2|mamba_use_mlp|ssm_cfg"
-    r"|num_ln_in_parallel_attn|offset_alibi|relative_attention_max_distance|hc_sinkhorn_iters"
-    r"|heads_per_ngram|shared_expert_sink|use_shared_attention_adapter|attention_hidden_size"
-    r"|attention_projection_layout|use_sparse_attention|sparse_num_index_heads|pruned_heads"
-)
 
 
 class NotGiven(ValueError):
@@ -106,19 +72,15 @@ def decoder_of(data: Fields) -> Fields:
     for one in DECODERS:
         if isinstance(inner := found.get(one), Mapping):
             found = inner
-    for part in PARTS:
+    for part, prefix in PARTS.items():
         if isinstance(inside := found.get(part), Mapping):
-            found = {**inside, **found}
+            found = {**{f"{prefix}{name}": value for name, value in inside.items()}, **found}
     return found
 
 
 def by_usual_names(given: Fields) -> dict[str, Any]:
     """What is not null, also under the usual name."""
     found = {name: value for name, value in given.items() if value is not None}
-    for part, prefix in PREFIXED.items():
-        if isinstance(inside := found.get(part), Mapping):
-            inner = by_usual_names(inside)
-            found = {f"{prefix}{name}": value for name, value in inner.items()} | found
     if {"num_heads", "state_size"} <= found.keys():  # Mamba-2's own names
         found["mamba_heads"], found["mamba_width"] = found.pop("num_heads"), found.get("head_dim")
     for usual, others in ALIASES.items():
@@ -147,24 +109,6 @@ def of_layer(fields: Fields, name: str, index: int) -> Any:
     if index >= len(value):
         raise ValueError(f"{name}: {shown(value)}; wanted one for layer {index} too")
     return value[index]
-
-
-def unknown_names(given: Fields, found: Fields) -> list[str]:
-    """Fields that may change attention and were not read. `found`: by their usual names.
-
-    A name that begins with that of a field that was read, and has its value, is that field's other
-    name, as Gemma 2's `sliding_window_size`; so is none that says another window.
-    """
-    windows = ("sliding_window", *ALIASES["sliding_window"])
-    return sorted(
-        name
-        for name, value in given.items()
-        if ABOUT_ATTENTION.search(name)
-        and value not in (None, False, 0, [], {})
-        and not HARMLESS.fullmatch(name)
-        and (found.get("sliding_window") != value if name in windows else name not in READ)
-        and not any(name.startswith(f"{one}_") and given.get(one) == value for one in READ)
-    )
 
 
 def left_out(data: Fields) -> tuple[str, ...]:

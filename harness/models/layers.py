@@ -2,6 +2,7 @@
 something that keeps a state, or neither.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -195,14 +196,8 @@ class Model:
 
 
 JSON = TypeAdapter(Model)
-Counted = tuple[tuple[Layer, int], ...]
-"""Each distinct layer with how often it occurs, in the order of first occurrence."""
 
 
-def counted(layers: Iterable[tuple[Layer, int]]) -> Counted:
-    """Layers with how many there are of each, equal ones together."""
-    counts: dict[Layer, int] = {}
-    for layer, count in layers:
-        if count > 0:
-            counts[layer] = counts.get(layer, 0) + count
-    return tuple(counts.items())
+def counted(layers: Iterable[Layer]) -> tuple[tuple[Layer, int], ...]:
+    """Each distinct layer with how many there are, in the order of the first."""
+    return tuple(Counter(layers).items())

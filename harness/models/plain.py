@@ -12,9 +12,9 @@ from typing import Any
 from ..files.errors import BadInput, shown
 from . import config_file, fields, parameters
 from .fields import Fields, NotGiven, number, of_layer
-from .kinds import Kind, kinds
+from .kinds import PREFIXES, SIZES, Kind, kinds, state_layer
 from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, Stack, counted
-from .states import state_layer
+from .unknown import unknown_names
 
 INSTALL = "install transformers, which fills in what is not given: pip install 'attnbench[hf]'"
 WITHOUT = (
@@ -32,15 +32,10 @@ ENCODERS = {
     *("deberta", "deberta-v2", "mpnet", "modernbert", "nomic_bert", "esm", "eurobert", "rembert"),
     *("vit", "siglip_vision_model", "siglip_text_model", "clip_vision_model", "dinov2", "deit"),
 }
-RECURRENT = ("xlstm", "rwkv")
-"""Types without attention of which attnbench does not know the state."""
 TWICE = ("longcat_flash",)
 """Types with two attentions in a layer (LongCat-Flash, arXiv:2509.01322, figure 2)."""
 EXTRA_TOKENS = {"vit": 1, "clip_vision_model": 1, "dinov2": 1, "deit": 2, "siglip_vision_model": 0}
 """Of encoders of images: tokens beside those of patches."""
-SIZES = ("num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim")
-"""Fields that a layer may have of its own: by its number, or by its kind, with these prefixes."""
-PREFIXES: Mapping[Kind, str] = {"sliding": "swa_", "full": "global_"}
 WINDOWS: Mapping[Kind, str] = {"sliding": "sliding_window", "chunked": "attention_chunk_size"}
 HYBRID: Mapping[Kind, Kind] = {"hybrid": "full", "hybrid_sliding": "sliding"}
 """Layers with a state beside attention, and of which kind that is."""
@@ -65,10 +60,10 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
     found = _found(given, resolved, family or {}) | {"model_type": of}
     if family and "sliding_window" not in family:  # it has none, whatever is said
         found.pop("sliding_window", None)
-    unknown = fields.unknown_names(given, found)
+    unknown = unknown_names(given, found)
     if found.get("use_sliding_window") is False:
         found.pop("sliding_window", None)
-    layers = counted((one, 1) for one in _layers(found, of))
+    layers = counted(_layers(found, of))
     kv_dtype, cautions = fields.kv_dtype_of(data)
     cautions += [f"{shown(one)} is not known, and may change attention" for one in unknown]
     windowed = [getattr(one, "reach", "") for one, _ in layers] == ["sliding"]
@@ -125,9 +120,6 @@ def _of_blocks(blocks: list[Any], found: Fields) -> dict[str, Any]:
 
 def _layers(found: Fields, of: str) -> Iterator[Layer]:
     """Each layer, those of an encoder first. Raises ValueError."""
-    if of in RECURRENT:
-        yield from [OtherLayer(what="recurrence", state=None)] * number(found, "num_hidden_layers")
-        return
     if found.get("add_cross_attention"):
         raise ValueError("add_cross_attention: true: to what is not known")
     if "decoder_layers" in found or found.get("is_encoder_decoder"):

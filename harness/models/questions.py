@@ -115,14 +115,11 @@ def appended_bytes(asked: Question) -> int:
     one, layer = asked.problem, asked.layer
     if one is None or asked.phase == "training" or not layer.stores_cache or layer.latent:
         return 0
-    q = layer.heads * layer.d_k * one.seq_len
-    if asked.phase == "prefill":
-        numbers = q + layer.kv_heads * (layer.d_k + layer.d_v) * one.kv_seq_len
-    elif layer.stack == "cross":
+    prefill, widths = asked.phase == "prefill", (layer.d_k, layer.d_v)
+    if layer.stack == "cross" and not prefill:
         return 0
-    else:
-        numbers = q + layer.kv_heads * max(layer.d_k, layer.d_v) * one.kv_seq_len
-    return one.batch * numbers * one.item_bytes
+    kept = layer.kv_heads * (sum(widths) if prefill else max(widths)) * one.kv_seq_len
+    return one.batch * (layer.heads * layer.d_k * one.seq_len + kept) * one.item_bytes
 
 
 def cache_bytes(model: Model, *, context: int, batch: int, bits: float, paged: bool = False) -> int:

@@ -23,7 +23,7 @@ LOCAL = replace(FULL, reach="sliding", window=8)
 def model(*layers: AttentionLayer | OtherLayer) -> Model:
     return Model(
         name="mine", model_type="mine", d_model=128, max_context=64, dtype="float32",
-        layers=counted((one, 1) for one in layers),
+        layers=counted(layers),
     )  # fmt: skip
 
 
