@@ -95,14 +95,13 @@ def built(config: Any) -> parameters.Tally:
         made = maker.from_config(config)
     ends = [made.get_input_embeddings(), made.get_output_embeddings()]
     outside = {id(weight) for one in ends if one is not None for weight in one.parameters()}
-    text = config.get_text_config(decoder=True)
     sizes = {"matrices": 0, "experts": 0, "rest": 0}
     for name, weight in made.named_parameters():  # each once, also if it is tied
         vector = weight.ndim < 2 or id(weight) in outside
         of = "experts" if ".experts." in name else "matrices"
         sizes["rest" if vector or OF_TOWERS.search(name) else of] += weight.numel()
-    given = by_usual_names(resolved(text))
-    every = [given.get(one) for one in ("num_experts_per_tok", "num_local_experts")]
+    given = by_usual_names(resolved(config.get_text_config(decoder=True)))
+    every: list[Any] = [given.get(one) for one in ("num_experts_per_tok", "num_local_experts")]
     # some have a list with one for each layer
     passed, there = (one[0] if isinstance(one, list) and len({*one}) == 1 else one for one in every)
     numbers = isinstance(passed, int) and isinstance(there, int)

@@ -68,10 +68,7 @@ def read(path: Path) -> dict[str, Any]:
         _check_depth(text)
         data = json.loads(text, object_pairs_hook=_checked)  # with NaN, as Python writes it
     except json.JSONDecodeError as error:
-        raise BadInput(
-            f"{place}:{error.lineno}:{error.colno}: {error.msg}; wanted JSON, as Hugging Face"
-            " writes config.json"
-        ) from None
+        raise BadInput(f"{place}:{error.lineno}:{error.colno}: {error.msg}; wanted JSON") from None
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{place}: {error}") from None
     if not isinstance(data, dict):

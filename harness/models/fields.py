@@ -44,6 +44,7 @@ ALIASES = {
     "mamba_heads": ("mamba_num_heads", "mamba_n_heads", "n_mamba_heads"),
     "mamba_width": ("mamba_head_dim", "mamba_d_head", "mamba_headdim"),
     "dt_rank": ("mamba_dt_rank",),
+    "mamba_ssm_dtype": ("mamba_ssm_cache_dtype",),
     "num_experts_per_tok": ("experts_per_token", "moe_topk", "moe_k"),
     "num_local_experts": ("n_routed_experts", "num_experts", "moe_num_experts"),
 }  # fmt: skip
@@ -52,8 +53,7 @@ DECODERS = ("thinker_config", "llm_config", "language_config", "text_config")
 in another.
 """
 PARTS = {
-    "attn_config": "",
-    "sparse_attention_config": "",
+    **dict.fromkeys(("attn_config", "sparse_attention_config"), ""),
     "linear_attn_config": "linear_",
     "attention_other_setting": "swa_",
 }
@@ -92,8 +92,7 @@ def by_usual_names(given: Fields) -> dict[str, Any]:
 
 def number(fields: Fields, name: str, usual: int | None = None, *, least: int = 1) -> int:
     """A size. Raises ValueError if it is none, NotGiven if it lacks and there is no usual one."""
-    value = fields.get(name)
-    value = usual if value is None else value
+    value = usual if fields.get(name) is None else fields[name]
     if value is None:
         raise NotGiven(f"{name}: not given; wanted a whole number")
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
@@ -135,10 +134,14 @@ def dtype_of(data: Fields, decoder: Fields) -> str | None:
 
 
 def kv_dtype_of(data: Fields) -> tuple[str, list[str]]:
-    """That of keys and values where a quantization names it, and a caution if it is not known."""
-    quantization = data.get("quantization_config")
-    known = quantization if isinstance(quantization, Mapping) else {}
-    scheme = known.get("kv_cache_scheme") or known.get("kv_cache_quant_algo")
+    """That of keys and values where a quantization names it, and a caution if it is not known.
+
+    Raises ValueError.
+    """
+    quantization = data.get("quantization_config") or {}
+    if not isinstance(quantization, Mapping):
+        raise ValueError(f"quantization_config: {shown(quantization)}; wanted an object")
+    scheme = quantization.get("kv_cache_scheme") or quantization.get("kv_cache_quant_algo")
     if (scheme.get("num_bits") if isinstance(scheme, Mapping) else scheme) in (8, "FP8", "fp8"):
         return "fp8", []
     unknown = f"kv_cache_scheme {shown(scheme)} is not known: keys and values count in full"

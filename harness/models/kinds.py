@@ -73,7 +73,6 @@ RECURRENT = ("xlstm", "rwkv")
 """Types without attention of which attnbench does not know the state."""
 LIGHTNING = ("minimax", "minimax_text_01", "bailing_moe_linear", "bailing_moe_v2_linear")
 """Types of models whose linear layers keep k v alone, as many numbers as a head has squared."""
-HALF = ("bfloat16", "float16")
 
 
 def kinds(fields: Fields) -> list[Kind]:
@@ -84,8 +83,7 @@ def kinds(fields: Fields) -> list[Kind]:
     for name, words in LISTS.items():
         if name in found and not (name in PERIODS and isinstance(found[name], int)):
             return _listed(found, name, words)
-    count = number(fields, "num_hidden_layers")
-    every = range(count)
+    every = range(number(fields, "num_hidden_layers"))
     for name, (those, others, first) in MEMBERS.items():
         if isinstance(given := fields.get(name), list):
             return [those if index + first in given else others for index in every]
@@ -96,7 +94,7 @@ def kinds(fields: Fields) -> list[Kind]:
             return [those if index % period == place else others for index in every]
     if fields.get("sliding_window") and (first := fields.get("max_window_layers", 0)):
         return ["full" if index < first else "sliding" for index in every]
-    return [_usual(fields)] * count
+    return [_usual(fields)] * len(every)
 
 
 def _usual(fields: Fields) -> Kind:
@@ -107,8 +105,7 @@ def _usual(fields: Fields) -> Kind:
     if stateful or fields.get("model_type") in RECURRENT:
         return "state"
     if named := next((one for one in STATES if fields.get(one)), None):
-        count = number(fields, "num_hidden_layers")
-        raise ValueError(f"{named} is given, and no list of which of {count} layers have a state")
+        raise ValueError(f"{named} is given, and no list of which layers have a state")
     if fields.get("index_head_dim") and fields.get("kv_lora_rank"):
         return "indexed"
     return "sliding" if fields.get("sliding_window") else "full"
@@ -145,9 +142,12 @@ def state_layer(fields: Fields) -> OtherLayer:
     else:
         what = "recurrence" if fields.get("model_type") in RECURRENT else "an unknown kind"
         return OtherLayer(what=what, state=None)
-    if {fields.get("mamba_ssm_dtype"), fields.get("mamba_ssm_cache_dtype")} & set(HALF):
-        return OtherLayer(what=what, state=before + numbers)
-    return OtherLayer(what=what, state=before, state_fp32=numbers)
+    wide = 0 if fields.get("mamba_ssm_dtype") in ("bfloat16", "float16") else numbers
+    return OtherLayer(what=what, state=before + numbers - wide, state_fp32=wide)
+
+
+def _convolution(fields: Fields) -> tuple[int, int]:
+    return number(fields, "hidden_size"), 0
 
 
 def _recurrence(fields: Fields) -> tuple[int, int]:
@@ -185,19 +185,14 @@ def _mamba2(fields: Fields) -> tuple[int, int]:
 
 
 STATES: dict[str, tuple[str, str, Callable[[Fields], tuple[int, int]]]] = {
-    "conv_L_cache": (
-        "short convolution",  # LFM2
-        "conv_L_cache",
-        lambda fields: (number(fields, "hidden_size"), 0),
-    ),
+    # LFM2
+    "conv_L_cache": ("short convolution", "conv_L_cache", _convolution),
     # RG-LRU (De et al. 2024, Griffin, arXiv:2402.19427)
-    "lru_width": ("gated linear recurrence", "conv1d_width", _recurrence),
     "conv1d_width": ("gated linear recurrence", "conv1d_width", _recurrence),
     # Gated DeltaNet (Yang et al. 2024, arXiv:2412.06464), as in Qwen3-Next
     "linear_num_value_heads": ("linear attention", "linear_conv_kernel_dim", _delta_rule),
     # Kimi Delta Attention (arXiv:2510.26692)
-    "linear_num_heads": ("linear attention", "linear_conv_kernel_dim", _of_heads),
-    "short_conv_kernel_size": ("linear attention", "linear_conv_kernel_dim", _of_heads),
+    "linear_conv_kernel_dim": ("linear attention", "linear_conv_kernel_dim", _of_heads),
     "dt_rank": ("Mamba", "conv_kernel", _mamba),  # arXiv:2312.00752
     "mamba_heads": ("Mamba-2", "conv_kernel", _mamba2),  # arXiv:2405.21060
     "state_size": ("Mamba", "conv_kernel", _mamba),

@@ -3,7 +3,7 @@ something that keeps a state, or neither.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -74,16 +74,8 @@ class AttentionLayer:
     def divided(self, parts: int) -> "AttentionLayer":
         """The share of one of `parts` devices of tensor parallelism: whole heads.
 
-        Key and value heads are repeated where there are fewer than devices. Raises ValueError if
-        the heads cannot be divided so.
+        Key and value heads are repeated where there are fewer than devices.
         """
-        if self.heads % parts:
-            raise ValueError(f"{self.heads} heads cannot be divided by {parts}")
-        if self.kv_heads % parts and parts % self.kv_heads:
-            raise ValueError(
-                f"{self.kv_heads} key and value heads can be neither divided by nor repeated for"
-                f" {parts}"
-            )
         kv_heads = max(1, self.kv_heads // parts)
         return replace(self, heads=self.heads // parts, kv_heads=kv_heads)
 
@@ -172,26 +164,23 @@ class Model:
     cautions: tuple[str, ...] = ()
     reader: str = ""
 
-    def attention(self) -> Iterator[tuple[AttentionLayer, int]]:
+    def attention(self) -> list[tuple[AttentionLayer, int]]:
         """The layers that compute attention."""
-        for layer, count in self.layers:
-            if isinstance(layer, AttentionLayer):
-                yield layer, count
+        return [(one, count) for one, count in self.layers if isinstance(one, AttentionLayer)]
 
-    def others(self) -> Iterator[tuple[OtherLayer, int]]:
+    def others(self) -> list[tuple[OtherLayer, int]]:
         """The layers, or parts of them, that compute no attention."""
-        for layer, count in self.layers:
-            if isinstance(layer, OtherLayer):
-                yield layer, count
+        return [(one, count) for one, count in self.layers if isinstance(one, OtherLayer)]
 
     def divided(self, parts: int) -> "Model":
         """One device's share under tensor parallelism. Raises BadInput."""
-        try:
-            layers = [(layer.divided(parts), count) for layer, count in self.layers]
-        except ValueError as error:
-            raise BadInput(
-                f"tp {parts}: {self.name}: {error}; wanted a number that divides the heads"
-            ) from None
+        for heads, kv in {(one.heads, one.kv_heads) for one, _ in self.attention()}:
+            if heads % parts or (kv % parts and parts % kv):
+                raise BadInput(
+                    f"tp {parts}: {self.name}: {heads} heads cannot be divided by {parts}, or {kv}"
+                    " for keys and values be divided or repeated; wanted a number that divides them"
+                )
+        layers = ((layer.divided(parts), count) for layer, count in self.layers)
         return replace(self, layers=tuple(layers))
 
 

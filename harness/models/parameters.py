@@ -63,9 +63,8 @@ def weights(
     depth, inner = number(config, "num_hidden_layers"), number(config, "intermediate_size")
     ends = 1 if config.get("tie_word_embeddings") else 2
     matrices = depth * 3 * width * inner
-    rest = (
-        ends * number(config, "vocab_size") + FAMILIES[kind].get("norms", 2) * depth + 1
-    ) * width
+    norms = FAMILIES[kind].get("norms", 2) * depth + 1
+    rest = (ends * number(config, "vocab_size") + norms) * width
     rest += depth * (2 * inner + width) if config.get("mlp_bias") else 0
     biases = FAMILIES[kind].get("attention_bias", "qkvo" if bias else "")
     for layer, count in layers:
@@ -75,8 +74,8 @@ def weights(
         k, v = layer.kv_heads * layer.d_k, layer.kv_heads * layer.d_v
         matrices += count * width * (q + k + v + joined)
         wide = {"q": q, "k": k, "v": v, "o": width}
-        norms = 2 * layer.d_k if config.get("use_qk_norm") else 0
-        rest += count * (sum(wide[one] for one in biases) + norms)
+        within = 2 * layer.d_k if config.get("use_qk_norm") else 0
+        rest += count * (sum(wide[one] for one in biases) + within)
     return stored(Tally(matrices, 0, rest, matrices), quantization, BY_SIZES)
 
 
@@ -87,20 +86,15 @@ def stored(tally: Tally, quantization: Any, words: str) -> Weights:
     found = Weights(parameters=sum(tally[:3]), words=words, products=tally.products)
     if not quantization:
         return found
-    if not isinstance(quantization, Mapping):
-        raise ValueError(f"quantization_config: {shown(quantization)}; wanted an object")
     method, bits = _bits(quantization)
     smaller = tally.experts if method == "mxfp4" else tally.matrices + tally.experts
     words = f"{words}, about {bits:.3g} bits for each in a product of {method}"
-    if method != "mxfp4" and _keeps_products(quantization):
+    spared = [quantization.get(name) for name in LEFT_OUT]
+    # the last product is never counted as quantized
+    kept = any(one != "lm_head" for some in spared if isinstance(some, list) for one in some)
+    if method != "mxfp4" and kept:
         words += "; more, since some modules that quantization_config leaves out count as quantized"
     return replace(found, words=words, method=method, quantized=smaller, bits=bits)
-
-
-def _keeps_products(quantization: Fields) -> bool:
-    """Whether modules are left out beside the last product, which is never counted as quantized."""
-    lists = (quantization.get(name) for name in LEFT_OUT)
-    return any(one != "lm_head" for some in lists if isinstance(some, list) for one in some)
 
 
 def _bits(quantization: Fields) -> tuple[str, float]:

@@ -17,11 +17,7 @@ from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, Stac
 from .unknown import unknown_names
 
 INSTALL = "install transformers, which fills in what is not given: pip install 'attnbench[hf]'"
-WITHOUT = (
-    "config.json was read without transformers: its fields as they stand. With it (pip install"
-    " 'attnbench[hf]') fields that are not given have the defaults of the model's type, and the"
-    " weights of more types are counted."
-)
+WITHOUT = f"config.json was read by its fields as they stand; for the rest {INSTALL}"
 ALIBI = "a bias by distance (ALiBi)"
 RELATIVE = "a bias by relative position"
 T5 = ("t5", "mt5", "umt5", "longt5", "deberta", "deberta-v2", "mpnet")
@@ -94,9 +90,8 @@ def _model(data: Fields, name: str, resolved: Fields | None) -> Model:
 
 def _found(given: Fields, resolved: Fields | None, family: Fields) -> dict[str, Any]:
     """All fields by their usual names: as given, else as transformers or the family has them."""
-    if resolved is None:  # then a null says that there is none
-        family = {one: it for one, it in family.items() if one not in given}
-    usual = fields.by_usual_names({**family, **(resolved or {})})
+    defaults = {one: it for one, it in family.items() if one not in given}  # null: there is none
+    usual = fields.by_usual_names({**defaults, **(resolved or {})})
     found = {**usual, **fields.by_usual_names(given)}
     if usual.get("layer_types"):  # which says more than a list of older names
         found["layer_types"] = usual["layer_types"]
@@ -125,21 +120,15 @@ def _layers(found: Fields, of: str) -> Iterator[Layer]:
     if "decoder_layers" in found or found.get("is_encoder_decoder"):
         yield from _with_encoder(found)
         return
-    names = found.get("architectures")
-    masked = isinstance(names, list) and any(str(one).endswith("ForMaskedLM") for one in names)
+    masked = "ForMaskedLM'" in str(found.get("architectures"))
     encodes = (of in ENCODERS or masked) and not found.get("is_decoder")
     every = kinds(found) * (1 + (of in TWICE))
     state = state_layer(found) if {"state", *HYBRID} & {*every} else NO_ATTENTION
+    cross = OtherLayer(what="attention to an encoder's outputs", state=None)
+    others: Mapping[Kind, Layer] = {"none": NO_ATTENTION, "cross": cross, "state": state}
+    stack: Stack = "encoder" if encodes else "decoder"
     for index, kind in enumerate(every):
-        if kind == "none":
-            yield NO_ATTENTION
-        elif kind == "cross":
-            yield OtherLayer(what="attention to an encoder's outputs", state=None)
-        elif kind == "state":
-            yield state
-        else:
-            own = HYBRID.get(kind, kind)
-            yield _attention(found, own, index, "encoder" if encodes else "decoder")
+        yield others.get(kind) or _attention(found, HYBRID.get(kind, kind), index, stack)
         if kind in HYBRID:
             yield replace(state, what=f"{state.what} beside attention")
 
@@ -154,8 +143,7 @@ def _with_encoder(found: Fields) -> Iterator[Layer]:
     own = _attention({**found, "num_attention_heads": heads}, "full", 0, "decoder")
     cross = replace(own, stack="cross", causal=False, kv_seq_len=heard, also=())
     count = number(found, "decoder_layers", found.get("num_decoder_layers", depth))
-    yield from [own] * count
-    yield from [cross] * count
+    yield from [own] * count + [cross] * count
 
 
 def _attention(found: Fields, kind: Kind, index: int, stack: Stack) -> AttentionLayer:
@@ -207,12 +195,10 @@ def _own(found: Fields, kind: Kind, index: int) -> dict[str, Any]:
 
 def _width(own: Fields, heads: int) -> int:
     """Of a head. Raises ValueError."""
-    columns = number(own, "hidden_size")
-    if own["head_dim"] is None and columns % heads:
-        raise ValueError(
-            f"num_attention_heads: {heads} heads for {columns} columns; wanted a divisor"
-        )
-    return number(own, "head_dim", columns // heads)
+    wide = number(own, "hidden_size")
+    if own["head_dim"] is None and wide % heads:
+        raise ValueError(f"num_attention_heads: {heads} heads for {wide} columns; wanted a divisor")
+    return number(own, "head_dim", wide // heads)
 
 
 def _kv_heads(own: Fields, heads: int) -> int:

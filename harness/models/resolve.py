@@ -3,14 +3,11 @@
 What transformers took seconds to resolve is kept, in a file per configuration.
 """
 
-import hashlib
 import json
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
 
@@ -18,6 +15,7 @@ from ..files.errors import BadInput, shown
 from ..files.printable import visible
 from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
+from ..machine.installed import installed_digest
 from ..process.command import run_command
 from . import config_file, plain, weights
 from .layers import JSON, Model, Weights
@@ -34,22 +32,16 @@ def model_of(path_or_name: str) -> Model:
     path = config_file.find(path_or_name)
     data = config_file.read(path)
     place = visible(str(path))
-    if not isinstance(data.get("model_type"), str):
-        found = shown(data["model_type"]) if "model_type" in data else "not given"
-        raise BadInput(f"{place}: model_type: {found}; wanted the name of a type, as llama")
-    if path in config_file.shipped().values():
-        return _shipped(data, path.stem, place)
+    if not isinstance(kind := data.get("model_type"), str):
+        raise BadInput(f"{place}: model_type: {shown(kind)}; wanted the name of a type, as llama")
+    if path in config_file.shipped().values():  # all that counts is in the file
+        found = replace(plain.model(data, path.stem, place), reader="")
+        if (given := data.get(config_file.WEIGHTS)) is None:
+            return found
+        return replace(found, weights=Weights(words="as published", **given), uncounted="")
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
     name = name if name.isprintable() and name else "model"
     return replace(_model(data, name, place), weight_bytes=weights.weight_bytes(path.parent))
-
-
-def _shipped(data: dict[str, Any], name: str, place: str) -> Model:
-    """All that counts is in the file, for some types also how many weights there are."""
-    found = replace(plain.model(data, name, place), reader="")
-    if (given := data.get(config_file.WEIGHTS)) is None:
-        return found
-    return replace(found, weights=Weights(words="as published", **given), uncounted="")
 
 
 def _model(data: dict[str, Any], name: str, place: str) -> Model:
@@ -78,7 +70,7 @@ def _model(data: dict[str, Any], name: str, place: str) -> Model:
 
 def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
     """Asked in a child process, so that this one imports no torch, and kept. Raises BadInput."""
-    file = cache_folder() / "models" / f"{_digest(data)[:32]}.json"
+    file = cache_folder() / "models" / f"{installed_digest(configuration=data)[:32]}.json"
     with suppress(OSError, ValueError):
         return replace(JSON.validate_json(file.read_bytes(), strict=True), name=name)
     asked = json.dumps({"data": data, "name": name, "place": place})
@@ -87,23 +79,13 @@ def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:
         done = run_command(command, text=asked, timeout_s=RESOLVE_S)
     except TimeoutExpired:
         raise BadInput(f"{place}: transformers did not answer within {RESOLVE_S:.0f} s") from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        unread = f"{place}: transformers could not read it: {shown(last)}"
-        raise BadInput(last if last.startswith(place) else unread)
     try:
         model = JSON.validate_json(done.stdout.splitlines()[-1], strict=True)
     except (IndexError, ValueError):
-        raise BadInput(f"{place}: transformers gave no answer that can be read") from None
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        unread = f"{place}: transformers could not read it: {shown(last)}"
+        raise BadInput(last if last.startswith(place) else unread) from None
     with suppress(OSError):  # a home that cannot be written costs seconds next time
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, JSON.dump_json(model).decode())
     return model
-
-
-def _digest(data: dict[str, Any]) -> str:
-    """Of all that a resolved model depends on."""
-    ours = sorted(Path(__file__).parent.glob("*.py"))
-    files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in ours]
-    facts = json.dumps([data, version("transformers"), files], sort_keys=True)
-    return hashlib.sha256(facts.encode()).hexdigest()

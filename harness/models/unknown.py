@@ -15,18 +15,17 @@ READ = {
     *(f"{prefix}{name}" for prefix in PREFIXES.values() for name in SIZES),
     *(f"{name}_per_layer" for name in SIZES),
     *(*PARTS, *LISTS, *MEMBERS, *PERIODS, *NEEDS.values(), *STATES, *SIZES),
-    *("use_sliding_window", "max_window_layers", "attn_layer_offset", "local_attention"),
+    *("use_sliding_window", "max_window_layers", "attn_layer_offset", "local_attention", "alibi"),
     *("per_layer_config", "num_kv_shared_layers", "kv_source_layers", "attention_k_eq_v"),
-    *("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "indexer_kv_heads", "alibi"),
+    *("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "indexer_kv_heads", "mamba_d_ssm"),
     *("multi_query", "multi_query_attention", "relative_attention", "decoder_attention_heads"),
     *("add_swa_attention_sink_bias", "add_full_attention_sink_bias", "linear_key_head_dim"),
-    *("linear_num_key_heads", "linear_value_head_dim", "linear_head_dim", "mamba_d_ssm"),
-    *("mamba_ssm_dtype", "mamba_ssm_cache_dtype"),
+    *("linear_num_key_heads", "linear_value_head_dim", "linear_num_heads", "linear_head_dim"),
 }
 # Whole names: how it is computed or trained; scales, gates and norms beside the scores; what else a
 # layer has.
 HARMLESS = re.compile(
-    r"\w*dropout(_prob|_rate)?|_?attn_impl\w*|output_attentions|attn_type|mamba_dt_\w+"
+    r"\w*dropout(_prob|_rate)?|attn_p?drop|_?attn_impl\w*|output_attentions|attn_type|mamba_dt_\w+"
     r"|(use_|mamba_|lm_)?(attention|attention_out|attn|conv|proj|head|qkv)_bias|\w*_multipliers?"
     r"|\w*(layer_?norm|rms_norm)(_eps)?|layernorm_\w+_attention_(alpha|beta)|mamba_norm_before_gate"
     r"|(mamba_)?chunk_size|chunk_size_(feed_forward|lm_head)|\w*flash_att(n|ention)|\w*_hidden_act"

@@ -106,7 +106,8 @@ def test_what_it_does_not_understand_is_a_caution_that_names_it(
 
 
 def test_a_field_that_says_nothing_of_attention_is_no_caution() -> None:
-    assert read(mrope_section=[1, 2], vision_hub=3, attn_output_gate=True).cautions == ()
+    more = {"mrope_section": [1, 2], "vision_hub": 3, "attn_output_gate": True, "attn_pdrop": 0.1}
+    assert read(**more).cautions == ()
 
 
 @pytest.mark.parametrize("name", config_file.shipped())
