@@ -18,7 +18,6 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS  # noqa: E402
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: E402
 
 from attnbench.harness.models import by_transformers  # noqa: E402
-from attnbench.harness.models.plain import ALIBI  # noqa: E402
 
 TYPES = sorted(parameters.FAMILIES)
 
@@ -130,7 +129,6 @@ def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
             ],
         ),
         ("deepseek_v3", {}, [(61, "full", 128, 192, True, 576)]),
-        ("bloom", {}, [(2, "full", 8, 8, True, ALIBI)]),
         ("gpt_oss", {"layer_types": ["full_attention"] * 36}, [(36, "full", 8, 64, True, True)]),
         ("gemma2", {"attn_logit_softcapping": None, "layer_types": ["full_attention"] * 26},
          [(26, "full", 4, 256, True)]),

@@ -13,7 +13,6 @@ from attnbench.harness.models.questions import (
     cached_bytes,
     questions,
 )
-from attnbench.harness.models.resolve import model_of
 from attnbench.impls.problem import Problem
 
 FULL = AttentionLayer(stack="decoder", heads=8, kv_heads=2, d_k=16, d_v=16, causal=True)
@@ -115,12 +114,6 @@ def test_encoders_take_no_part_in_decoding() -> None:
 def test_a_context_beyond_the_models_own_is_refused() -> None:
     with pytest.raises(BadInput, match="65 tokens; wanted at most the model's own 64"):
         problems(model(FULL), "prefill", 65)
-
-
-def test_the_cache_of_an_8b_llama_is_a_gibibyte_at_8k() -> None:
-    # 32 layers x 8 heads x 128 columns x 2 (keys and values) x 8192 tokens x 2 bytes
-    llama = model_of("llama-3-8b")
-    assert cache_bytes(llama, context=8192, batch=1, bits=16) == 1 << 30
 
 
 def test_heads_are_divided_and_key_heads_repeated_over_devices() -> None:
