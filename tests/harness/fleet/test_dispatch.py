@@ -1,6 +1,5 @@
 """Which device measures what, and that nothing is lost or doubled when devices die."""
 
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 
 from attnbench.harness.cases.case import Case
 from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.fleet.dispatch import run_on, work_of
+from attnbench.harness.fleet.dispatch import run_on
 from attnbench.harness.fleet.elsewhere import DevicesElsewhere
 from attnbench.harness.fleet.remote import Lost, Ready
 from attnbench.harness.fleet.shipping import Shipping, shipped
@@ -84,15 +83,6 @@ def test_no_group_is_split_over_devices_and_all_of_them_measure(measured) -> Non
     )
 
 
-def test_the_longest_work_begins_first_and_groups_stay_whole(tmp_path: Path) -> None:
-    one = plan(tmp_path, Heard())
-    works = work_of(one, 2)
-    assert [work.units.groups[0].cases[0].problem.seq_len for work in works] == [
-        *(1024, 512, 256, 128, 64)
-    ]
-    one.store.close()
-
-
 def test_what_a_device_was_measuring_when_it_was_lost_is_measured_once_more(measured) -> None:
     deaths = iter([DIED])
 
@@ -117,6 +107,14 @@ def test_work_that_lost_two_devices_is_crashed_and_names_the_hosts(measured) -> 
     assert crashed["host"] in crashed["reason"]
     assert "and host" in crashed["reason"]
     assert len(fleet.started) == 6  # five groups, one of them twice
+
+
+def test_a_case_for_which_memory_ran_out_twice_is_oom_and_its_group_is_measured(measured) -> None:
+    full = Lost("the host's memory was nearly full", out_of_memory=True)
+    fleet = FakeFleet(2, lambda number, one: full if one.id.startswith("naive-b1-n512-") else None)
+    rows = measured(fleet)
+    ended = Counter((row["backend"], row["status"]) for row in rows.values())
+    assert ended == {("fused", "ok"): 10, ("naive", "ok"): 8, ("naive", "oom"): 2}
 
 
 def test_without_a_device_left_the_rest_is_interrupted_and_says_how_to_go_on(measured) -> None:
@@ -163,33 +161,16 @@ def joining(fleet: FakeFleet, *joined: Ready) -> FakeFleet:
     return fleet
 
 
-def test_a_device_that_joins_measures_too_and_stands_in_run_json(measured) -> None:
+def test_a_device_that_joins_measures_too_and_one_of_another_kind_does_not(measured) -> None:
     lengths = [64 * number for number in range(1, 31)]
     grid = {"seq_len": lengths, "d_model": 64, "heads": [1]}
-    rows = measured(joining(FakeFleet(1), Ready(opened(1))), grid=grid, contrast=[])
-    assert Counter(row["host"] for row in rows.values())["host1"] > 10
+    other = Ready(opened(2, cpu="another"))
+    rows = measured(joining(FakeFleet(1), Ready(opened(1)), other), grid=grid, contrast=[])
+    counts = Counter(row["host"] for row in rows.values())
+    assert counts["host1"] > 10
+    assert counts["host2"] == 0
+    assert any(one.startswith("host2 joined with cpu 'another'") for one in measured.heard.remarks)
     hosts = [one["host"] for one in read_meta(measured.path)["devices"]]
     assert hosts == ["host0", "host1"]
     assert "host1 joined; devices now: 2" in measured.heard.remarks
     assert {row["status"] for row in rows.values()} == {"ok"}
-
-
-def test_1000_devices_of_which_one_in_ten_dies_lose_nothing(measured) -> None:
-    chance = random.Random(0)
-    once: set[str] = set()
-
-    def dies(number: int, one: Planned) -> Lost | None:
-        if chance.random() < 0.1 and one.id not in once:
-            once.add(one.id)
-            return DIED
-        return None
-
-    lengths = [16 * number for number in range(1, 1001)]
-    grid = {"seq_len": lengths, "d_model": 64, "heads": [1]}
-    fleet = FakeFleet(1000, dies)
-    rows = measured(fleet, grid=grid, contrast=[], limits={"memory_gib": 1, "max_cases": 5000})
-    assert len(rows) == 2000
-    assert 100 < len(once) < 300
-    statuses = Counter(row["status"] for row in rows.values())
-    assert statuses["ok"] > 1900
-    assert set(statuses) <= {"ok", "crashed"}

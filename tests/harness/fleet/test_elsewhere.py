@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,24 +41,13 @@ def cluster() -> FakeCluster:
     return FakeCluster()
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> tuple[Checkpoint, ...]:
-    paths = [tmp_path / f"{name}.safetensors" for name in ("mine", "other")]
-    for path in paths:
-        path.write_bytes(b"weights")
-    return tuple(Checkpoint(name=path.stem, path=path) for path in paths)
-
-
-def studies_of(run: Path) -> list[dict[str, Any]]:
-    return [row for row in read_rows(run) if row["kind"] == "study"]
-
-
 def test_models_go_there_by_contents_and_no_path_of_this_machine_does(
-    tmp_path: Path, cluster: FakeCluster, models: tuple[Checkpoint, ...]
+    tmp_path: Path, cluster: FakeCluster, models: list[Checkpoint]
 ) -> None:
-    selection = Selection(attachments=models)
+    selection = Selection(attachments=tuple(models))
     result = start_run(scenario(), tmp_path, 0, selection, cluster.options)
-    assert [row["status"] for row in studies_of(result.path)] == ["ok", "ok"]
+    studies = [row["status"] for row in read_rows(result.path) if row["kind"] == "study"]
+    assert studies == ["ok", "ok"]
     assert cluster.wanted.needs == [("safetensors", "checkpoint")]
     assert cluster.fleet.sent == [(0, "mine/mine.safetensors"), (0, "other/other.safetensors")]
     assert cluster.fleet.config.attached == {

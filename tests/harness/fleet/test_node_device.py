@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,13 +10,8 @@ from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.fleet import node_device
 from attnbench.harness.fleet.node_device import NodeDevice, settings_here
 from attnbench.harness.fleet.remote import NodeWanted
-from attnbench.harness.fleet.shipping import content_of
-from attnbench.harness.heads.checkpoints import decoder_file
-from attnbench.harness.heads.checkpoints.given import Checkpoint
-from attnbench.harness.run.studies import Told
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
-from tests.harness.heads.test_checkpoint_files import decoder
 
 REFUSE = """
 import sys
@@ -79,38 +73,3 @@ def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() ->
     assert str(refused.value) == (
         "needs no_such_package, which is not installed there: pip install 'attnbench[checkpoint]'"
     )
-
-
-def told(one: Checkpoint) -> tuple[str, Told]:
-    return one.study, one.sent().request
-
-
-@pytest.mark.long
-def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its two models, one of them cut off."""
-    monkeypatch.setenv(node_device.SHARED_CORES, "1")
-    pytest.importorskip("safetensors")
-    name = "a_name_that_is_long_enough_to_be_shortened"
-    for path in (good := tmp_path / "good.safetensors", bad := tmp_path / f"{name}.safetensors"):
-        decoder_file.save(decoder(), path, {})
-    bad.write_bytes(bad.read_bytes()[:-8])
-    device = NodeDevice(lambda said: None)
-    device.open(wanted())
-    try:
-        folder = device._given.path
-        models = [Checkpoint(name=path.stem, path=path) for path in (good, bad)]
-        for one in models:
-            files = one.sent().files.items()
-            assert {device.keep(name, content_of(path)) for name, path in files} == {""}
-        found = device.try_attachments({one.name: told(one) for one in models}, 1 << 30)
-        assert found.remarks == []
-        (problem,) = found.problems
-        assert problem.startswith("'a_name_that_is_long")
-        assert "wanted a whole safetensors file" in problem
-        (problem,) = device.try_attachments({"good": told(models[0])}, 1000).problems
-        assert problem.startswith("'good/good.safetensors': its weights take")
-    finally:
-        device.close()
-    assert not folder.exists()

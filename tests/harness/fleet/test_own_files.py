@@ -1,12 +1,10 @@
 """Which files of the user's go to devices elsewhere, and where they are there."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from attnbench.harness.fleet.own_files import own_files, sent_folders
-from attnbench.harness.fleet.remote import NodeWanted
+from attnbench.harness.fleet.own_files import own_files
 
 BACKEND = "def prepare(problem, inputs, weights): ...\n"
 
@@ -54,18 +52,3 @@ def test_a_folder_of_backends_goes_whole_and_the_current_folder_only_if_that_is_
     assert (names_of(modules), folders) == (["on_path.py"], [mine / "backends"])
     modules, _ = own_files(["fast"], allow_import=True)
     assert names_of(modules) == ["attend.py", "deep.py", "helpers.py", "on_path.py", "package"]
-
-
-def test_a_device_finds_the_folders_where_ray_has_put_them(tmp_path: Path) -> None:
-    for place in ("_ray_pkg_1/backends", "_ray_pkg_2/others", "_ray_pkg_3/backends"):
-        (tmp_path / place).mkdir(parents=True)
-    wanted = NodeWanted(
-        device="cpu", settings={"OMP_NUM_THREADS": "1"}, folders=("backends", "others")
-    )
-    found = sent_folders(wanted, sorted(tmp_path.iterdir())).settings
-    there = [tmp_path / one for one in ("_ray_pkg_1/backends", "_ray_pkg_3/backends")]
-    places = os.pathsep.join(map(str, [*there, tmp_path / "_ray_pkg_2/others"]))
-    assert found == {"OMP_NUM_THREADS": "1", "ATTNBENCH_BACKENDS": places}
-    assert sent_folders(NodeWanted(device="cpu", settings={}), []).settings == {
-        "ATTNBENCH_BACKENDS": ""
-    }

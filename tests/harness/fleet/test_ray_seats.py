@@ -84,35 +84,6 @@ def test_a_run_measures_one_kind_which_is_chosen_by_a_part_of_its_name() -> None
         Wish(kind="B200").chosen(found, [])
 
 
-def test_too_few_devices_are_one_line_with_what_was_left_out_and_what_to_do() -> None:
-    wish = Wish(devices=3, kind="H100")
-    left_out = ["a: its Ray node died", *(f"b{number}: no answer" for number in range(4))]
-    with pytest.raises(EnvironmentUnmet) as refusal:
-        wish.chosen(looked("H100", "A100", "H100"), left_out)
-    (line,) = str(refusal.value).splitlines()
-    assert line == (
-        "--devices 3: 2 of the cluster's devices can be used (a: its Ray node died; b0: no answer;"
-        " b1: no answer; and 2 more); free or start more, ask for fewer, or wait for them with"
-        " --wait"
-    )
-    with pytest.raises(EnvironmentUnmet, match=r"^no device of the cluster can be used \(a: its"):
-        Wish().chosen([], left_out)
-
-
-@pytest.mark.parametrize(
-    ("wish", "others", "missing"),
-    [
-        (Wish(), 0, 0),
-        (Wish(kind="B200"), 0, 1),
-        (Wish(kind="B200"), 1, 0),
-        (Wish(devices=2, kind="H100"), 0, 0),
-        (Wish(devices=5, kind="H100"), 1, 2),
-    ],
-)
-def test_what_is_missing_is_of_the_wanted_kind(wish: Wish, others: int, missing: int) -> None:
-    assert wish.missing(looked("H100", "A100", "H100"), others) == missing
-
-
 def test_a_node_with_another_attnbench_is_refused_by_its_host() -> None:
     ours = fingerprint()
     assert other_code("a", ours, ours) == ""

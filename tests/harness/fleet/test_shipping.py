@@ -24,39 +24,6 @@ from tests.harness.fleet.test_dispatch import DIED, Heard, plan
 ODD = b"\x00\xff" * 50
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> list[Checkpoint]:
-    paths = [tmp_path / f"{name}.safetensors" for name in ("mine", "other")]
-    for path in paths:
-        path.write_bytes(b"weights")
-    return [Checkpoint(name=path.stem, path=path) for path in paths]
-
-
-def looked_at(
-    root: Path, fleet: FakeFleet, models: list[Checkpoint]
-) -> dict[str, tuple[str, str, str]]:
-    """Status, host and reason of each model's row; the first device has opened all of them."""
-    shipping = Shipping(fleet, list(map(shipped, models)))
-    assert shipping.refuse_bad(1 << 30) == []
-    one = plan(root, Heard(), attachments=models)
-    run_on(one, fleet, Signals(), shipping)
-    rows = read_rows(one.store.path)
-    return {
-        row["part"]["checkpoint"]: (row["status"], row["host"], row["reason"])
-        for row in rows
-        if row["kind"] == "study"
-    }
-
-
-def test_models_are_looked_at_where_their_files_are(
-    tmp_path: Path, models: list[Checkpoint]
-) -> None:
-    fleet = FakeFleet(3)
-    found = looked_at(tmp_path, fleet, models)
-    assert found == {"mine": ("ok", "host0", ""), "other": ("ok", "host0", "")}
-    assert fleet.sent == [(0, "mine/mine.safetensors"), (0, "other/other.safetensors")]
-
-
 def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     tmp_path: Path, models: list[Checkpoint]
 ) -> None:
