@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats.contrasts import paired_contrast
 from attnbench.harness.stats.intervals import latency_interval, ratio_interval, stationary
@@ -30,7 +31,6 @@ from attnbench.reports.data.noise_floor import (
 )
 from attnbench.reports.ratio import time_ratio
 from attnbench.reports.subjects._race import race
-from tests.harness.run.test_interval_coverage import sampled
 from tests.made_runs import case, noise_floor, problem, row
 
 SEEDS = 1000
@@ -64,28 +64,51 @@ EFFECTS: dict[str, tuple[Effects, float]] = {
 }
 
 
+def sampled(plan, names, pairs, draw, block_s=None):
+    """The samples that a run takes, whose blocks `draw` gives: of a name, process and number.
+
+    A block takes `block_s`; as long as its calls, if that is None.
+    """
+    sampler = Sampler(plan, names, pairs)
+    progress = True
+    while progress:
+        progress = False
+        for process in range(plan.processes):
+            while wanting := sampler.wanting(process):
+                progress = True
+                for name in wanting:
+                    sampling = sampler.samplings[name]
+                    block = draw(name, process, sampling.blocks(process))
+                    sampling.add(process, {"block_ms": block}, block_s or sum(block) / 1e3)
+    return {name: sampling.block_ms for name, sampling in sampler.samplings.items()}
+
+
 class Machine:
-    """Draws block medians: a level per case and process, and blocks with AR(1) noise."""
+    """Draws block medians: a level per case and process, blocks with AR(1) noise, and drift that the
+    cases of a block share.
+    """
 
     def __init__(self, seed: int, truths: dict[str, float], effects: str, **noise: float) -> None:
         self.random = np.random.default_rng(seed)
         self.truths = truths
         self.draw = EFFECTS[effects][0]
         self.block_sd, self.rho = noise.get("block_sd", 0.01), noise.get("rho", 0.0)
-        self.run_sd = noise.get("run_sd", 0.0)
+        self.run_sd, self.drift_sd = noise.get("run_sd", 0.0), noise.get("drift_sd", 0.0)
         self.slow_share = noise.get("slow_share", 0.0)
 
     def run(self, plan: Plan, pairs: tuple[tuple[str, str], ...] = ()) -> dict[str, list]:
         """The samples of a run, which stops when a real one would."""
         run_effect = self.random.normal(0, self.run_sd) if self.run_sd else 0.0
+        size = (plan.processes, plan.max_blocks)
+        drift = self.random.normal(0, self.drift_sd, size) if self.drift_sd else 0.0
         streams = {}
         for name, truth in self.truths.items():
             level = math.log(truth) + run_effect + self.draw(self.random, plan.processes)
-            steps = self.random.normal(size=(plan.processes, plan.max_blocks))
+            steps = self.random.normal(size=size)
             for block in range(1, plan.max_blocks):
                 fresh = math.sqrt(1 - self.rho**2) * steps[:, block]
                 steps[:, block] = self.rho * steps[:, block - 1] + fresh
-            logs = level[:, None] + self.block_sd * steps
+            logs = level[:, None] + self.block_sd * steps + drift
             if self.slow_share:
                 is_slow = self.random.random(steps.shape) < self.slow_share
                 logs += is_slow * self.random.exponential(SLOW_BLOCKS_BY, steps.shape)
@@ -136,6 +159,12 @@ def test_an_interval_of_one_process_covers_that_process_less_often_if_blocks_cor
     found = benchmark.pedantic(coverage, args=(ONE, "none", quantity), kwargs=noise, rounds=1)
     benchmark.extra_info.update(coverage=found)
     assert least <= found <= COVERED[1]
+
+
+def test_a_paired_ratio_of_one_process_covers_it_under_drift_of_20_percent(benchmark):
+    args, noise = (ONE, "none", "ratio"), {"drift_sd": 0.2}
+    found = benchmark.pedantic(coverage, args=args, kwargs=noise, rounds=1)
+    assert COVERED[0] <= found <= COVERED[1]
 
 
 @pytest.mark.parametrize(
