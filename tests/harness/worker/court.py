@@ -191,7 +191,7 @@ def court(
             previous={},
             units=units,
         )
-        with open_session(plan, here.workers, here.signals) as session:
+        with open_session(plan, here.worker, here.signals) as session:
             session.begin()
             # with one process per case a part is one group
             for one, part in zip(tried, session.parts, strict=True):
