@@ -2,22 +2,10 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, environment, ran
-from tests.search_path import searched
-
-
-def test_the_users_path_comes_behind_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"/a{os.pathsep}{os.pathsep}/b")
-    assert searched(Path("/ours")).split(os.pathsep) == ["/ours", "/a", "/b"]
-    assert environment()["PYTHONPATH"].split(os.pathsep) == [str(ROOT / ".package"), "/a", "/b"]
-    own = environment({"PYTHONPATH": "/mine"})
-    assert own["PYTHONPATH"].split(os.pathsep) == ["/mine", "/a", "/b"]
-    monkeypatch.delenv("PYTHONPATH")
-    assert environment()["PYTHONPATH"] == str(ROOT / ".package")
+from tests.conftest import ROOT, ran
 
 
 @pytest.fixture

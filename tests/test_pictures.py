@@ -63,12 +63,3 @@ def test_the_readmes_pictures_and_answer_are_those_of_the_kept_run(program: Modu
         ).items()
     }, "make pictures"
     assert README.read_text() == program.with_answers(README.read_text()), "make pictures"
-
-
-def test_another_value_or_drawing_makes_a_picture_old(program: ModuleType) -> None:
-    page, cards = program.page_of(program.newest_quickstart("cpu")), program.CARDS["cpu"]
-    before = program.digests(page, cards)
-    assert before == program.digests(page.replace("</main>", " </main>"), cards)
-    after = program.digests(page.replace("stops at", "ends at"), cards)
-    assert before["wall.png"] != after["wall.png"]
-    assert before["heads.png"] == after["heads.png"]

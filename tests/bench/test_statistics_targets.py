@@ -84,8 +84,8 @@ def sampled(plan, names, pairs, draw, block_s=None):
 
 
 class Machine:
-    """Draws block medians: a level per case and process, blocks with AR(1) noise, and drift that the
-    cases of a block share.
+    """Draws block medians: a level per case and process, blocks with AR(1) noise, and drift that
+    all cases share.
     """
 
     def __init__(self, seed: int, truths: dict[str, float], effects: str, **noise: float) -> None:

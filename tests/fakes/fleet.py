@@ -53,7 +53,6 @@ class FakeFleet:
         self.opened: Mapping[int, Opened] = {number: opened(number) for number in range(count)}
         self.remarks: Sequence[str] = ()
         self.started: list[tuple[int, Units]] = []
-        self.said_every: list[bool] = []
         self.sent: list[tuple[int, str]] = []
         self.refuses = ""
         self._dies, self._back = dies, back
@@ -75,7 +74,6 @@ class FakeFleet:
 
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
         self.started.append((number, work))
-        self.said_every.append(every)
         for one in work.planned:
             self._queue.append((number, Running(one.id, "latency")))
             if (lost := self._dies(number, one)) is not None:

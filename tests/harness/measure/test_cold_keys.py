@@ -100,17 +100,18 @@ def test_stored_keys_take_turns_with_their_scales_and_as_one_tensor(sampled, nam
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"seq_len": 96}, {"passes": "backward"}, {"scope": "layer"}],
+    ("change", "cold"),
+    [
+        ({"seq_len": 96}, True),
+        ({"passes": "backward"}, True),
+        ({"scope": "layer"}, True),
+        ({}, False),
+    ],
 )
-def test_nothing_takes_turns_where_no_cache_is_read(sampled, memory, change):
-    events = sampled(["fused"], replace(STEP, **change))
-    assert [event["kv_copies"] for event in events("warm")] == [None]
-    assert not memory
-
-
-def test_nothing_takes_turns_unless_that_is_asked(sampled, memory):
-    events = sampled(["fused"], STEP, cold=False)
+def test_nothing_takes_turns_where_no_cache_is_read_or_that_is_not_asked(
+    sampled, memory, change, cold
+):
+    events = sampled(["fused"], replace(STEP, **change), cold=cold)
     assert [event["kv_copies"] for event in events("warm")] == [None]
     assert not memory
 

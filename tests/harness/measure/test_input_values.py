@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.measure.input_values import InputValues, draw
-from attnbench.harness.measure.prepared_call import make_tensors
+from attnbench.harness.measure.input_values import InputValues
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -68,24 +67,6 @@ def test_new_values_were_never_there_before_and_go_without_a_trace(passes, chang
     assert same(copies(values), before)
 
 
-@pytest.mark.parametrize("change", [{}, {"scope": "layer"}, {"passes": "backward"}])
-def test_repeated_values_are_those_with_one_sign_or_the_other(change):
-    values = InputValues(replace(SMALL, **change), CPU, 0)
-    known = []
-    for flipped in (False, True):
-        values.flip(flipped)
-        known.append(copies(values))
-    found = set()
-    for _ in range(40):
-        values.renew()
-        assert values.columns is not None
-        values.repeat()
-        assert values.columns is None
-        found.add(values.flipped)
-        assert same(copies(values), known[values.flipped])
-    assert found == ({False} if change == {"passes": "backward"} else {False, True})
-
-
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_write_is_noticed_named_and_undone(problem, flipped):
@@ -104,19 +85,6 @@ def test_a_write_is_noticed_named_and_undone(problem, flipped):
     values.restore()
     assert same(copies(values), before)
     assert (values.flipped, values.written(), values.changed()) == (False, "", "")
-
-
-@pytest.mark.parametrize("order", ["heads", "model"])
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_inputs_drawn_again_are_those_that_another_process_makes_of_the_seed(problem, order):
-    values, there = InputValues(problem, CPU, 0, order), make_tensors(problem, CPU, 7, order)
-    first = copies(values)
-    values.flip(True, draw(problem, CPU, torch.Generator().manual_seed(0)))
-    values.draw(7)
-    assert same(values.tensors.inputs, there.inputs)
-    assert values.changed() == values.written() == ""
-    values.draw(0)
-    assert same(copies(values), first)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from attnbench.harness.process.command import run_command
-from tests.conftest import command_line, environment, ran, wait_for
+from tests.conftest import environment, ran, wait_for
 
 PATIENCE_S = 30.0
 ESCAPES = "echo $$; setsid sleep 600 & echo $!; sleep 600"
@@ -60,46 +60,6 @@ def test_nothing_is_left_after_its_parent_was_killed(tmp_path: Path) -> None:
         parent.kill()
     assert len(left) > 3
     assert not psutil.wait_procs(left, PATIENCE_S)[1]
-
-
-HANGING = """
-import os, pathlib, time
-pathlib.Path("pid.unfinished").write_text(str(os.getpid()))
-pathlib.Path("pid.unfinished").rename("pid")
-time.sleep(600)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("words", "number"),
-    [
-        (("advise", "tiny"), signal.SIGKILL),
-        (("advise", "tiny"), signal.SIGHUP),
-        (("run", "--model", "tiny", "--dry-run"), signal.SIGTERM),
-    ],
-)
-def test_a_killed_command_leaves_no_child_that_asks_transformers(
-    tmp_path: Path, words: tuple[str, ...], number: int
-) -> None:
-    pytest.importorskip("transformers")
-    for name, content in (
-        ("tiny/config.json", '{"model_type": "llama"}'),
-        ("site/transformers/__init__.py", HANGING),
-    ):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).write_text(content)
-    ours = environment()
-    env = {
-        **ours,
-        "PYTHONPATH": f"{tmp_path / 'site'}:{ours['PYTHONPATH']}",
-        "ATTNBENCH_CACHE": str(tmp_path),
-    }
-    with subprocess.Popen(command_line(*words), cwd=tmp_path, env=env) as command:
-        wait_for((tmp_path / "pid").exists)
-        child = psutil.Process(int((tmp_path / "pid").read_text()))
-        command.send_signal(number)
-    assert not psutil.wait_procs([child], PATIENCE_S)[1]
 
 
 @pytest.mark.skipif(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.pytest_plugin.items import ReplayClock, extra_info
+from attnbench.harness.pytest_plugin.items import extra_info
 from attnbench.harness.rows.record import Record, Status
 from attnbench.impls.problem import Problem
 
@@ -17,31 +17,6 @@ CASE = Case(
 
 def record(**more: object) -> Record:
     return Record(planned=CASE, device="cuda", attempt=1, status=Status.OK, values=more)
-
-
-class Rounds:
-    """What pytest-benchmark does with its clock."""
-
-    def __init__(self, clock) -> None:
-        self.clock, self.durations_s = clock, []
-
-    def pedantic(self, target, setup, rounds, iterations):
-        assert iterations == 1
-        for _ in range(rounds):
-            setup()
-            begin = self.clock()
-            target()
-            self.durations_s.append(self.clock() - begin)
-
-
-def test_every_round_lasts_exactly_as_long_as_its_sample_however_many_came_before():
-    samples = [1e-7 * 1.1**power for power in range(200)] + [0.1 + 0.2] * 3
-    clock = ReplayClock()
-    rounds = Rounds(clock.read)
-    clock.replay(rounds, samples)
-    assert rounds.durations_s == [sample / 1e3 for sample in samples]
-    clock.replay(rounds, [5.0])
-    assert rounds.durations_s[-1] == 0.005
 
 
 def test_what_was_not_measured_is_null():

@@ -6,7 +6,6 @@ import pytest
 
 from attnbench.harness.rows import tables
 from attnbench.harness.rows.model import FIELDS, KINDS
-from attnbench.harness.rows.record import KINDS as NAMES
 from tests.conftest import ROOT
 
 COMMAND = "python -m attnbench.harness.rows.tables"
@@ -36,11 +35,3 @@ def test_every_field_stands_in_one_line_with_a_text(kind: str) -> None:
         for columns, text in lines
         if text != tables.SHARED
     )
-
-
-def test_every_kind_has_the_fields_of_every_row() -> None:
-    common = {"schema", "kind", "case", "attempt", "device", "status", "reason", "started_utc"}
-    assert tuple(KINDS) == NAMES
-    for kind, fields in FIELDS.items():
-        assert common | {"spent_s", "log_tail"} <= set(fields), kind
-        assert next(iter(fields)) == "schema"

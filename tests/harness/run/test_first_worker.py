@@ -80,45 +80,33 @@ def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
                 pass
 
 
-@pytest.mark.parametrize(("kills", "starts"), [(0, 1), (1, 2), (2, 2)])
-def test_a_first_worker_that_is_killed_while_it_starts_is_tried_once_more(
-    monkeypatch: pytest.MonkeyPatch, kills: int, starts: int
-) -> None:
-    made = []
-
-    class Killed:
-        exit_code = -9
-
-        def __init__(self, *_: object, **__: object) -> None:
-            made.append(self)
-
-        def wait_ready(self) -> None:
-            if len(made) <= kills:
-                raise WorkerFailure(Status.CRASHED, "SIGKILL")
-
-    monkeypatch.setattr(module, "WorkerProcess", Killed)
-    if kills == 2:
-        with pytest.raises(WorkerFailure, match="SIGKILL"):
-            start_worker("cpu")
-    else:
-        assert start_worker("cpu") is made[-1]
-    assert len(made) == starts
+KILLED = WorkerFailure(Status.CRASHED, "SIGKILL")
+NO_TORCH = WorkerFailure(Status.ERROR, "no torch")
 
 
 @pytest.mark.parametrize(
-    ("status", "exit_code"), [(Status.TIMEOUT, -9), (Status.CRASHED, 1), (Status.ERROR, None)]
+    ("failures", "exit_code", "starts"),
+    [
+        ([], None, 1),
+        ([KILLED], -9, 2),
+        ([KILLED, KILLED], -9, 2),
+        ([WorkerFailure(Status.TIMEOUT, "hangs")], -9, 1),  # it failed by itself
+        ([WorkerFailure(Status.CRASHED, "exit code 1")], 1, 1),
+        ([NO_TORCH], None, 1),
+    ],
 )
-def test_a_first_worker_that_fails_by_itself_is_not_tried_again(
-    monkeypatch: pytest.MonkeyPatch, status: Status, exit_code: int | None
+def test_a_first_worker_that_is_killed_while_it_starts_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+    failures: list[WorkerFailure],
+    exit_code: int | None,
+    starts: int,
 ) -> None:
-    failure = WorkerFailure(status, "no torch")
-    made = []
-
-    def start(*_: object, **__: object) -> Any:
-        made.append(1)
-        return SimpleNamespace(exit_code=exit_code, wait_ready=Mock(side_effect=failure))
-
-    monkeypatch.setattr(module, "WorkerProcess", start)
-    with pytest.raises(WorkerFailure, match="no torch"):
-        start_worker("cpu")
-    assert made == [1]
+    worker = SimpleNamespace(exit_code=exit_code, wait_ready=Mock(side_effect=[*failures, None]))
+    made = Mock(return_value=worker)
+    monkeypatch.setattr(module, "WorkerProcess", made)
+    if len(failures) < starts:
+        assert start_worker("cpu") is worker
+    else:
+        with pytest.raises(WorkerFailure, match=failures[-1].reason):
+            start_worker("cpu")
+    assert made.call_count == starts

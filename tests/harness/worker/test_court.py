@@ -21,7 +21,6 @@ from tests.harness.worker.court import (
     cheat_verdict,
     court,
     honest_verdict,
-    suspect,
     suspects,
 )
 
@@ -57,38 +56,6 @@ def test_each_thing_that_torch_backends_lets_one_set_has_a_cheat():
     state.undo()
     assert changed <= set(one.variants)
     assert len(one.backends) == len(set(one.variants)) > 30
-
-
-def test_a_file_is_read_without_being_imported(tmp_path):
-    path = tmp_path / "explodes.py"
-    path.write_text(
-        '"""Explodes,\nat once.\n\nMore."""\nSHOWN = {"field": "peak_bytes", "least": 3}\n'
-        'PROBLEM = {"batch": 40, "scope": "layer"}\nraise SystemExit\n'
-    )
-    found = suspect(path)
-    assert (found.name, found.what) == ("explodes", "Explodes, at once.")
-    assert found.must == Shown(field="peak_bytes", least=3)
-    assert (found.problem.batch, found.problem.seq_len, found.problem.scope) == (40, 256, "layer")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '"""Says nothing of how it ends."""',
-        "HONEST = True  # and has no docstring",
-        '"""Both."""\nHONEST = True\nCONVICTED = "x"',
-        '"""Neither."""\nHONEST = False',
-        '"""No text."""\nCONVICTED = 3',
-        '"""No regex."""\nINCORRECT = "("',
-        '"""Not a literal."""\nHONEST = bool(1)',
-        '"""No such axis."""\nHONEST = True\nPROBLEM = {"length": 3}',
-        '"""Not Python."""\nHONEST = = True',
-    ],
-)
-def test_a_file_that_does_not_say_what_it_is_is_refused_by_name(tmp_path, text):
-    (tmp_path / "unclear.py").write_text(text)
-    with pytest.raises(BadInput, match=r"unclear\.py: not a file of the court"):
-        suspects(tmp_path)
 
 
 # ---- verdicts ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What values inputs have in which block, in a worker: new ones, and those that were checked."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -33,15 +34,23 @@ def sampled_on_cpu(names, problem, blocks):
     return measurer, events, cases
 
 
-@pytest.mark.parametrize("names", [("fused", "sdpa", "naive"), ("sdpa", "performer:64")])
+STORED = [
+    (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "int8"}),
+    (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "fp8", "page": 16, "dtype": "bf16"}),
+    (("kv_cache", "cascade"), {"prefix": 16, "seq_len": 32, "kv_seq_len": 64}),
+    (("mla:absorbed", "mla:unabsorbed"), {"kv_heads": 4, "latent": 24, "d_k": 12, "rope": 4}),
+]
+PLAIN = [
+    {},
+    {"dtype": "bf16", "passes": "forward+backward"},
+    {"passes": "backward"},
+    {"scope": "layer", "passes": "forward+backward"},
+]
+
+
 @pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"dtype": "bf16", "passes": "forward+backward"},
-        {"passes": "backward"},
-        {"scope": "layer", "passes": "forward+backward"},
-    ],
+    ("names", "change"),
+    [*product((("fused", "sdpa", "naive"), ("sdpa", "performer:64")), PLAIN), *STORED],
 )
 def test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, change):
     measurer, events, cases = sampled_on_cpu(names, replace(PROBLEM, **change), blocks=4)
@@ -49,16 +58,3 @@ def test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, 
     kinds = [event["event"] for event in events]
     assert "ended" not in kinds
     assert kinds.count("samples") == 4 * len(cases)
-
-
-@pytest.mark.parametrize(
-    ("names", "change"),
-    [
-        (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "int8"}),
-        (("kv_cache", "kv_cache:blocks"), {"kv_dtype": "fp8", "page": 16, "dtype": "bf16"}),
-        (("kv_cache", "cascade"), {"prefix": 16, "seq_len": 32, "kv_seq_len": 64}),
-        (("mla:absorbed", "mla:unabsorbed"), {"kv_heads": 4, "latent": 24, "d_k": 12, "rope": 4}),
-    ],
-)
-def test_backends_over_stored_keys_follow_new_values_in_every_block(short_warm_up, names, change):
-    test_honest_backends_follow_new_values_in_every_block(short_warm_up, names, change)

@@ -78,8 +78,21 @@ def test_a_block_with_a_gpus_clock_below_three_quarters_of_its_median_is_measure
     ]
 
 
-def test_what_disturbs_once_is_gone_with_the_second_try():
-    assert outcome(block_of(DISTURBED, QUIET)[0]) == (2, 0, 5.0)
+@pytest.mark.parametrize(
+    ("readings", "waits", "call_s", "wanted"),
+    [
+        ((DISTURBED, QUIET), Waits(), 0.01, (2, 0, 5.0)),
+        # threads that spin beside other work, and a call that sleeps: no time of their own
+        ((DISTURBED,) * 3, Waits(possible=False), 0.01, (3, 0, None)),
+        ((DISTURBED,), Waits(needless=True), 0.01, (1, 0, 5.0)),  # one thread spins for nobody
+        ((ASLEEP,), Waits(needless=True), 0.01, (1, 0, None)),
+        ((COLD, COLD), Waits(), 0.01, (2, 0, 5.0)),  # the heap was cold: once more
+        ((COLD, COLD), Waits(), 2 * MOST_AGAIN_S, (2, 0, 5.0)),
+        ((COLD,), Waits(), MOST_COLD_S, (1, 0, 5.0)),
+    ],
+)
+def test_what_disturbs_decides_how_often_a_block_is_measured(readings, waits, call_s, wanted):
+    assert outcome(block_of(*readings, waits=waits, call_s=call_s)[0]) == wanted
 
 
 def test_what_goes_on_disturbing_makes_waits_short():
@@ -96,26 +109,7 @@ def test_short_waits_last_while_blocks_are_disturbed_and_end_with_a_quiet_one():
     assert not waits.in_force
 
 
-def test_threads_that_spin_beside_other_work_have_no_processor_time_of_their_own():
-    waits = Waits(possible=False)
-    assert outcome(block_of(DISTURBED, DISTURBED, DISTURBED, waits=waits)[0]) == (3, 0, None)
-
-
-def test_one_thread_spins_for_nobody():
-    assert outcome(block_of(DISTURBED, waits=Waits(needless=True))[0]) == (1, 0, 5.0)
-
-
-def test_a_call_that_sleeps_has_no_processor_time_that_says_how_long_it_takes():
-    assert outcome(block_of(ASLEEP, waits=Waits(needless=True))[0]) == (1, 0, None)
-
-
 def test_a_long_block_is_not_repeated_but_the_next_one_has_short_waits():
     conditions, waits = block_of(DISTURBED, call_s=2 * MOST_AGAIN_S)
     assert outcome(conditions) == (1, 0, None)
     assert waits.in_force
-
-
-def test_a_block_that_found_the_heap_cold_is_measured_once_more():
-    assert outcome(block_of(COLD, COLD)[0]) == (2, 0, 5.0)
-    assert outcome(block_of(COLD, COLD, call_s=2 * MOST_AGAIN_S)[0]) == (2, 0, 5.0)
-    assert outcome(block_of(COLD, call_s=MOST_COLD_S)[0]) == (1, 0, 5.0)

@@ -252,6 +252,8 @@ def refusals() -> list[str]:
     numbers = [config.numbers() for config in SMALL]
     *pools, table = in_pages(k, v, 16)
     of_pages = {"page_table": table, "longest_kv": 50}
+    ragged = {"q_starts": starts, "kv_starts": starts, "longest_q": 37, "longest_kv": 50}
+    first = [x[:1] for x in (q, k, v)]
     calls: list[Callable[[], object]] = [
         lambda: run(q[0], k[0], v[0]),
         lambda: run(q, k[..., :-1], v),
@@ -269,27 +271,15 @@ def refusals() -> list[str]:
         lambda: run(q, k, v, band="strided", window=3),
         lambda: run(q, k, v, band="local"),
         lambda: run(q, k, v, band="chunked", window=3, causal=True, offset=-1),
-        lambda: run(q, k, v, q_starts=starts, kv_starts=starts, longest_q=37, longest_kv=50),
-        lambda: run(
-            q[:1],
-            k[:1],
-            v[:1],
-            q_starts=starts,
-            kv_starts=starts.float(),
-            longest_q=37,
-            longest_kv=50,
-        ),
-        lambda: run(
-            q[:1], k[:1], v[:1], q_starts=starts, kv_starts=starts[1:], longest_q=37, longest_kv=50
-        ),
-        lambda: run(q[:1], k[:1], v[:1], q_starts=starts, kv_starts=starts, longest_q=37),
+        lambda: run(q, k, v, **ragged),
+        lambda: run(*first, **ragged | {"kv_starts": starts.float()}),
+        lambda: run(*first, **ragged | {"kv_starts": starts[1:]}),
+        lambda: run(*first, q_starts=starts, kv_starts=starts, longest_q=37),
         lambda: run(q.detach(), *pools, **of_pages | {"page_table": table.long()}),
         lambda: run(q.detach(), *pools, **of_pages | {"page_table": table[:1]}),
         lambda: run(q.detach(), *pools, **of_pages | {"longest_kv": 65}),
         lambda: run(q.detach(), *pools, mask[:, :-1], **of_pages),
-        lambda: run(
-            q[:1].detach(), *pools, q_starts=starts, kv_starts=starts, longest_q=37, **of_pages
-        ),
+        lambda: run(q[:1].detach(), *pools, **ragged | of_pages),
         lambda: run(q, *pools, **of_pages),
         lambda: attention(q, k, v, None, 0.0, False, 0, False, *numbers),
     ]
