@@ -177,13 +177,6 @@ def locked() -> dict[str, list[str]]:
     return found
 
 
-def test_every_package_that_ci_installs_has_hashes() -> None:
-    for block in re.split(r"\n(?=[a-z])", LOCKED)[1:]:
-        assert re.match(r"[a-z0-9-]+==[\w.]+ (; .* )?\\\n", block), block[:80]
-        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block[:80]
-    assert not re.search(r"://|--(extra-)?index-url|--trusted-host|--find-links", LOCKED)
-
-
 def test_ci_installs_what_was_tested_here_and_all_that_is_wanted() -> None:
     versions = locked()
     for line in (ROOT / "constraints.txt").read_text().splitlines():

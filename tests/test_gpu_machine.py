@@ -2,7 +2,6 @@
 
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -51,30 +50,3 @@ def test_facts_name_what_is_installed_and_what_is_missing() -> None:
     assert facts["torch"]
     assert set(machine.IDENTITY) <= set(facts)
     assert machine.installed("attnbench-not-here") is None
-
-
-def test_wheels_of_packages_that_are_missing_are_unpacked_once(tmp_path: Path) -> None:
-    wheels, site = tmp_path / "wheels", tmp_path / "site"
-    machine.unpack(wheels, site)
-    assert not site.exists()
-    wheels.mkdir()
-    wheel(wheels, "attnbench-not-here")
-    machine.unpack(wheels, site)
-    assert (site / "attnbench_not_here.py").exists()
-    wheel(wheels, "attnbench-nor-this")
-    machine.unpack(wheels, site)
-    assert not (site / "attnbench_nor_this.py").exists()
-
-
-def wheel(folder: Path, name: str) -> Path:
-    module = name.replace("-", "_")
-    path = folder / f"{module}-1.0-py3-none-any.whl"
-    info = f"{module}-1.0.dist-info"
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr(f"{module}.py", "")
-        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        file.writestr(f"{info}/RECORD", "")
-    return path

@@ -13,7 +13,6 @@ import pytest
 
 import attnbench
 from tests.conftest import ROOT, ran
-from tests.harness.run.small_runs import QUICK, axes
 from tests.search_path import searched
 
 
@@ -59,22 +58,6 @@ def test_the_wheel_holds_every_file_once_under_one_name(wheel):
         f"attnbench-{attnbench.__version__}.dist-info",
     }
     assert len(names) == len(set(names))
-
-
-@pytest.mark.long
-def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
-    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    command = [sys.executable, "-m", "attnbench", "run", *axes("fused"), *QUICK, "--quiet"]
-    done = ran(
-        command,
-        cwd=tmp_path,
-        env={
-            "PYTHONPATH": searched(tmp_path / "site"),
-            "ATTNBENCH_LOCKS": os.environ["ATTNBENCH_LOCKS"],
-        },
-        check=True,
-    )
-    assert (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().count("\n") == 1
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def test_rows_of_half_the_length_predict_calls_of_a_real_model_within_1_percent(
     (chosen,) = (one for one in asked.implementations if one.name == name)
     need = MemoryOver(inquiry=asked, rows=rows).need(chosen, "prefill", TOKENS)
     assert need.words.startswith(source)
-    predicted = need.attention + one.cached_bytes - shapes.input_bytes(one.problem)
+    predicted = need.attention_bytes + one.cached_bytes - shapes.input_bytes(one.problem)
     off_ratio = predicted / max(calls_of_a_real_model(name, TOKENS)) - 1
     benchmark.extra_info["off_ratio"] = off_ratio
     assert abs(off_ratio) <= 0.01

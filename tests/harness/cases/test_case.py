@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from attnbench.harness.cases.case import Case, case_of, groups_of, reported_pairs, without
+from attnbench.harness.cases.case import Case, case_of, reported_pairs, without
 from attnbench.harness.scenario.selection import group_cases
 from attnbench.impls.problem import Problem
 
@@ -86,12 +86,3 @@ def test_sizes_that_were_set_tell_problems_apart(one, other):
     shape = {"batch": 1, "seq_len": 512, "d_model": 512, "heads": 8}
     first, second = (Problem(**shape, **more) for more in (one, other))
     assert without(first, "heads") != without(second, "heads")
-
-
-def test_groups_survive_the_way_through_run_json():
-    problems = [(PLAIN,), (replace(PLAIN, seq_len=64, kv_seq_len=64),)]
-    groups = group_cases(("naive", "fused"), problems)
-    planned = [{**group.fields(), **case.fields()} for group in groups for case in group.cases]
-    assert groups_of(planned) == groups
-    assert [group.number for group in groups] == [0, 1]
-    assert len({one["case"] for one in planned}) == 4

@@ -9,9 +9,7 @@ import psutil
 import pytest
 
 from attnbench.harness.api import gate
-from attnbench.harness.api.gate import Checkouts, Settings
-from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
-from attnbench.harness.store import run_store as store
+from attnbench.harness.api.gate import Checkouts
 from tests.conftest import command_line, environment, ran, wait_for
 from tests.github.test_action import FAST, SCENARIO, results
 from tests.made_runs import case, problem
@@ -124,42 +122,3 @@ def test_a_gate_that_is_ended_ends_what_it_runs_and_its_worktree_is_in_nobodys_w
     assert not (tmp_path / "out" / "base-checkout").exists()
     listed = ran([*git, "worktree", "list"], check=True)
     assert listed.stdout.count("\n") == 1
-
-
-def two_gates(tmp_path: Path) -> tuple[Checkouts, Settings]:
-    base, head = tmp_path / "base", tmp_path / "head"
-    checkout(base, FAST)
-    checkout(head, FAST)
-    settings = Settings(turns=1, quiet=True)
-    return Checkouts(base=str(base), head=head, python="python"), settings
-
-
-@pytest.mark.parametrize("when", ["while the first measures", "once the first has measured"])
-def test_the_turns_of_two_gates_are_never_mixed(tmp_path, monkeypatch, when):
-    (checkouts, settings), out = two_gates(tmp_path), tmp_path / "out"
-    measured = []
-
-    def attnbench(python, words, environment):
-        measured.append(words)
-        (out / Path(words[-1]).name).mkdir(parents=True, exist_ok=True)
-        if when.startswith("while") and len(measured) == 1:
-            with pytest.raises(EnvironmentUnmet, match="is being written by another process"):
-                gate.measure("bench.yaml", checkouts, settings, out)
-        return 0
-
-    monkeypatch.setattr(gate, "_attnbench", attnbench)
-    if when.startswith("once"):
-        lock = store.writer_lock
-
-        def lock_late(path):
-            monkeypatch.setattr(store, "writer_lock", lock)
-            gate.measure("bench.yaml", checkouts, settings, out)
-            return lock(path)
-
-        monkeypatch.setattr(store, "writer_lock", lock_late)
-        with pytest.raises(BadInput, match="has runs already"):
-            gate.measure("bench.yaml", checkouts, settings, out)
-    else:
-        gate.measure("bench.yaml", checkouts, settings, out)
-    assert [Path(words[-1]).name for words in measured] == ["base", "head"]
-    store.writer_lock(out).release()

@@ -69,16 +69,6 @@ def test_a_tensor_that_moved_to_shared_memory_is_counted_once():
     assert kept_bytes == pytest.approx(64 * MIB, abs=NOISE)
 
 
-@counts_malloc
-def test_what_an_earlier_call_keeps_counts_too():
-    memory = kept_memory(PROBLEM, CPU, compiles=False)
-    cache = []
-    memory.of(lambda: None)
-    cache.append(torch.ones(64 * MIB, dtype=torch.uint8))
-    found = memory.read()
-    assert found.workspace_bytes + found.outside_bytes == pytest.approx(64 * MIB, abs=NOISE)
-
-
 def test_a_mask_that_counts_as_an_input_is_not_counted_again():
     masked = Problem(batch=1, seq_len=512, d_model=32, heads=2, mask="random")
     mask = 512 * 512

@@ -43,19 +43,6 @@ budget = Budget(256 << 20, device)
 
 
 @pytest.mark.long
-def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_lift_removes_it():
-    succeeds_alone(f"""{BUDGET}
-kept = torch.empty(200 << 20, dtype=torch.uint8)
-refused("at once")
-budget.lift()
-torch.empty(200 << 20, dtype=torch.uint8)
-budget.enforce()
-del kept
-torch.empty(200 << 20, dtype=torch.uint8)
-""")
-
-
-@pytest.mark.long
 def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
     succeeds_alone(f"""{BUDGET}
 with budget.for_code():

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from attnbench.harness.measure import clock, correctness
-from attnbench.harness.measure.graph_capture import overrides_streams
 from attnbench.harness.measure.process_state import ProcessState
 
 
@@ -106,17 +105,3 @@ def test_random_numbers_may_be_used_and_start_again_for_the_next_case(state):
     drawn = random.random(), torch.rand(1)
     assert state.undo() == ""
     assert drawn == (random.random(), torch.rand(1))
-
-
-@pytest.mark.skipif(not overrides_streams(), reason="this torch has no such setting")
-def test_the_stream_of_captured_leaves_is_put_back(state):
-    torch.autograd.graph.set_override_stale_capture_stream(True)
-    assert "captured leaves from False to True" in state.undo()
-    assert torch._C._override_stale_capture_stream() is False
-
-
-def test_the_generator_of_a_gpu_starts_again_too(fake_gpu):
-    state, (generator,) = ProcessState(), torch.cuda.default_generators
-    drawn = torch.rand(1, generator=generator)
-    assert state.undo() == ""
-    assert drawn == torch.rand(1, generator=generator)

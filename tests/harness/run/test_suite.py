@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.files.errors import EnvironmentUnmet, NothingSelected, Stopped
 from attnbench.harness.machine.this_device import ThisDevice
 from attnbench.harness.run import suite
 from attnbench.harness.run.listener import Listener
-from attnbench.harness.run.run_rows import RunResult
 from attnbench.harness.run.start import RunOptions
-from attnbench.harness.run.suite import SuiteEntry, earlier_run, measure_entry
+from attnbench.harness.run.suite import SuiteEntry, earlier_run
 from attnbench.harness.scenario.selection import Selection
 from attnbench.harness.scenario.shards import read_shard
 from tests.fakes.shard_runs import scenario, write_shard
@@ -56,16 +54,3 @@ def test_nor_is_one_of_other_cases(tmp_path: Path) -> None:
     written(tmp_path)
     narrow = SuiteEntry(scenario=scenario(), selection=Selection(only=("n1024",)))
     assert earlier_run(narrow, tmp_path, 0) is None
-
-
-@pytest.mark.parametrize(
-    "refusal", [EnvironmentUnmet("no GPU"), NothingSelected("no case"), Stopped(15)]
-)
-def test_what_cannot_be_measured_is_returned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
-) -> None:
-    def refuse(*_: object) -> RunResult:
-        raise refusal
-
-    monkeypatch.setattr(suite, "start_run", refuse)
-    assert measure_entry(entry(), None, tmp_path, 0, OPTIONS) is refusal

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.scenario.shards import Shard, Units, assign, read_shard, split, units_of
+from attnbench.harness.scenario.shards import Units, assign, read_shard, split, units_of
 from tests.conftest import environment, ran
 from tests.fakes.shard_runs import scenario
 
@@ -66,16 +66,6 @@ def test_no_shard_has_much_more_than_its_share(weights: list[float], count: int)
     # Graham's bound for a list in any order, and the load that no assignment undercuts
     assert max(loads) <= sum(weights) / count + (1 - 1 / count) * max(weights) + 1e-6
     assert max(loads) >= max(weights)
-
-
-def test_a_filter_comes_before_the_shard() -> None:
-    filtered = [
-        select(scenario(), "cpu", Selection(skip=("naive",), shard=Shard(number=n, of=2)))
-        for n in (1, 2)
-    ]
-    found = [case.id for one in filtered for case in one.cases]
-    assert all("naive" not in one for one in found)
-    assert len(found) == 10
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import torch
 from attnbench.harness.cases.case import Case
 from attnbench.harness.measure.input_values import InputValues
 from attnbench.harness.measure.prepared_call import prepare_call
-from attnbench.harness.process.events import JUDGE, parse
+from attnbench.harness.process.events import JUDGE
 from attnbench.harness.run.first_worker import start_worker
 from attnbench.harness.worker.judge import Judge
 from attnbench.harness.worker.judge_client import JudgeClient, NotJudged
@@ -150,11 +150,6 @@ def test_a_result_that_the_judge_cannot_compute_is_a_reason(monkeypatch):
     monkeypatch.setattr("attnbench.harness.worker.judge.CorrectnessCheck", fails)
     with pytest.raises(NotJudged, match="allocate memory"):
         Asked(SMALL).exact("first")
-
-
-def test_a_verdict_is_a_verdict_or_a_bad_reply():
-    with pytest.raises(ValueError, match="Field required"):
-        parse(b'{"event": "verdict", "case": "x"}', JUDGE)
 
 
 BEFORE_THE_FORK = """

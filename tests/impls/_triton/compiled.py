@@ -21,7 +21,7 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 from attnbench.impls import Problem, load, make_inputs, make_weights
-from attnbench.impls._triton import launch, nvidia_tools, tune
+from attnbench.impls._triton import launch, tune
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import BANDS, KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job
@@ -202,15 +202,10 @@ def tuned() -> dict[str, Any]:
             tune.choices.cache_clear()
             return prepared(problem, gpu, **how)
 
-        with patch.object(nvidia_tools, "run", wraps=nvidia_tools.run) as asked:
-            load("triton").compile_ahead(problem, torch.device("cuda", 0))
-            ahead = cubins()
-            made = {"timed": found(problem), "cubins": [ahead, cubins()]}
-            first = asked.call_count
-            made["timed_again"] = found(problem)
-            made["readings"] = [first, asked.call_count]
+        load("triton").compile_ahead(problem, torch.device("cuda", 0))
+        ahead = cubins()
+        made = {"timed": found(problem), "cubins": [ahead, cubins()]}
         made["narrow"] = found(narrow)
-        made["again"] = prepared(replace(narrow, batch=3, heads=4, d_model=80), gpu)
         made["paged"] = found(replace(core, page=16))
         for name in ("portable", "pointers"):
             made[name] = found(core, backend=f"triton:{name}")
@@ -225,8 +220,6 @@ def tuned() -> dict[str, Any]:
         path.write_text(json.dumps({"choices": [choice]}))
         with patch.object(tune, "read", lambda: table.read(path)):
             made["table"] = found(problem)
-            stale = Config(**facts["configuration"]["forward"])
-            made["slow_table"] = found(problem, serialized=(stale,))
         try:
             found(core, breaking=last)
         except RuntimeError as error:

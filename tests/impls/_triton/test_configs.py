@@ -10,7 +10,6 @@ from attnbench.impls import Problem
 from attnbench.impls._triton.configs import (
     KERNELS,
     SPILLS_BY_3_6,
-    Config,
     Kernel,
     candidates,
     why_not_gluon,
@@ -75,13 +74,6 @@ def test_a_configuration_that_one_version_spills_is_not_listed_for_it(
     problem = {"item_bytes": 2, "width": 128, "n_q": 512, "causal": True, "triton": triton}
     found = candidates("grad_kv", capability=(9, 0), **problem)
     assert (SPILLS_BY_3_6 in found) == is_listed
-
-
-def test_numbers_from_before_an_option_existed_are_read() -> None:
-    config = Config(16, 32, 4, 2, descriptors=True)
-    assert Config.of([16, 32, 4, 2, 1, 0]) == config
-    assert Config.of([16, 32, 4, 2, 1]) == config
-    assert Config.of([16, 32, 4, 2]) == Config(16, 32, 4, 2)
 
 
 def test_the_kernel_in_gluon_is_offered_where_it_works() -> None:

@@ -25,26 +25,6 @@ def kernel(*body: str) -> str:
     )  # fmt: skip
 
 
-def test_a_branch_back_closes_a_loop_unless_it_comes_from_behind_the_end() -> None:
-    code = kernel(HGMMA, WAIT, "NOP;")
-    first, second = loops(code)
-    assert [name.partition(".")[0] for name in first.names] == ["HGMMA", "WARPGROUP", "BRA"]
-    assert [name.partition(".")[0] for name in second.names] == ["SYNCS", "BRA"]
-    assert main_loop(loops(code)) == first
-
-
-def test_the_innermost_loop_with_the_fewest_instructions_per_product_is_described() -> None:
-    code = program(
-        ".L_x_0:", "MOV R1, R2 ;",
-        ".L_x_1:", HGMMA, "FADD R1, R2, R3 ;", "BRA `(.L_x_1) ;",
-        ".L_x_2:", HGMMA, *["FSEL R1, R2, R3, P0 ;"] * 5, "BRA `(.L_x_2) ;",
-        "@P1 BRA `(.L_x_0) ;", "EXIT ;",
-    )  # fmt: skip
-    found = main_loop(loops(code))
-    assert found is not None
-    assert [name.partition(".")[0] for name in found.names] == ["HGMMA", "FADD", "BRA"]
-
-
 @pytest.mark.parametrize(
     ("products", "waits", "serialized"), [(8, 8, True), (8, 2, False), (4, 4, True), (2, 2, False)]
 )

@@ -135,15 +135,6 @@ def test_the_choice_of_an_earlier_run_is_taken_without_timing_others(
     assert found["facts"]["configuration"] == prepared["timed"]["facts"]["configuration"]
 
 
-def test_a_kind_is_tuned_once_whatever_the_batch_and_the_heads(prepared: dict[str, Any]) -> None:
-    found, before = prepared["again"], prepared["narrow"]
-    assert found["tried"] == []
-    assert found["used"] == before["used"]
-    assert found["facts"]["candidates"] == before["facts"]["candidates"]
-    assert found["facts"]["timed_with"] == before["facts"]["timed_with"]
-    assert found["facts"]["timed_with"]["forward"]["batch"] == 1
-
-
 @pytest.mark.parametrize(("variant", "left_out"), [("portable", [6]), ("pointers", [4, 6])])
 def test_variants_leave_gluon_and_descriptors_out(
     variant: str, left_out: list[int], prepared: dict[str, Any]
@@ -166,14 +157,6 @@ def test_what_broke_the_context_is_left_out_from_then_on_with_a_remark(
     assert after["used"] == [listed("forward")[-2]]
     assert "hung or broke the GPU's context" in skipped(after["facts"])["forward", tuple(last)]
     assert all("hung" not in one for one in skipped(prepared["portable"]["facts"]).values())
-
-
-def test_the_machine_code_of_a_kernel_is_read_once_by_all_processes(
-    prepared: dict[str, Any],
-) -> None:
-    every = sum(len(listed(kernel)) for kernel in KERNELS)
-    assert prepared["readings"] == [every, every]
-    assert prepared["timed_again"]["used"] == prepared["timed"]["used"]
 
 
 def test_all_that_a_call_launches_was_compiled_ahead(prepared: dict[str, Any]) -> None:
