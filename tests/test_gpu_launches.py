@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import ROOT, environment, ran
 from tests.impls._triton.conftest import needs_triton
 
-pytestmark = [needs_triton, pytest.mark.long]
+pytestmark = [needs_triton, pytest.mark.nightly]
 TWO = "full 64x64 w4 s2 pointers"  # of grad_q and grad_kv, heads of 64
 
 

@@ -10,7 +10,7 @@ from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID, FakeDriver
 from tests.fakes.nvml.replay import KEYS, kept_bytes, recorded, script
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 WORKSPACE_BYTES = 3 << 20
 FIXED = Path(__file__).parent / "fakes" / "nvml" / "h200.jsonl"  # of 2026-11-26, driver 580

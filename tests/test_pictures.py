@@ -31,6 +31,7 @@ def program() -> ModuleType:
     return module
 
 
+@pytest.mark.nightly
 def test_every_picture_is_drawn_from_a_run(tmp_path: Path, require: Callable[[str], str]) -> None:
     require("chromium")
     docs = tmp_path / "docs"

@@ -121,6 +121,7 @@ PAGES = sorted(path.stem for path in (ROOT / "docs").glob("*.md"))
 OTHERS = ["cli", "files/index", "files/scenarios/index"]
 
 
+@pytest.mark.nightly
 def test_no_page_asks_another_host_for_anything(chromium: Any, address: str, site: Path) -> None:
     with chromium.new_page() as page:
         asked: list[str] = []
@@ -143,6 +144,7 @@ def test_no_page_asks_another_host_for_anything(chromium: Any, address: str, sit
         assert [url for url in asked if not url.startswith(ours)] == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 375)])
 def test_axe_finds_no_violation(chromium: Any, address: str, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: make")

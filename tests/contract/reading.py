@@ -14,7 +14,6 @@ from tests.contract.conftest import run_attnbench, users_environment
 REFERENCE = ROOT / "results" / "reference"  # version 0.2
 APPROVED = ROOT / "tests" / "approved" / "runs"  # versions 0.1 and 0.2
 QUICKSTART = REFERENCE / "cpu-20261124-quickstart"
-OLD_QUICKSTART = APPROVED / "cpu-20261121-quickstart"
 FAILURES = APPROVED / "failures"
 RUNS = [folder.parent for base in (REFERENCE, APPROVED) for folder in base.glob("*/run.json")]
 SPREAD = (-1.5, -1.0, -0.7, -0.4, -0.1, 0.1, 0.4, 0.7, 1.0, 1.5)  # of ten processes

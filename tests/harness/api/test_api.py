@@ -23,6 +23,7 @@ def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProce
     return ran([sys.executable, "-c", code], cwd=folder, env=environment(changes), timeout=900)
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(tmp_path):
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

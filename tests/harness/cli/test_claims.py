@@ -42,6 +42,7 @@ def measured(tmp_path_factory) -> list[Path]:
     return [run(), run("--set", "studies=[head_copies, layer_properties]")]
 
 
+@pytest.mark.nightly
 def test_runs_are_judged_together(attnbench, measured):
     done = attnbench("show", *map(str, measured), "--sections", "claims", check=True)
     told = " ".join(done.stdout.split())

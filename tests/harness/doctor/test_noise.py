@@ -87,6 +87,7 @@ def test_a_case_that_did_not_end_well_gives_no_floor():
         noise_floor("cpu", "now", failed)
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_a_self_check_measures_and_keeps_what_it_measured(tmp_path):
     options = RunOptions(command=["selfcheck"], listener=Listener(), embedded=True)

@@ -62,6 +62,7 @@ def test_nothing_compiled_is_null_in_a_set_up() -> None:
     assert prepare_call(SMALL, load("sdpa"), tensors, None).setup_facts["compile_ms"] is None
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_compiling_is_most_of_the_set_up_of_compiled_code_with_its_backward_pass() -> None:
     """With nothing in torch's cache on disk: what that holds is not compiled, nor counted."""

@@ -19,7 +19,7 @@ from attnbench.harness.process.device_lock import device_lock
 from tests.conftest import wait_for
 from tests.harness.pytest_plugin.child_pytest import TINY, child, rows, runs, scenario, start
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 NO_TRACE = re.compile(r"Traceback|^E  |\.py:\d+", re.MULTILINE)
 

@@ -30,6 +30,7 @@ def test_kernels_are_as_close_as_the_same_dtype_reference(some: tuple[str, int])
     assert all(one["described"] == [True] * 3 for one in described)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", first(1, [8, 40]))
 @pytest.mark.parametrize("mask", ["none", "local", "chunked", "ragged", "paged"])
 def test_kernels_are_as_close_on_shapes_that_hypothesis_draws(mask: str, count: int) -> None:
@@ -39,6 +40,7 @@ def test_kernels_are_as_close_on_shapes_that_hypothesis_draws(mask: str, count: 
     assert 0 < found["ratio"] <= LIMIT_RATIO
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("every", first(1, [4, 1]))
 def test_the_check_notices_every_broken_kernel(every: int) -> None:
     found = child("interpreted_problems", "canaries", str(every))
@@ -55,6 +57,7 @@ def test_masked_problems_are_as_close(some: tuple[str, int]) -> None:
     assert complaints(found) == {}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("every", first(1, [5, 1]))
 def test_kernels_read_exactly_the_tiles_of_which_a_query_sees_something(every: int) -> None:
     found = child("interpreted_operator", "unseen_tiles", str(every))

@@ -5,6 +5,7 @@ from tests.impls._triton.conftest import child, needs_triton
 pytestmark = needs_triton
 
 
+@pytest.mark.nightly
 @pytest.mark.long
 def test_the_operator_fits_into_torch() -> None:
     found = child("interpreted_operator", "operator")
