@@ -23,7 +23,7 @@ from .data.row_groups import (
     value_text,
 )
 from .formatting import STATUS_WORDS, kernel_text, plural
-from .ratio import Ratio, time_ratio
+from .judging.pair import Ratio, time_ratio
 
 WHOLE_STEP = "forward+backward"
 NAMES = {
@@ -71,9 +71,8 @@ class Contrast:
         if self.axis != "batch" or (time := self.time) is None:
             return None
         more = self.row["batch"] / self.base["batch"]
-        tested = time.tested and (more / time.tested[1], more / time.tested[0])
         value, low, high = (more / end for end in (time.value, time.high, time.low))
-        return replace(time, value=value, low=low, high=high, tested=tested)
+        return replace(time, value=value, low=low, high=high)
 
     @property
     def peak_bytes(self) -> float:

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 
 from ..harness.rows.plans import PLANS, START_AHEAD_S, sampling_s
 from ..harness.stats.contrasts import FEWEST_VARIANCES, MOST_PRIOR_DEGREES, Contrast, Spread
-from ..harness.stats.intervals import CONFIDENCE, t_quantile
 from .data.row_groups import Row
 from .data.run_meta import Meta, plan_of
 from .data.typed import with_plan
 from .formatting import capital, number_text
-from .ratio import Ratio
-from .words import NOT_DECIDED, SAME_RATIO
+from .judging.pair import Ratio
+from .words import SAME_RATIO
 
 LIKELY = 0.8  # a plan that decides a ratio in this share of runs is said to decide it
 IDLE = "Other work disturbed most blocks: measure again when the machine is idle."
@@ -32,32 +31,23 @@ class Seen(NamedTuple):
 
     ratio: float
     process: Spread
-    margin_ratio: float = 0.0
 
 
-def likely(seen: Seen, processes: int, *, several: bool, claims: int = 1) -> bool:
+def likely(seen: Seen, processes: int, *, several: bool) -> bool:
     """Whether so many processes would likely decide a ratio, if it is as was seen: its interval
-    would lie beyond 1 and the margin around it, or within what counts as the same.
+    would exclude 1, or lie within what counts as the same.
 
     By the probability that O'Hagan, Stevens and Campbell (2005) call assurance: of runs whose
     processes differ normally, by a spread that is itself drawn from what the run has shown of it
     (its variance, times its degrees of freedom over chi-square). Their intervals are made by the
     code that makes those of real runs. `several`: other pairs of the run tell how ratios vary.
-    `claims`: how many are corrected together, here as by Bonferroni.
     """
-    process, margin_ratio = seen.process, seen.margin_ratio
+    process, same = seen.process, log1p(SAME_RATIO)
     degrees = min(MOST_DEGREES, max(1, round(process.degrees)))
     lows, highs = _bounds(processes, degrees, several)
-    wider = _quantile(processes, claims) / _quantile(processes, 1)
-    lows, highs = (log(seen.ratio) + process.sd * wider * one for one in (lows, highs))
-    edge, same = log1p(margin_ratio), log1p(margin_ratio or SAME_RATIO)
-    decided = (lows > edge) | (highs < -edge) | ((lows > -same) & (highs < same))
+    lows, highs = (log(seen.ratio) + process.sd * one for one in (lows, highs))
+    decided = (lows > 0) | (highs < 0) | ((lows > -same) & (highs < same))
     return bool(decided.mean() >= LIKELY)
-
-
-def _quantile(processes: int, claims: int) -> float:
-    """Of Student t, two-sided."""
-    return t_quantile(processes + MOST_PRIOR_DEGREES - 1, 1 - (1 - CONFIDENCE) / 2 / claims)
 
 
 @lru_cache(maxsize=256)
@@ -77,7 +67,7 @@ def _bounds(processes: int, degrees: int, several: bool) -> NDArray[np.float64]:
 
 
 def smallest_plan(
-    some: Sequence[Seen], processes: int, *, several: bool, claims: int = 1
+    some: Sequence[Seen], processes: int, *, several: bool
 ) -> tuple[str, Sequence[Seen]] | None:
     """The smallest plan of more processes that would likely decide half of them, else the one that
     would decide most; and which. None if no plan would decide any.
@@ -86,7 +76,7 @@ def smallest_plan(
     for name, plan in PLANS.items():
         if plan["processes"] > processes:
             more = int(plan["processes"])
-            decided = [one for one in some if likely(one, more, several=several, claims=claims)]
+            decided = [one for one in some if likely(one, more, several=several)]
             if len(decided) > (len(best[1]) if best else 0):
                 best = (name, decided)
             if 2 * len(decided) >= len(some):
@@ -100,7 +90,6 @@ def what_decides(
     run: Mapping[str, Any],
     *,
     disturbed: bool = False,
-    claims: int = 1,
 ) -> str:
     """`attnbench run quickstart --plan standard likely decides 6 of these 9 in about 4 min.` Or
     that no plan would, and how small a difference the largest could tell; "" without any. `rows`:
@@ -110,9 +99,9 @@ def what_decides(
         return IDLE if disturbed else ""
     processes = max((row.get("processes") or 1 for row in rows), default=1)
     several = len({row["session"] for row in rows if row.get("session")}) >= FEWEST_VARIANCES
-    found = smallest_plan(some, processes, several=several, claims=claims)
+    found = smallest_plan(some, processes, several=several)
     if found is None and processes > 1:
-        return _too_small(some, several=several, claims=claims)
+        return _too_small(some, several=several)
     plan, decided = found or (min(PLANS, key=lambda name: PLANS[name]["processes"]), ())
     command = with_plan(run.get("command"), plan) or f"a run with --plan {plan}"
     if found is None:
@@ -126,7 +115,7 @@ def what_decides(
 
 def what_decides_ratios(ratios: Iterable[Ratio], rows: Sequence[Row], meta: Meta) -> str:
     """The same of ratios of a page; "" if its rows are of several runs."""
-    left = [one for one in ratios if one.word == NOT_DECIDED]
+    left = [one for one in ratios if not one.is_decided]
     quiet = [one for one in left if not one.is_busy]
     some = [Seen(one.value, one.process) for one in quiet if one.process is not None]
     if len(meta) != 1:
@@ -135,14 +124,12 @@ def what_decides_ratios(ratios: Iterable[Ratio], rows: Sequence[Row], meta: Meta
     return what_decides(some, rows, run, disturbed=len(quiet) < len(left))
 
 
-def _too_small(some: Sequence[Seen], *, several: bool, claims: int) -> str:
+def _too_small(some: Sequence[Seen], *, several: bool) -> str:
     plan = max(PLANS, key=lambda name: PLANS[name]["processes"])
     steadiest = min(some, key=lambda one: one.process.sd)
     tried = (steadiest._replace(ratio=1 + percent / 100) for percent in range(5, MOST_PERCENT, 5))
     most = int(PLANS[plan]["processes"])
-    least = next(
-        (one.ratio for one in tried if likely(one, most, several=several, claims=claims)), inf
-    )
+    least = next((one.ratio for one in tried if likely(one, most, several=several)), inf)
     it = "this" if len(some) == 1 else "these"
     return (
         f"No plan likely decides {it}: as processes differed here, even --plan {plan} tells"

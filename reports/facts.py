@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-from .ratio import Ratio
+from .judging.pair import Ratio
 from .words import Mark
 
 

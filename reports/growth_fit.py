@@ -20,7 +20,7 @@ from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval
 from .data.processor_time import disturbed
 from .data.row_groups import Group, Row, axis_title, backends, groups
 from .formatting import number_text, whole_text
-from .ratio import Ratio, log_bounds, time_ratio
+from .judging.pair import Ratio, log_bounds, time_ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms

@@ -23,10 +23,10 @@ class Mark(NamedTuple):
         return f"{self.sign} {self.words.rpartition(', ')[2]}"
 
 
-CONFIRMED = Mark("●", "confirmed")  # holds also across processes
-SEEN = Mark("◐", "seen here, not confirmed")  # the interval has 1, or other processes could undo it
+CONFIRMED = Mark("●", "confirmed")  # the interval excludes 1
+SEEN = Mark("◐", "seen here, not confirmed")  # the interval has 1
 SAME = Mark("=", "same")  # shown to be equal within the margin
-NOISY = Mark("–", "too noisy")  # the interval reaches beyond this ratio, up or down
+NOISY = Mark("–", "too noisy")  # the interval is wider than this ratio, or there is none
 NOISY_RATIO = 2.0
 MARKS = (CONFIRMED, SEEN, SAME, NOISY)
 SAME_RATIO = 0.05  # costs within this margin count as the same
@@ -36,16 +36,18 @@ BY_PROCESSOR_TIME = "by processor time"
 """After ratios of calls whose time by the clock other work disturbed."""
 
 
-def word_of(low: float, high: float, margin_ratio: float = SAME_RATIO) -> Word:
-    """Of a ratio by its interval, or of an exact one: more or less if it lies beyond the margin,
-    the same if within, else not decided, as without an interval.
+def mark_of(low: float, high: float, margin_ratio: float = SAME_RATIO) -> Mark:
+    """Of a ratio by its interval, or of an exact one: the four marks, each of which holds where no
+    earlier one does.
     """
     if not (isfinite(low) and isfinite(high)):
-        return NOT_DECIDED
+        return NOISY
     edge = 1 + margin_ratio
     if low >= 1 / edge and high <= edge:
-        return "same"
-    return "more" if low > edge else "less" if high < 1 / edge else NOT_DECIDED
+        return SAME
+    if not low <= 1 <= high:
+        return CONFIRMED
+    return NOISY if high > NOISY_RATIO * low else SEEN
 
 
 def meaning_of(marks: Collection[Mark]) -> str:

@@ -22,6 +22,7 @@ from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown, unless_re
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import SAFE_PATH, run_command
 from .arguments import DEFAULT_ROOT, Device, Plan, public
+from .margins import USUAL_MARGIN
 from .measuring import worker_variables
 from .sides import against, runs_in, why_nothing_is_ok
 
@@ -48,15 +49,16 @@ class NotMeasured(Refusal):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """How both are measured and judged. `margins`: a file or an expression, as of `attnbench
-    compare --gate`. `baseline`: an earlier run, if no base was measured. `wait`: for a device that
-    another run has, instead of refusing. `wait_idle`: first wait until the cores are idle, so long
-    at most, as 10m.
+    compare --gate`; `margin`: within it two times are the same. `baseline`: an earlier run, if no
+    base was measured. `wait`: for a device that another run has, instead of refusing. `wait_idle`:
+    first wait until the cores are idle, so long at most, as 10m.
     """
 
     turns: int = 5
     plan: str | None = None
     device: str | None = None
     margins: str = USUAL_MARGINS
+    margin: str = USUAL_MARGIN
     fail_on_undecided: bool = False
     baseline: str | None = None
     wait: bool = False
@@ -103,6 +105,7 @@ def gate(
     plan: Plan | None = None,
     device: Device | None = None,
     gate: str = USUAL_MARGINS,
+    margin: str = USUAL_MARGIN,
     fail_on_undecided: bool = False,
     baseline: str | None = None,
     code: str | None = None,
@@ -133,6 +136,7 @@ def gate(
         plan=plan,
         device=device,
         margins=gate,
+        margin=margin,
         fail_on_undecided=fail_on_undecided,
         baseline=baseline,
         wait=wait,
@@ -337,7 +341,7 @@ def judge(settings: Settings, out: Path) -> Judged:
     limits = Gate(margins=margins, fail_on_undecided=settings.fail_on_undecided)
     found, verdict, refused = None, "none", ""
     try:
-        found = _compared(limits, settings.baseline, out, run)
+        found = _compared(limits, settings, out, run)
     except Refusal as error:
         refused, code = str(error), error.exit_code
     else:  # without anything to compare with, that of the run
@@ -351,14 +355,18 @@ def judge(settings: Settings, out: Path) -> Judged:
     )
 
 
-def _compared(gate: "Gate", baseline: str | None, out: Path, run: Path) -> "Comparison | None":
+def _compared(gate: "Gate", settings: Settings, out: Path, run: Path) -> "Comparison | None":
     """None if there is nothing to compare with. Raises Refusal."""
     from ...reports.comparison.compare import compare_interleaved
+    from .margins import margin_ratio
 
+    ratio, baseline = margin_ratio(settings.margin), settings.baseline
     if (out / "base").exists():
         sides = runs_in(str(out / "base")), runs_in(str(out / "head"))
-        return compare_interleaved(*sides, gate)
-    return against(baseline, run.resolve(), Path(DEFAULT_ROOT), gate) if baseline else None
+        return compare_interleaved(*sides, gate, margin_ratio=ratio)
+    if not baseline:
+        return None
+    return against(baseline, run.resolve(), Path(DEFAULT_ROOT), gate, margin_ratio=ratio)
 
 
 def _written(found: "Comparison | None", out: Path, run: Path) -> str:

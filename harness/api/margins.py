@@ -10,6 +10,7 @@ from ..files.errors import BadInput, instead_of, shown
 from ..scenario.document import read_yaml
 
 NOISE = "noise"
+USUAL_MARGIN = "5%"
 METRICS = ("latency", "peak_bytes", "energy_per_call")
 ALIASES = {"energy_per_call_j": "energy_per_call", "latency_ms": "latency"}
 PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*%\s*")
@@ -31,6 +32,14 @@ def read_margins(text: str) -> Margins:
     if not text.strip() and not is_file:
         raise BadInput(f"--gate: empty; {WANTED}")
     return _margins(_of_file(Path(text)) if is_file or ":" not in text else _of_expression(text))
+
+
+def margin_ratio(text: str) -> float:
+    """Of `--margin`: 0.05 for 5%. Raises BadInput."""
+    found = PERCENT.fullmatch(text)
+    if found is None:
+        raise BadInput(f"--margin: found {shown(text)}; wanted a percentage from 0%, as 5%")
+    return float(found[1]) / 100
 
 
 def _of_file(path: Path) -> Iterable[Entry]:

@@ -10,15 +10,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..api.gate import EXIT_CODES
+from ..api.margins import USUAL_MARGIN
 from ..api.sides import against, named_backend, runs_in
 from ..files.errors import BadInput
 from . import completion
-from .options import DEFAULT_ROOT, OUTPUT, Root, Salvage, Texts, argument, own, own_option, switch
+from .options import (
+    DEFAULT_ROOT,
+    OUTPUT,
+    Root,
+    Salvage,
+    Texts,
+    argument,
+    option,
+    own,
+    own_option,
+    switch,
+)
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
 
 COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
+Margin = Annotated[
+    str, option("--margin PERCENT", "Times and energies within it are the same.", COMPARED)
+]
 BASE = (
     "Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five runs of"
     " its scenario before NEW."
@@ -53,6 +68,7 @@ class Asked:
     only: Texts = own_option(
         "--only PATTERN", "Compare only cases whose id or backend matches; repeatable.", COMPARED
     )
+    margin: Margin = USUAL_MARGIN
     allow_different_devices: bool = switch(
         "--allow-different-devices", "Compare runs of different devices.", COMPARED
     )
@@ -71,8 +87,8 @@ class Asked:
 class GateOptions:
     gate: str | None = own_option(
         "--gate FILE|EXPR",
-        "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a YAML file"
-        " of these. Exit 6 if it decided nothing.",
+        "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (by more than"
+        " --margin), or a YAML file of these. Exit 6 if it decided nothing.",
         GATE,
     )
     fail_on_undecided: bool = switch(
@@ -119,7 +135,7 @@ def compare(
 def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
-    from ..api.margins import read_margins
+    from ..api.margins import margin_ratio, read_margins
     from ..store.names import find, number_of_last
 
     limits = None
@@ -129,6 +145,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     base, new = asked.base, asked.new
     settings: dict[str, Any] = {
         "only": [named_backend(pattern) for pattern in asked.only or ()],
+        "margin_ratio": margin_ratio(asked.margin),
         "salvage": asked.salvage,
     }
     apart = settings | {"allow_different_devices": asked.allow_different_devices}

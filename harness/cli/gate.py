@@ -11,9 +11,10 @@ from pathlib import Path
 import typer
 
 from ..api.gate import USUAL_MARGINS, Checkouts, Judged, Settings, judge, measure, new_folder
+from ..api.margins import USUAL_MARGIN
 from ..files.errors import BadInput, shown
 from . import completion
-from .compare import Shape, print_comparison
+from .compare import Margin, Shape, print_comparison
 from .options import (
     HOW,
     OUTPUT,
@@ -61,6 +62,7 @@ class SettingOptions(Settings):
         JUDGING,
         default=USUAL_MARGINS,
     )
+    margin: Margin = USUAL_MARGIN
     fail_on_undecided: bool = switch(
         "--fail-on-undecided", "Exit 3 also if a case is not confirmed.", JUDGING
     )

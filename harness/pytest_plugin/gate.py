@@ -74,4 +74,4 @@ def _said(found: "Comparison") -> Iterator[str]:
     assert found.gate_result is not None
     yield gate_text(found.gate_result)
     for one in found.gate_result.regressions[:MOST_SLOWER]:
-        yield f"{one.shown.case}: {verdict_text(one)}"
+        yield f"{one.shown['case']}: {verdict_text(one)}"

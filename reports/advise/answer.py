@@ -6,7 +6,6 @@ from functools import cached_property
 
 from ..data.read import Run
 from ..data.row_groups import by
-from ..words import NOT_DECIDED
 from .asked import Asked, Implementation, Inquiry, Phase
 from .choices import Choice, Decision, decide
 from .memory import Longest, MemoryOver, Need, Sequences
@@ -138,7 +137,7 @@ class Advice:
             if sdpa.lacking.status == "unsupported" and eager.against is not None:
                 found.append(
                     f"sdpa cannot serve {decision.phase}: {sdpa.lacking.reason}. A model that is"
-                    f" asked for nothing else takes eager, {eager.against.ratio:.3g} times the time"
+                    f" asked for nothing else takes eager, {eager.against.value:.3g} times the time"
                     f" of {decision.best.implementation.name} in all layers"
                 )
         return found
@@ -178,5 +177,5 @@ def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
 
 def close_choices(decision: Decision) -> list[Choice]:
     """The fastest and those of which it is not decided; empty if it is clear."""
-    undecided = [one for one in decision.ties if one.against and one.against.verdict == NOT_DECIDED]
+    undecided = [one for one in decision.ties if one.against and not one.against.is_decided]
     return [decision.best, *undecided] if decision.best is not None and undecided else []

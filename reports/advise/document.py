@@ -4,6 +4,7 @@ from math import isfinite
 from typing import Any
 
 from ...harness.stats.intervals import Interval
+from ..facts import mark_word
 from ..formatting import json_fields
 from .answer import Advice
 from .choices import Choice
@@ -85,7 +86,13 @@ def _choice(one: Choice) -> dict[str, Any]:
         "fitted": one.fitted or None,
         "why_not": one.why_not or None,
         "against_fastest": against
-        and json_fields(against, "ratio", "low", "high", "verdict", "reasons", "paired"),
+        and {
+            "ratio": against.value,
+            **json_fields(against, "low", "high", "paired"),
+            "verdict": {"more": "slower", "less": "faster"}.get(against.word, against.word),
+            "mark": mark_word(against.mark),
+            "reasons": list(against.doubts),
+        },
         "layers": [*map(_cell, one.cells)],
     }
 

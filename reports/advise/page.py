@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...harness.files.printable import spaced
-from ..comparison.verdict import DEFAULT_MARGIN
 from ..data.load import rows_of
 from ..data.run_meta import run_meta
 from ..elements import Card, Dot, DotPlot, DotRow, Figure, Panel, Series, Table, Text, table_of
@@ -14,7 +13,7 @@ from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
 from ..pages.report import MORE, TRUST, Answered, Part, Section
 from ..subjects import SECTIONS, name_of
-from ..words import NOT_DECIDED, SEEN, Word
+from ..words import NOT_DECIDED, SAME_RATIO, SEEN, Word
 from .answer import Advice
 from .asked import Phase
 from .choices import Choice
@@ -126,7 +125,7 @@ def _ratios(advice: Advice) -> DotPlot | None:
     return DotPlot(
         rows=tuple(_dot_row(question(of), one, of.word_of_best) for of, one in asked),
         x_label="time against the fastest",
-        band_ratio=DEFAULT_MARGIN["latency"],
+        band_ratio=SAME_RATIO,
         table=table_of(
             "Time against the fastest", asked, {"question": lambda of: question(of[0]), **CHOICE}
         ),
@@ -138,9 +137,9 @@ def _dot_row(group: str, one: Choice, best: str) -> DotRow:
     if one.total_ms is None or against is None:
         missing = best if one.total_ms is not None else one.why_not.replace(";", ":").split(":")[0]
         return DotRow(group=group, label=name, dot=None, missing=missing)
-    word: Word = NOT_DECIDED if against.better else against.word
-    sure = None if against.better else against.mark
-    dot = Dot.of(against.ratio, against.low, against.high, word, sure or SEEN)
+    word: Word = NOT_DECIDED if against.word == "less" else against.word
+    sure = SEEN if against.word == "less" else against.mark
+    dot = Dot.of(against.value, against.low, against.high, word, sure)
     dot = replace(dot, called=TIMES.get(word, ""))
     return DotRow(group=group, label=name, dot=dot)
 

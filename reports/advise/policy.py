@@ -10,7 +10,7 @@ from ...harness.files.printable import spaced
 from ..formatting import list_text
 from .answer import Advice
 from .asked import Inquiry, Phase
-from .choices import SLOWER, Decision, decide
+from .choices import Decision, decide
 
 HALVINGS = 5  # of a context: the lengths at which `--measure` measures
 VLLM = {
@@ -91,7 +91,7 @@ def _is_slower(name: str, decision: Decision) -> bool:
     choice = next(one for one in decision.choices if one.implementation.name == name)
     if choice.against is None:
         return choice.total_ms is None
-    return choice.against.verdict == SLOWER
+    return choice.against.word == "more"
 
 
 def turns(advice: Advice) -> Iterator[str]:

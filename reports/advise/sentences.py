@@ -130,8 +130,8 @@ def _how_clear(name: str, decision: Decision) -> str:
     found: dict[str, list[str]] = {}
     for one in decision.choices:
         if one.against is not None:
-            found.setdefault(one.against.verdict, []).append(one.implementation.name)
-    slower, left = found.get("slower", []), found.get(NOT_DECIDED, [])
+            found.setdefault(one.against.word, []).append(one.implementation.name)
+    slower, left = found.get("more", []), found.get(NOT_DECIDED, [])
     best = decision.best.implementation.name if decision.best else ""
     if best != name:  # it is as good as the fastest
         slower, left = [], [best] if name in left else []
@@ -150,7 +150,7 @@ def _common(decided: Sequence[Decision]) -> str | None:
         names += [
             one.implementation.name
             for one in decision.ties
-            if one.against is not None and one.against.ratio <= AS_GOOD_RATIO
+            if one.against is not None and one.against.value <= AS_GOOD_RATIO
         ]
         possible = names if possible is None else [one for one in possible if one in names]
     wins = [decision.name_of_best for decision in decided]

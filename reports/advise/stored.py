@@ -7,7 +7,9 @@ from typing import Any
 
 from ...harness.rows.plans import reads_a_cache
 from ...harness.rows.run_files import BadRun, read_meta
+from ..data.load import rows_of
 from ..data.read import Run, read_run
+from ..data.row_groups import Row
 from ..data.run_meta import UNFINISHED, device_identity
 from ..formatting import plural
 from .asked import Fields, Implementation, key, key_of_wall, key_over
@@ -51,6 +53,20 @@ class StoredRows:
     walls: dict[tuple[Any, ...], list[Stored]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _loaded: dict[int, dict[str, Row]] = field(default_factory=dict)
+
+    def loaded(self, one: Stored) -> Row:
+        """The row with what is known of its device's noise, as pages have it."""
+        return self._rows(one.run)[one.row["case"]]
+
+    def any_of(self, run: Run) -> Row:
+        """A row of the run, for the noise of its device."""
+        return next(iter(self._rows(run).values()))
+
+    def _rows(self, run: Run) -> dict[str, Row]:
+        if id(run) not in self._loaded:
+            self._loaded[id(run)] = {row["case"]: row for row in rows_of([run])}
+        return self._loaded[id(run)]
 
     def of(self, problem: Fields) -> Mapping[str, Stored]:
         """Per backend, the newest row of this problem; one without a time if there is no other, and

@@ -52,7 +52,7 @@ def _ratio(of: tuple[Decision, Choice]) -> str:
     one = of[1]
     if one.against is None:
         return "" if one.total_ms is None else "1"
-    return f"{one.against.ratio:.3g}{ratio_range_text(one.against.low, one.against.high)}"
+    return f"{one.against.value:.3g}{ratio_range_text(one.against.low, one.against.high)}"
 
 
 def _verdict(of: tuple[Decision, Choice]) -> str:
@@ -60,7 +60,7 @@ def _verdict(of: tuple[Decision, Choice]) -> str:
     if one.against is None:
         return "" if one.total_ms is None else decision.word_of_best
     # one that is seen to be faster than the fastest is so in part of the layers
-    return SEEN.words if one.against.better else one.against.said
+    return SEEN.words if one.against.word == "less" else one.against.said
 
 
 def _rates(of: tuple[Decision, Choice]) -> str:

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval, latency_interval
-from ..comparison.case_samples import case_samples
 from ..data.decode import Rate, traffic
-from ..data.processor_time import PROCESSOR_TIMES, is_known, processor_samples, typical_ms
+from ..data.processor_time import (
+    PROCESSOR_TIMES,
+    in_most,
+    is_known,
+    processor_samples,
+    typical_ms,
+)
 from ..data.read import Run
 from ..data.run_meta import caches
 from .asked import Asked, Fields, Implementation, growing, key_over, length
@@ -99,7 +104,8 @@ class Times:
                 return replace(known, status=row["status"], reason=row.get("reason") or "")
             time_ms = latency_interval(row.get("block_ms") or [])
             if isfinite(time_ms.value):
-                is_disturbed = case_samples(row).disturbed
+                blocks = sum(map(len, row["block_ms"]))
+                is_disturbed = in_most(row.get("contended_blocks"), blocks)
                 return replace(known, status="ok", time_ms=time_ms, disturbed=is_disturbed)
         found = self._fitted(cell, problem)
         lacking = stored is not None and found.reason == MISSING

@@ -12,7 +12,7 @@ from ..data.polynomial import bytes_over_n, coefficient_text, flops_over
 from ..data.row_groups import AXES, Row, axis_title, backends, by, family, groups
 from ..formatting import count_text, in_brackets, number_text
 from ..growth_fit import growths_of, interval_text
-from ..ratio import Ratio, time_ratio
+from ..judging.pair import Ratio, time_ratio
 from ..subjects.correctness import ALLOWED_RATIO
 from ..words import DISTURBED, SAME_RATIO
 from .claim import STRIDED, Found, Measured
@@ -31,9 +31,9 @@ def exactly(of: str, value: float | Fraction, text: str, doubt: str = "") -> Fou
 
 def of_ratio(row: Row, ratio: Ratio, what: str, doubt: str = "", share: float = 1) -> Found:
     """A ratio of times, over the share that was claimed."""
-    low, high = ratio.tested or (ratio.low, ratio.high)
     doubt = doubt or BUSY * ratio.disturbed
-    return Found(row["backend"], low / share, high / share, f"{what}: {ratio.text}", doubt)
+    low, high = ratio.low / share, ratio.high / share
+    return Found(row["backend"], low, high, f"{what}: {ratio.text}", doubt)
 
 
 def pair(rows: Sequence[Row], axis: str, one: str, other: str) -> tuple[Row, Row] | None:

@@ -5,21 +5,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
-from ..data.noise_floor import (
-    COMMITS,
-    NoiseFloor,
-    newest_noise_floor,
-    process_noise_of,
-    spread_of_medians,
-    spread_of_pairs,
-)
+from ..data.load import rows_of
+from ..data.noise_floor import COMMITS, NoiseFloor, newest_noise_floor
 from ..data.read import BadRun, Document, Run, read_run
-from ..data.row_groups import problem
+from ..data.row_groups import Row, by, problem
 from ..data.run_meta import (
     Difference,
     device_identity,
@@ -27,12 +22,15 @@ from ..data.run_meta import (
     fact_differences,
 )
 from ..formatting import plural
-from .case_samples import CaseSamples, case_samples, merge_runs, not_started
+from ..judging.many import geometric_mean
+from ..judging.pair import PLAUSIBLE, Noise, Ratio, noise_of
+from ..words import SAME_RATIO
 from .gate import Gate, GateResult, apply
-from .verdict import CaseVerdict, Rules, case_verdicts, geometric_mean
+from .merged_runs import merged
+from .verdict import CaseVerdict, Rules, case_verdicts
 
 Folder = str | Path
-Pair = tuple[CaseSamples | None, CaseSamples | None]
+Pair = tuple[Row | None, Row | None]
 """Base and new."""
 
 
@@ -42,12 +40,12 @@ class DifferentDevices(EnvironmentUnmet, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A run, or several runs as one, without the samples."""
+    """A run, or several runs as one."""
 
     name: str
     path: Path
     meta: Document
-    cases: Sequence[CaseSamples]
+    rows: Sequence[Row]
     notes: Sequence[str]
     is_several: bool = False
 
@@ -57,8 +55,8 @@ class Side:
         return visible(self.name)[:120]
 
     @property
-    def by_id(self) -> dict[str, CaseSamples]:
-        return {case.case: case for case in self.cases}
+    def by_id(self) -> dict[str, Row]:
+        return {row["case"]: row for row in self.rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +71,7 @@ class Comparison:
     new: Side
     verdicts: Sequence[CaseVerdict]
     rules: Rules
+    floor: NoiseFloor | None
     gate_result: GateResult | None
     baseline: str | None
     differences: Sequence[Difference]
@@ -83,20 +82,27 @@ class Comparison:
     def latencies(self) -> list[CaseVerdict]:
         return [one for one in self.verdicts if one.metric == "latency"]
 
+    @property
+    def noise(self) -> Noise:
+        """Of the device, as it widens the intervals."""
+        return noise_of(self.new.rows[0])
+
     @cached_property
     def mean(self) -> Interval | None:
         """Of all latency ratios."""
-        return geometric_mean(self.verdicts)
+        return geometric_mean(_ratios(self.latencies))
 
     @cached_property
     def means(self) -> Mapping[str, Interval]:
         """Those by backend."""
-        backends = dict.fromkeys(one.shown.backend for one in self.verdicts)
-        found = {
-            backend: geometric_mean(one for one in self.verdicts if one.shown.backend == backend)
-            for backend in backends
-        }
+        by_backend = by(self.latencies, lambda one: str(one.shown["backend"]))
+        found = {name: geometric_mean(_ratios(some)) for name, some in by_backend.items()}
         return {backend: mean for backend, mean in found.items() if mean is not None}
+
+
+def _ratios(verdicts: Sequence[CaseVerdict]) -> list[Ratio]:
+    """Those that have a mark: the others did not do the same work."""
+    return [one.ratio for one in verdicts if one.ratio is not None and one.mark is not None]
 
 
 def compare_runs(
@@ -105,19 +111,20 @@ def compare_runs(
     gate: Gate | None,
     *,
     only: Sequence[str] = (),
+    margin_ratio: float = SAME_RATIO,
     allow_different_devices: bool = False,
     salvage: bool = False,
 ) -> Comparison:
     """Case by case, by case id.
 
-    `only`: backends, shell patterns or parts of case ids. `salvage`: without rows that cannot be
-    read. Raises BadRun, BadInput, DifferentDevices and NothingSelected.
+    `only`: backends, shell patterns or parts of case ids. `margin_ratio`: times within it are the
+    same. `salvage`: without rows that cannot be read. Raises BadRun, BadInput, DifferentDevices and
+    NothingSelected.
     """
-    # Read one run after the other: the samples of only one are in memory.
-    before, now = (read_side(path, salvage=salvage) for path in (base, new))
+    before, now = read_sides([base, new], salvage=salvage)
     if before.name == now.name and before.path != now.path:
         before, now = (replace(one, name=str(one.path)) for one in (before, now))
-    return compare_sides(before, now, gate, only, allow=allow_different_devices)
+    return compare_sides(before, now, gate, only, margin_ratio, allow=allow_different_devices)
 
 
 def compare_interleaved(
@@ -126,6 +133,7 @@ def compare_interleaved(
     gate: Gate | None,
     *,
     only: Sequence[str] = (),
+    margin_ratio: float = SAME_RATIO,
     allow_different_devices: bool = False,
     salvage: bool = False,
 ) -> Comparison:
@@ -138,10 +146,9 @@ def compare_interleaved(
             f"base has {plural(len(base), 'run')} and new {len(new)}; wanted as many: a turn is one"
             " run of each"
         )
-    before, now = (
-        as_one([read_side(path, salvage=salvage) for path in some]) for some in (base, new)
-    )
-    return compare_sides(before, now, gate, only, allow=allow_different_devices, turns=len(base))
+    before, now = (as_one(read_sides(some, salvage=salvage)) for some in (base, new))
+    allow, turns = allow_different_devices, len(base)
+    return compare_sides(before, now, gate, only, margin_ratio, allow=allow, turns=turns)
 
 
 def as_one(runs: Sequence[Side]) -> Side:
@@ -152,7 +159,7 @@ def as_one(runs: Sequence[Side]) -> Side:
     return replace(
         runs[0],
         name=name if len(runs) > 1 else runs[0].name,
-        cases=merge_runs([run.cases for run in runs]),
+        rows=merged([run.rows for run in runs]),
         notes=[f"{run.shown}: {note}" for run in runs for note in run.notes],
         is_several=True,
     )
@@ -163,6 +170,7 @@ def compare_sides(
     new: Side,
     gate: Gate | None,
     only: Sequence[str],
+    margin_ratio: float,
     *,
     allow: bool,
     turns: int | None = None,
@@ -179,8 +187,7 @@ def compare_sides(
             f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
             " scenario"
         )
-    floor = _noise_floor(base, new)
-    return _compared(base, new, pairs, gate, only, floor, turns=turns, history=history)
+    return _compared(base, new, pairs, gate, only, margin_ratio, turns=turns, history=history)
 
 
 def _pairs(base: Side, new: Side) -> list[Pair]:
@@ -189,51 +196,46 @@ def _pairs(base: Side, new: Side) -> list[Pair]:
     return [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]
 
 
-def _noise_floor(base: Side, new: Side) -> NoiseFloor | None:
-    """The newest self-check of this device beside the runs. Raises BadRun."""
-    folders = (base.path.parent, new.path.parent)
-    return newest_noise_floor(folders, device_identity(new.meta))
-
-
 def compare_backends(
     path: Folder,
     baseline: str,
     gate: Gate | None,
     *,
     only: Sequence[str] = (),
+    margin_ratio: float = SAME_RATIO,
     salvage: bool = False,
 ) -> Comparison:
     """Every other backend of a run with `baseline`, by problem.
 
     Raises BadRun, BadInput and NothingSelected.
     """
-    run = read_side(path, salvage=salvage)
-    known = list(dict.fromkeys(case.backend for case in run.cases))
+    (run,) = read_sides([path], salvage=salvage)
+    known = list(dict.fromkeys(row["backend"] for row in run.rows))
     if baseline not in known:
         raise BadInput(
             f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
-    bases = {problem_of(case): case for case in reversed(run.cases) if case.backend == baseline}
-    pairs = [(bases.get(problem_of(case)), case) for case in run.cases if case.backend != baseline]
+    bases = {problem_of(row): row for row in reversed(run.rows) if row["backend"] == baseline}
+    pairs = [(bases.get(problem_of(row)), row) for row in run.rows if row["backend"] != baseline]
     if not any(base is not None for base, _ in pairs):
         raise BadInput(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
-    return _compared(run, run, pairs, gate, only, _noise_floor(run, run), baseline=baseline)
+    return _compared(run, run, pairs, gate, only, margin_ratio, baseline=baseline)
 
 
 def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:
     """The pairs that the patterns take, as `attnbench run --only` does."""
 
-    def taken(case: CaseSamples) -> bool:
+    def taken(row: Row) -> bool:
         return not only or any(
-            pattern in (case.case, case.backend) or fnmatchcase(case.case, f"*{pattern}*")
+            pattern in (row["case"], row["backend"]) or fnmatchcase(row["case"], f"*{pattern}*")
             for pattern in only
         )
 
     cases = [pair[1] or pair[0] for pair in pairs]
     found = [pair for pair, one in zip(pairs, cases, strict=True) if one and taken(one)]
     if only and not found:
-        example = next((one.case for one in cases if one), "none")
+        example = next((one["case"] for one in cases if one), "none")
         raise NothingSelected(
             f"--only: no compared case matches {visible(', '.join(only))[:120]}; wanted backends,"
             f" or parts of case ids such as {visible(example)[:120]}"
@@ -247,26 +249,19 @@ def _compared(
     every: Sequence[Pair],
     gate: Gate | None,
     only: Sequence[str],
-    floor: NoiseFloor | None,
+    margin_ratio: float,
     *,
     baseline: str | None = None,
     turns: int | None = None,
     history: bool = False,
 ) -> Comparison:
-    """`every` pair tells how much processes differ; those that `only` takes are compared."""
+    """`every` pair; those that `only` takes are compared."""
     pairs = _selected(every, only)
     of_backends = baseline is not None
     published = any(side.meta.get("source") for side in (base, new))
     differences = [] if of_backends or published else fact_differences(base.meta, new.meta)
-    mine = [one for one in base.cases if one.ok] if of_backends else []
-    # In turns, and in a history, a process stands for a run.
-    known = [] if turns else [pair[1:] if history else pair for pair in every]
-    samples = (side.block_ms for pair in known for side in pair if side)
     rules = Rules(
-        given=gate.given if gate else {},
-        floor=floor,
-        process=process_noise_of(floor, spread_of_medians(samples), new.meta["device"]),
-        pairs=spread_of_pairs((one.case, one.session, one.block_ms) for one in mine),
+        margin_ratio=margin_ratio,
         turns=turns,
         history=history,
         same_run=of_backends,
@@ -276,12 +271,14 @@ def _compared(
     )
     verdicts = case_verdicts(pairs, rules)
     notes = [f"{side.shown}: {note}" for side in (base, new) for note in side.notes]
+    folders = (base.path.parent, new.path.parent)
     return Comparison(
         base=base,
         new=new,
         verdicts=verdicts,
         rules=rules,
-        gate_result=apply(gate, verdicts) if gate else None,
+        floor=newest_noise_floor(folders, device_identity(new.meta)),
+        gate_result=apply(gate, verdicts, margin_ratio) if gate else None,
         baseline=baseline,
         differences=differences,
         notes=base.notes if of_backends else notes,
@@ -289,33 +286,43 @@ def _compared(
     )
 
 
-def read_side(path: Folder, *, salvage: bool) -> Side:
-    """A run without its samples."""
-    run = read_run(path, salvage=salvage)
-    if not run.rows:
-        raise BadInput(
-            f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or"
-            " compare another run"
+def read_sides(paths: Sequence[Folder], *, salvage: bool) -> list[Side]:
+    """Raises BadRun and BadInput."""
+    runs = [read_run(path, salvage=salvage) for path in paths]
+    for path, run in zip(paths, runs, strict=True):
+        if not run.rows:
+            raise BadInput(
+                f"{visible(str(path))}: no case has a row; nothing was measured there; resume it,"
+                " or compare another run"
+            )
+        _refuse_odd_times(run)
+    rows = by(rows_of(runs), lambda row: str(row["run"]))
+    return [
+        Side(
+            name=str(run.meta["run"]),
+            path=run.path,
+            meta={**run.meta, "cases": []},
+            rows=some,
+            notes=run.notes,
         )
-    meta, name = {**run.meta, "cases": []}, str(run.meta["run"])
-    return Side(name=name, path=run.path, meta=meta, cases=_cases(run), notes=run.notes)
+        for run, some in zip(runs, rows.values(), strict=True)
+    ]
 
 
-def _cases(run: Run) -> list[CaseSamples]:
-    cases = []
+def _refuse_odd_times(run: Run) -> None:
+    least, most = PLAUSIBLE
     for row in run.rows:
-        try:
-            cases.append(case_samples(row, run.meta))
-        except (ValueError, OverflowError) as error:
+        blocks = (block for process in row.get("block_ms") or [] for block in process if block)
+        if not all(least < median(block) < most for block in blocks):
             raise BadRun(
-                f"{visible(str(run.path / 'rows.jsonl'))}: {visible(row['case'])}: {error}"
-            ) from None
-    return cases + [not_started(planned, run.meta["device"]) for planned in run.missing]
+                f"{visible(str(run.path / 'rows.jsonl'))}: {visible(row['case'])}: block_ms: a"
+                " block's median is no time that a clock could have read"
+            )
 
 
-def problem_of(case: CaseSamples) -> tuple[Any, ...]:
+def problem_of(row: Row) -> tuple[Any, ...]:
     """What the backends of one group share: of copies, only those of one are compared."""
-    return (*problem(case.problem).values(), case.replica)
+    return (*problem(row).values(), row.get("replica"))
 
 
 def _refuse_other_device(base: Side, new: Side) -> None:

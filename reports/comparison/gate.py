@@ -1,13 +1,18 @@
-"""`compare --gate`: which verdicts are regressions, and whether anything was decided at all."""
+"""`compare --gate`: which cases are regressions, and whether anything was decided at all.
+
+A gate speaks of many pairs at once, so a regression must hold among all of them (Holm); no pair's
+mark changes for that.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...harness.files.errors import BadInput
-from ..words import NOT_DECIDED
-from .verdict import ABSENT, CaseVerdict
+from ..judging.many import beyond
+from ..words import NOT_DECIDED, SAME_RATIO
+from .verdict import ABSENT, APART, CaseVerdict
 
 Outcome = Literal["passed", "failed", "nothing decided"]
 
@@ -16,22 +21,21 @@ Outcome = Literal["passed", "failed", "nothing decided"]
 class Gate:
     """What fails a comparison.
 
-    `margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: by the noise of
-    the machine, as without a gate.
+    `margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: the margin
+    within which the two are the same.
     """
 
     margins: Mapping[str, float | None]
     fail_on_undecided: bool = False
 
-    @property
-    def given(self) -> dict[str, float]:
-        """The margins that were given as numbers."""
-        return {metric: margin for metric, margin in self.margins.items() if margin is not None}
+    def margin_ratio(self, metric: str, usual_ratio: float) -> float:
+        known = self.margins[metric]
+        return known if known is not None else 0.0 if metric == "peak_bytes" else usual_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """A gated metric that decided nothing. `reasons`: how often each weakened a verdict."""
+    """A gated metric that decided nothing. `reasons`: how often each kept it from that."""
 
     metric: str
     cases: int
@@ -40,10 +44,11 @@ class Idle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """`undecided`: undecided verdicts on gated metrics of cases that base has a value for.
+    """`regressions`: cases that are worse by more than the margin, or broken. `undecided`: those of
+    which neither that nor the opposite is known, and for which base has a value.
 
     `idle`: the gated metrics that are not decided in any case. `absent`: cases that only one side
-    has, which do not count.
+    has, which do not count. `comparisons`: how many pairs Holm's rule was applied to.
     """
 
     gate: Gate
@@ -51,6 +56,7 @@ class GateResult:
     undecided: tuple[CaseVerdict, ...]
     idle: tuple[Idle, ...] = ()
     absent: tuple[CaseVerdict, ...] = ()
+    comparisons: int = 0
 
     @property
     def outcome(self) -> Outcome:
@@ -63,35 +69,52 @@ class GateResult:
         return self.outcome == "passed"
 
 
-def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
-    """Which verdicts fail the gate; broken cases always do.
+def apply(
+    gate: Gate, verdicts: Iterable[CaseVerdict], usual_ratio: float = SAME_RATIO
+) -> GateResult:
+    """Which cases fail the gate; broken ones always do.
 
     Raises BadInput if no case has a gated metric on both sides.
     """
     every = list(verdicts)
-    gated = [one for one in every if one.metric in (*gate.margins, "status")]
-    regressions = tuple(one for one in gated if one.worse)
+    ended = [one for one in every if one.metric == "status"]
+    worse = [one for one in ended if one.worse]
+    undecided = [one for one in ended if one.verdict == NOT_DECIDED]
+    idle, comparisons = [], 0
     for metric in gate.margins:
-        if not regressions and not any(one.metric == metric and one.measured for one in every):
+        some = [one for one in every if one.metric == metric]
+        found, left, compared = _of_metric(some, gate.margin_ratio(metric, usual_ratio))
+        worse, undecided, comparisons = worse + found, undecided + left, comparisons + compared
+        if some and len(left) == len(some):
+            reasons = Counter(reason for one in left for reason in one.reasons)
+            idle.append(Idle(metric=metric, cases=len(left), reasons=reasons))
+    for metric in gate.margins:
+        if not worse and not any(one.metric == metric and one.measured for one in every):
             raise BadInput(
                 f"--gate: {metric}: no case has it on both sides; a gate without data would always"
                 " pass"
             )
-    undecided = (one for one in gated if one.verdict == NOT_DECIDED)
     return GateResult(
         gate=gate,
-        regressions=regressions,
-        undecided=tuple(one for one in undecided if one.base is not None and one.base.ok),
-        idle=tuple(
-            _idle(metric, some)
-            for metric in gate.margins
-            if (some := [one for one in every if one.metric == metric])
-            and all(one.verdict == NOT_DECIDED for one in some)
-        ),
+        regressions=tuple(worse),
+        undecided=tuple(one for one in undecided if one.base and one.base["status"] == "ok"),
+        idle=tuple(idle),
         absent=tuple(one for one in every if one.verdict == ABSENT),
+        comparisons=comparisons,
     )
 
 
-def _idle(metric: str, undecided: list[CaseVerdict]) -> Idle:
-    reasons = Counter(reason for one in undecided for reason in one.reasons)
-    return Idle(metric=metric, cases=len(undecided), reasons=reasons)
+def _of_metric(
+    some: Sequence[CaseVerdict], margin_ratio: float
+) -> tuple[list[CaseVerdict], list[CaseVerdict], int]:
+    """Those worse by more than the margin, those that are open, and how many were compared."""
+    known = [(one, one.ratio) for one in some if one.ratio and not APART & {*one.reasons}]
+    worse, left = [], [one for one in some if not one.ratio or APART & {*one.reasons}]
+    holds = beyond([ratio for _, ratio in known], margin_ratio)
+    for (one, ratio), is_beyond in zip(known, holds, strict=True):
+        if ratio.low > 1 + margin_ratio and is_beyond:
+            worse.append(one)
+        elif not ratio.high <= 1 + margin_ratio:
+            claims = ("many_claims",) if ratio.low > 1 + margin_ratio else ()
+            left.append(replace(one, reasons=(*claims, *one.reasons)))
+    return worse, left, len(known)

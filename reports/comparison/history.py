@@ -1,13 +1,18 @@
 """A run against several earlier ones, which say how much runs of each case differ."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
+from math import log, sqrt
 
 from ...harness.files.errors import BadInput
+from ...harness.stats.contrasts import Spread, spread
 from ..data.noise_floor import COMMITS
+from ..data.row_groups import Row
 from ..data.run_meta import Difference, fact_differences
 from ..formatting import plural
-from .compare import Comparison, Folder, Side, as_one, compare_sides, read_side
+from ..words import SAME_RATIO
+from .compare import Comparison, Folder, Side, as_one, compare_sides, read_sides
 from .gate import Gate
 
 FEWEST = 4
@@ -28,6 +33,7 @@ def compare_history(
     gate: Gate | None,
     *,
     only: Sequence[str] = (),
+    margin_ratio: float = SAME_RATIO,
     salvage: bool = False,
 ) -> Comparison:
     """`new` against the `most` newest of the `earlier` runs, given newest first, that were measured
@@ -35,8 +41,8 @@ def compare_history(
 
     Raises BadRun, BadInput and NothingSelected.
     """
-    now = read_side(new, salvage=salvage)
-    sides = (read_side(path, salvage=salvage) for path in earlier)
+    (now,) = read_sides([new], salvage=salvage)
+    sides = (side for path in earlier for side in read_sides([path], salvage=salvage))
     base = list(islice((side for side in sides if not unlike(side, now)), most))
     if len(base) < FEWEST:
         raise BadInput(
@@ -44,4 +50,19 @@ def compare_history(
             f" scenario, machine, versions and settings); wanted {FEWEST} or more; measure again,"
             " or compare with one run"
         )
-    return compare_sides(as_one(base[::-1]), now, gate, only, allow=False, history=True)
+    before = as_one(base[::-1])
+    now = replace(now, rows=[_beside(row, before.by_id.get(row["case"])) for row in now.rows])
+    return compare_sides(before, now, gate, only, margin_ratio, allow=False, history=True)
+
+
+def _beside(row: Row, earlier: Row | None) -> Row:
+    """With what the runs of its case differ by in place of what the device's do. A new run draws
+    that once more; as one estimate gives it and the error of their mean, both together have the
+    degrees of freedom of that (Satterthwaite).
+    """
+    units = [process[0][0] for process in (earlier or {}).get("block_ms") or ()]
+    learnt = spread([[log(ms) for ms in units]])
+    if learnt is None:
+        return row
+    one = Spread(sd=learnt.sd / sqrt(2), degrees=learnt.degrees / (1 + 2 / len(units)))
+    return row | {"between_runs_ratio": one.ratio, "between_runs_degrees": one.degrees}

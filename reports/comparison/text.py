@@ -1,17 +1,20 @@
 """A comparison as a table and sentences, as Markdown, and as JSON; names are escaped in each."""
 
 import json
-from collections.abc import Iterator, Mapping
-from math import expm1, isfinite
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from math import expm1, isfinite, nan
 from typing import Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval, latency_interval
-from ..data.decode import Rate
+from ..data.decode import traffic
+from ..data.exactness import exactness_note
 from ..data.noise_floor import GOOD_STARTS
-from ..data.row_groups import AXES, label, problem, varying_axes
+from ..data.read import Document
+from ..data.row_groups import AXES, Row, label, problem, varying_axes
 from ..data.run_meta import device_name
-from ..deciding import Seen, what_decides
+from ..deciding import what_decides_ratios
 from ..elements import Table
 from ..facts import Fact, mark_word
 from ..formatting import (
@@ -22,8 +25,8 @@ from ..formatting import (
     plural,
     rough_percent_text,
 )
-from ..words import NOT_DECIDED
-from .case_samples import CaseSamples
+from ..judging.many import beyond
+from ..judging.pair import Ratio
 from .compare import Comparison
 from .gate import GateResult
 from .verdict import CaseVerdict
@@ -36,7 +39,6 @@ from .verdict_text import (
     doubt_lines,
     ended_lines,
     fact_text,
-    margin_lines,
     margin_text,
     marks_text,
     means_text,
@@ -48,19 +50,20 @@ MOST_ROWS = 100
 """Rows of a table; JSON has all. GitHub drops summaries of more than 1024 KiB; this is far less."""
 MOST_NAMED = 4
 MOST_OF_A_LINE = 300
+NO_RATIO = Ratio(value=nan, low=nan, high=nan, paired=False, margin_ratio=nan)
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
 
 def table(comparison: Comparison) -> Table:
     """A line per case, what is decided first, at most MOST_ROWS."""
     cases = by_case(comparison.verdicts)[:MOST_ROWS]
-    axes = varying_axes([problem(one.shown.problem) for one in comparison.verdicts])
+    axes = _axes(comparison)
     against = comparison.baseline
     return case_table(
         cases,
         {
-            "backend": lambda case: clipped(_backend(case)),
-            "problem": lambda case: label(problem(case.problem), axes),
+            "backend": lambda row: clipped(_backend(row)),
+            "problem": lambda row: label(problem(row), axes),
         },
         sides=("base", "new") if against is None else (clipped(against), "this"),
     )
@@ -78,7 +81,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     for metric in ("latency", "peak_bytes", "energy_per_call"):
         some = [one for one in verdicts if one.metric == metric]
         if some:
-            yield f"{TITLES[metric].capitalize()}: {counts_text(some)}."
+            yield f"{TITLES[metric].capitalize()}: {counts_text(some)}.{_of_all(some)}"
     if comparison.mean is not None:
         yield f"Time: {means_text({'': comparison.mean})}."
     if len(comparison.means) > 1:
@@ -86,13 +89,14 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         more = len(comparison.means) - len(named)
         texts = {clipped(backend): mean for backend, mean in named.items()}
         yield f"By backend: {means_text(texts)}{f', and {more} more' if more else ''}."
-    if inexact := list(dict.fromkeys(one.shown.backend for one in verdicts if one.shown.note)):
-        yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
+    inexact = dict.fromkeys(one.shown["backend"] for one in verdicts if exactness_note(one.shown))
+    if inexact:
+        yield f"Not exact attention, so not the same result: {clipped_line(list_text([*inexact]))}."
     yield from map(clipped_line, ended_lines(verdicts))
-    yield from doubt_lines(verdicts, comparison.rules)
+    yield from doubt_lines(verdicts, comparison.noise.process)
     yield from filter(None, [_what_decides(comparison)])
     yield from _between_runs(comparison)
-    yield from margin_lines(verdicts, comparison.rules)
+    yield f"The same: times and energies within {margin_text(comparison.rules.margin_ratio)}."
     yield from _differences(comparison)
     yield from map(clipped_line, comparison.notes)
     if comparison.gate_result:
@@ -111,7 +115,7 @@ def markdown(comparison: Comparison) -> str:
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
     rules, result = comparison.rules, comparison.gate_result
-    floor, process = rules.floor, rules.process
+    floor, process = comparison.floor, comparison.noise.process
     head = {
         "schema": SCHEMA,
         **{
@@ -124,6 +128,7 @@ def as_json(comparison: Comparison) -> str:
         },
         "baseline": comparison.baseline,
         "turns": rules.turns,
+        "margin_ratio": rules.margin_ratio,
         "geometric_mean": {
             "all": _mean_fields(comparison.mean),
             "backends": {name: _mean_fields(m) for name, m in comparison.means.items()},
@@ -143,14 +148,17 @@ def as_json(comparison: Comparison) -> str:
             **json_fields(result, "passed", "outcome"),
             "idle": [json_fields(one, "metric", "cases", "reasons") for one in result.idle],
             "regressions": [
-                {"case": one.shown.case, **json_fields(one, "metric", "verdict")}
+                {"case": one.shown["case"], **json_fields(one, "metric", "verdict")}
                 for one in result.regressions
             ],
             "undecided": len(result.undecided),
         },
         "notes": list(comparison.notes),
     }
-    cases = ",\n".join(json.dumps(_fields(found), allow_nan=False) for found in comparison.verdicts)
+    metas = {"base": comparison.base.meta, "new": comparison.new.meta}
+    cases = ",\n".join(
+        json.dumps(_fields(found, metas), allow_nan=False) for found in comparison.verdicts
+    )
     facts = ",\n".join(
         json.dumps(fact.document, allow_nan=False) for fact in comparison_facts(comparison)
     )
@@ -160,19 +168,18 @@ def as_json(comparison: Comparison) -> str:
 
 def comparison_facts(found: Comparison) -> Iterator[Fact]:
     """Each verdict, the mean ratios, and what the gate says."""
-    axes = varying_axes([problem(one.shown.problem) for one in found.verdicts])
+    axes = [axis for axis in _axes(found) if axis not in ("run", "python")]
     sides = {"base": found.baseline or found.base.name, "new": found.new.name}
     for one in found.verdicts:
-        case = one.shown
-        named = {axis: case.problem.get(axis) for axis in axes if axis not in ("run", "python")}
-        place = {**sides, "backend": case.backend, **named}
+        row, ratio = one.shown, one.ratio or NO_RATIO
+        place = {**sides, "backend": row["backend"], **{axis: row.get(axis) for axis in axes}}
         yield Fact(
             answer="comparison",
             place=place,
             quantity="status" if one.metric == "status" else f"{one.metric}_ratio",
-            value=one.ratio,
-            low=one.low,
-            high=one.high,
+            value=ratio.value,
+            low=ratio.low,
+            high=ratio.high,
             mark=mark_word(one.mark),
             reason="; ".join((one.verdict, *one.reasons)),
         )
@@ -205,8 +212,28 @@ def clipped_line(text: str) -> str:
     return visible(text)[:MOST_OF_A_LINE]
 
 
-def _backend(case: CaseSamples) -> str:
-    return f"{case.backend} ({case.note})" if case.note else case.backend
+def _axes(found: Comparison) -> list[str]:
+    """By which the problems are told apart; the two runs are no such axis."""
+    problems = [problem(one.shown) | {"run": ""} for one in found.verdicts]
+    return varying_axes(problems)
+
+
+def _of_all(some: Sequence[CaseVerdict]) -> str:
+    """Which differences hold among all pairs at once, where those are fewer than have the mark."""
+    decided = [(one, one.ratio) for one in some if one.ratio and (one.worse or one.better)]
+    known = [one.ratio for one in some if one.ratio and one.mark]
+    holds = {id(ratio) for ratio, is_so in zip(known, beyond(known, 0.0), strict=True) if is_so}
+    left = [one for one, ratio in decided if id(ratio) in holds]
+    if len(left) == len(decided):
+        return ""
+    counts = Counter(one.verdict for one in left)
+    words = ", ".join(f"{word} in {count}" for word, count in counts.items()) or "none differs"
+    return f" Among all {len(known)} at once (Holm): {words}."
+
+
+def _backend(row: Row) -> str:
+    note = exactness_note(row)
+    return f"{row['backend']} ({note})" if note else str(row["backend"])
 
 
 def _heading(found: Comparison) -> Iterator[str]:
@@ -230,29 +257,9 @@ def _what_decides(comparison: Comparison) -> str:
     """
     if not comparison.rules.same_run:
         return ""
-    left = [one for one in comparison.latencies if one.verdict == NOT_DECIDED]
-    quiet = [one for one in left if not {"contended", "throttled"} & set(one.reasons)]
-    some = [
-        Seen(one.ratio, one.contrast.process, one.margin_ratio)
-        for one in quiet
-        if one.contrast is not None and one.contrast.process is not None
-    ]
-    rows = [
-        {
-            **json_fields(case, "session", "spent_s"),
-            "device": case.problem["device"],
-            "processes": len(case.block_ms),
-            "latency_ms": latency_interval(case.block_ms).value if case.block_ms else None,
-        }
-        for case in {**comparison.base.by_id, **comparison.new.by_id}.values()
-    ]
-    return what_decides(
-        some,
-        rows,
-        comparison.new.meta,
-        disturbed=len(quiet) < len(left),
-        claims=len(comparison.latencies),
-    )
+    ratios = [one.ratio for one in comparison.latencies if one.ratio]
+    rows = {**comparison.base.by_id, **comparison.new.by_id}.values()
+    return what_decides_ratios(ratios, [*rows], {"": comparison.new.meta})
 
 
 def _between_runs(comparison: Comparison) -> Iterator[str]:
@@ -262,9 +269,10 @@ def _between_runs(comparison: Comparison) -> Iterator[str]:
             "Intervals allow for what the runs of base differ by, case by case; slower changes are"
             " not in them."
         )
-    floor, unpaired = comparison.rules.floor, [one for one in comparison.verdicts if not one.paired]
-    between_runs = comparison.rules.noise.between_runs
-    if floor is None or between_runs is None or comparison.rules.same_run or not unpaired:
+    floor, between_runs = comparison.floor, comparison.noise.between_runs
+    unpaired = any(one.ratio and not one.ratio.paired for one in comparison.verdicts)
+    of_one = comparison.rules.same_run or comparison.rules.history
+    if floor is None or between_runs is None or of_one or not unpaired:
         return
     hours, minutes = floor.span_s / 3600, floor.span_s / 60
     over = f"{hours:.1f} hours" if hours >= 1 else f"{minutes:.0f} minutes"
@@ -304,7 +312,7 @@ def gate_text(result: GateResult) -> str:
         )
         return f"Gate {margins}: {idle}{absent}."
     some, count = (regressions or undecided)[:MOST_NAMED], len(regressions)
-    named = [f"{clipped(one.shown.case)} {one.verdict}" for one in some]
+    named = [f"{clipped(one.shown['case'])} {one.verdict}" for one in some]
     rest = max(count, len(undecided)) - MOST_NAMED
     more = f", and {rest} more" if rest > 0 else ""
     what = plural(count, "regression") if count else f"{len(undecided)} not confirmed"
@@ -317,25 +325,32 @@ def _mean_fields(mean: Interval | None) -> Mapping[str, Any] | None:
     return {"ratio": mean.value, **json_fields(mean, "low", "high"), "cases": mean.units}
 
 
-def _fields(found: CaseVerdict) -> dict[str, Any]:
-    sides = {"base": found.base, "new": found.new}
+def _fields(found: CaseVerdict, metas: Mapping[str, Document]) -> dict[str, Any]:
+    sides, row = {"base": found.base, "new": found.new}, found.shown
+    known = found.ratio or NO_RATIO
+    numbers = json_fields(known, "value", "low", "high", "margin_ratio", "paired")
+    values = json_fields(found, "base_value", "new_value")
+    p_value = known.contrast.p_beyond(known.margin_ratio) if known.contrast else nan
     return {
-        "case": found.shown.case,
-        "base_case": found.base.case if found.base else None,
-        **json_fields(found.shown, "backend", "exactness"),
-        **{axis: found.shown.problem.get(axis) for axis in AXES if axis != "run"},
+        "case": row["case"],
+        "base_case": found.base and found.base["case"],
+        "backend": row["backend"],
+        "exactness": row.get("exactness") or "exact",
+        **{axis: row.get(axis) for axis in AXES if axis != "run"},
         "metric": found.metric,
         "unit": UNITS.get(found.metric),
-        **json_fields(found, "verdict", "reasons", "ratio", "low", "high", "margin_ratio"),
+        **json_fields(found, "verdict", "reasons"),
+        "mark": mark_word(found.mark),
+        "ratio": numbers.pop("value"),
+        **numbers,
+        "p_value": p_value if isfinite(p_value) else None,
+        **{name.removesuffix("_value"): value for name, value in values.items()},
+        **{f"{side}_status": one and one["status"] for side, one in sides.items()},
+        **{f"{side}_reason": one and (one["reason"] or "") for side, one in sides.items()},
         **{
-            name.removesuffix("_value"): value
-            for name, value in json_fields(found, "base_value", "new_value").items()
-        },
-        **json_fields(found, "paired", "p_value"),
-        **{f"{side}_status": one and one.status for side, one in sides.items()},
-        **{f"{side}_reason": one and one.reason for side, one in sides.items()},
-        **{
-            f"{side}_decode": _decode_fields(one) if found.metric == "latency" else None
+            f"{side}_decode": _decode_fields(one, metas[side])
+            if found.metric == "latency"
+            else None
             for side, one in sides.items()
         },
     }
@@ -344,11 +359,13 @@ def _fields(found: CaseVerdict) -> dict[str, Any]:
 # ---- decode steps, in JSON: the share of memory bandwidth that either side reached ---------------
 
 
-def _decode_fields(case: CaseSamples | None) -> dict[str, Any] | None:
-    """For JSON: the rate and the share with their bounds; None if it is no decode step."""
-    rate = _rate(case)
-    if rate is None:
+def _decode_fields(row: Row | None, run: Document) -> dict[str, Any] | None:
+    """The rate and the share with their bounds; None if it is no decode step."""
+    timed = row is not None and any(map(any, row.get("block_ms") or ()))
+    moved = traffic(row, run) if row is not None and timed else None
+    if row is None or moved is None:
         return None
+    rate = moved.rate(latency_interval(row["block_ms"]))
     known = {
         f"{bound}{name}": value
         for name, interval in (("bytes_per_s", rate.bytes_per_s), ("bandwidth_ratio", rate.share))
@@ -364,10 +381,3 @@ def _decode_fields(case: CaseSamples | None) -> dict[str, Any] | None:
 
 def _bounds(found: Interval | None) -> list[float | None]:
     return [*json_fields(found, "value", "low", "high").values()] if found else [None] * 3
-
-
-def _rate(case: CaseSamples | None) -> Rate | None:
-    """None without a latency, or if it is no decode step."""
-    if case is None or case.traffic is None or not any(map(any, case.block_ms)):
-        return None
-    return case.traffic.rate(latency_interval(case.block_ms))

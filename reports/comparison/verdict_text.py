@@ -3,28 +3,22 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import inf, isfinite, log, nan
+from math import inf, isfinite, log
 from string import ascii_lowercase
 from typing import Any
 
 from ...harness.files.printable import visible
-from ...harness.stats.intervals import Interval, latency_interval
-from ..data.row_groups import by
+from ...harness.stats.intervals import Interval
+from ..data.noise_floor import ProcessNoise
+from ..data.processor_time import disturbed
+from ..data.row_groups import Row, by
 from ..data.run_meta import OUT_OF_MEMORY
 from ..elements import Marked, Table, table_of
 from ..formatting import STATUS_WORDS, list_text, number_text, plural, ratio_range_text, time_text
+from ..judging.pair import Ratio
 from ..quantity import Cell, Number
 from ..words import NOISY, NOT_DECIDED, SEEN, meaning_of
-from .case_samples import CaseSamples
-from .verdict import (
-    BETTER_WORSE,
-    DEFAULT_MARGIN,
-    MOST_RAISED_RATIO,
-    NO_VALUE,
-    SAME,
-    CaseVerdict,
-    Rules,
-)
+from .verdict import BETTER_WORSE, NO_VALUE, SAME, CaseVerdict, value_of
 
 MOST_CHARACTERS = 60
 MOST_NAMED = 4
@@ -38,25 +32,25 @@ TITLES = {
 
 REASONS = {  # why a verdict is not decided, and what would decide it
     "between_runs": (
-        "two runs at different times, and how much runs differ here is not known",
+        "two runs at different times, and how much runs differ here is not known: the interval"
+        " allows for 30 %",
         "compare versions in turns (--turns, attnbench gate), or run"
         " attnbench doctor --deep here once",
     ),
     "one_process": ("one process each", "use --plan standard or --turns"),
     "throttled": (
-        "the slower side was throttled in most blocks (if paired, the other was not)",
+        "one side was throttled in most blocks and the other was not",
         "measure again on a cool, idle machine",
     ),
     "contended": (
-        "other work competed for the cores in most blocks of the slower side (if paired, not of the"
-        " other)",
+        "other work competed for the cores in most blocks of a side",
         "measure again on an idle machine",
     ),
     "inputs_differ": (
         "q, k and v lay in another order in memory",
         "measure both sides again, with one version of attnbench",
     ),
-    "clocks_differ": ("the slower side ran at a lower clock", "lock the clocks, or use --turns"),
+    "clocks_differ": ("the GPU's clocks differ", "lock the clocks, or use --turns"),
     "many_claims": (
         "not clear enough among so many comparisons (Holm)",
         "use more turns, or fewer cases with --only",
@@ -91,7 +85,8 @@ def severity(found: CaseVerdict) -> tuple[int, bool, float]:
     the largest change first.
     """
     rank = 0 if found.worse else 1 if found.better else 3 if found.verdict == NOT_DECIDED else 2
-    change = abs(log(found.ratio)) if isfinite(found.ratio) and found.ratio > 0 else inf
+    value = found.ratio.value if found.ratio else inf
+    change = abs(log(value)) if isfinite(value) and value > 0 else inf
     return rank, found.metric not in ("latency", "status"), -change
 
 
@@ -108,11 +103,11 @@ def verdict_text(found: CaseVerdict, sides: tuple[str, str] = ("base", "new")) -
     """
     if found.metric == "status":
         return _ends_text(found, sides)
-    if not isfinite(found.ratio):
+    if found.ratio is None:
         return f"no value in {sides[isfinite(found.base_value)]}"
-    ratio = f"×{ratio_text(found)}"
+    ratio = f"×{ratio_text(found.ratio)}"
     if found.metric == "peak_bytes" and found.mark is not None:
-        return found.verdict if number_text(found.ratio) == number_text(1) else ratio
+        return found.verdict if number_text(found.ratio.value) == number_text(1) else ratio
     if found.word != NOT_DECIDED:
         return f"{found.verdict} {ratio}"
     letters = (LETTERS[one] for one in found.reasons if one in LETTERS)
@@ -123,27 +118,29 @@ def verdict_text(found: CaseVerdict, sides: tuple[str, str] = ("base", "new")) -
 def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
     """`fused: out of memory`, `broken: crashed`."""
     sides = (found.base, found.new)
-    ends = [STATUS_WORDS[side.status].partition(" (")[0] if side else "" for side in sides]
+    ends = [STATUS_WORDS[side["status"]].partition(" (")[0] if side else "" for side in sides]
     if not all(sides):
         return f"only in {names[found.base is None]}"
     if found.worse or found.better:
         return f"broken: {ends[1]}" if found.worse else f"mended: was {ends[0]}"
-    if all(side and side.status in OUT_OF_MEMORY for side in sides):
+    if all(side and side["status"] in OUT_OF_MEMORY for side in sides):
         ends = [STATUS_WORDS["oom"]] * 2
     if ends[0] == ends[1]:
         return f"both: {ends[0]}"
     every = zip(names, ends, sides, strict=True)
-    return ", ".join(f"{name}: {end}" for name, end, side in every if side and not side.ok)
+    return ", ".join(
+        f"{name}: {end}" for name, end, side in every if side and side["status"] != "ok"
+    )
 
 
-def ratio_text(found: CaseVerdict) -> str:
+def ratio_text(found: Ratio) -> str:
     exact = found.low == found.high
-    return number_text(found.ratio) + ("" if exact else ratio_range_text(found.low, found.high))
+    return number_text(found.value) + ("" if exact else ratio_range_text(found.low, found.high))
 
 
 def case_table(
     cases: Sequence[Sequence[CaseVerdict]],
-    names: Mapping[str, Callable[[CaseSamples], Cell]],
+    names: Mapping[str, Callable[[Row], Cell]],
     *,
     sides: tuple[str, str],
 ) -> Table:
@@ -151,10 +148,12 @@ def case_table(
 
     def time(some: Sequence[CaseVerdict], *, is_new: bool) -> Cell:
         one = some[0].new if is_new else some[0].base
-        value = latency_interval(one.block_ms).value if one and any(map(any, one.block_ms)) else nan
-        used_ms = one.processor_ms if one and one.disturbed else None  # as processor_time.time_of
+        value = value_of(one, "latency") if one and one["status"] == "ok" else None
+        if one is None or value is None:
+            return ""
+        used_ms = one.get("processor_ms") if disturbed(one) else None  # as processor_time.time_of
         note = "" if used_ms is None else f", processor {time_text(used_ms)}"
-        return Number(time_text(value) + note) if isfinite(value) else ""
+        return Number(time_text(value) + note)
 
     def judged(some: Sequence[CaseVerdict], *metrics: str) -> Marked | str:
         found = next((one for one in some if one.metric in metrics), None)
@@ -178,7 +177,7 @@ def case_table(
     )
 
 
-def _of_case(cell: Callable[[CaseSamples], Cell]) -> Callable[[Sequence[CaseVerdict]], Cell]:
+def _of_case(cell: Callable[[Row], Cell]) -> Callable[[Sequence[CaseVerdict]], Cell]:
     return lambda some: cell(some[0].shown)
 
 
@@ -213,18 +212,18 @@ def ended_lines(verdicts: Iterable[CaseVerdict]) -> Iterator[str]:
     changed = [one for one in verdicts if one.metric == "status" and (one.worse or one.better)]
     for one in changed[:MOST_NAMED]:
         failed = one.new if one.worse else one.base
-        why = f": {failed.reason}" if failed is not None and failed.reason else ""
+        why = f": {failed['reason']}" if failed is not None and failed["reason"] else ""
         before, now = (
-            STATUS_WORDS.get(side.status, side.status) if side else "absent"
+            STATUS_WORDS.get(side["status"], side["status"]) if side else "absent"
             for side in (one.base, one.new)
         )
-        case = clipped(one.shown.case)
+        case = clipped(one.shown["case"])
         yield f"{one.verdict.capitalize()}: {case}, {before} before, {now} now{why}"
     if len(changed) > MOST_NAMED:
         yield f"{len(changed) - MOST_NAMED} more broken or mended."
 
 
-def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
+def doubt_lines(verdicts: Iterable[CaseVerdict], process: ProcessNoise) -> Iterator[str]:
     """Reasons for what is not decided with what would help, and reasons that limit the others."""
     counts: dict[str, Counter[str]] = {"Not confirmed": Counter(), "Decided": Counter()}
     for one in verdicts:
@@ -236,32 +235,11 @@ def doubt_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
             if reason != "environment_differs" and not said:
                 text, hint = REASONS[reason]
                 if reason == "one_process":
-                    text = f"one process: the interval allows for {rules.noise.process.text}"
+                    text = f"one process: the interval allows for {process.text}"
                 is_open = what == "Not confirmed"
                 hint = f"; {hint}" if hint and is_open else ""
                 letter = f" ({LETTERS[reason]})" if is_open else ""
                 yield f"{what}{letter} in {count}: {text}{hint}."
-
-
-def margin_lines(verdicts: Iterable[CaseVerdict], rules: Rules) -> Iterator[str]:
-    """How much change counts as the same, and whether noise raised that."""
-    known = by((one for one in verdicts if isfinite(one.margin_ratio)), lambda one: one.metric)
-    margins = {metric: {one.margin_ratio for one in some} for metric, some in known.items()}
-    if not margins:
-        return
-    texts = [
-        f"{TITLES[metric]} {' or '.join(map(margin_text, sorted(some)))}"
-        for metric, some in margins.items()
-    ]
-    raised = any(
-        metric not in rules.given and max(some) > DEFAULT_MARGIN[metric]
-        for metric, some in margins.items()
-    )
-    started = rules.floor.started_utc if rules.floor else ""
-    twice = f"twice the A/A noise floor of {clipped(started)}"
-    most = margin_text(MOST_RAISED_RATIO)
-    source = f"; the default is raised to {twice}, {most} at most" if raised else ""
-    yield f"Changes that count as the same: {', '.join(texts)}{source}."
 
 
 def margin_text(ratio: float) -> str:

@@ -126,10 +126,14 @@ def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> 
     )
 
 
+def differ(source: str) -> str:
+    """`differ on this machine`; `may differ` if that was not measured."""
+    return "may differ" if source == "assumed" else "differ on this machine"
+
+
 def share_text(ratio: float, source: str) -> str:
-    """`the 12 % that processes differ on this machine`; `may differ` if it was not measured."""
-    differ = "may differ" if source == "assumed" else "differ on this machine"
-    return f"the {rough_percent_text(ratio)} that processes {differ}"
+    """`the 12 % that processes differ on this machine`."""
+    return f"the {rough_percent_text(ratio)} that processes {differ(source)}"
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:

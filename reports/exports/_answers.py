@@ -19,7 +19,7 @@ from ..data.run_meta import Meta, run_meta
 from ..facts import Fact, mark_word, ratio_fact
 from ..formatting import STATUS_WORDS
 from ..growth_fit import growths
-from ..ratio import time_ratio
+from ..judging.pair import time_ratio
 from ..subjects import block, chunks, latent, padding, stored_keys, testing_claims
 from ..subjects._choice import NOT_JUDGED, choices
 from ..subjects._growth_along import SIZES, growth_along

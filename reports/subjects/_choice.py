@@ -5,7 +5,6 @@ taking another one. All of it is true of what was measured, so that it needs no 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from ...harness.rows.record import FAILURES
 from ..data.row_groups import Row, backends, by, case_key
@@ -13,13 +12,18 @@ from ..data.run_meta import OUT_OF_MEMORY, Meta
 from ..deciding import what_decides_ratios
 from ..elements import Marked, Table, table_of
 from ..formatting import bytes_text, capital, length_text, list_text, number_text, paragraph, plural
+from ..judging.pair import Ratio, time_ratio
 from ..quantity import Cell, Number
-from ..ratio import Ratio, time_ratio
-from ..words import BY_PROCESSOR_TIME, CONFIRMED, MARKS, SAME, SAME_RATIO
+from ..words import BY_PROCESSOR_TIME, CONFIRMED, NOISY, SAME, SAME_RATIO, SEEN, Mark
 from ._memory_over_n import need_bytes
 from ._race import Race, Raced, races
 
-NEAR_RATIO = 0.15  # to the fastest: more is said as a ratio
+MARKED = {
+    CONFIRMED: ("has a confirmed winner", "have a confirmed winner"),
+    SAME: (f"is equal within {100 * SAME_RATIO:g} %", f"are equal within {100 * SAME_RATIO:g} %"),
+    SEEN: (f"is {SEEN.words}", f"are {SEEN.words}"),
+    NOISY: (f"is {NOISY.words}", f"are {NOISY.words}"),
+}
 MOST_LENGTHS, MOST_NAMES = 3, 4
 MOST_CHOICES = 16  # of a table
 SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
@@ -36,6 +40,22 @@ class Slowest:
     @property
     def value(self) -> float:
         return 1.0 if self.ratio is None else max(1.0, self.ratio.value)
+
+    @property
+    def mark(self) -> Mark:
+        """Of the ratio; of the fastest, how sure that is. With nobody to beat, it is."""
+        if self.ratio is not None:
+            return self.ratio.mark
+        return self.of.race.mark if self.of.race.margins else CONFIRMED
+
+    @property
+    def is_good(self) -> bool:
+        """Confirmed to be the fastest, or equal to it."""
+        return self.mark == SAME or (self.ratio is None and self.mark == CONFIRMED)
+
+    @property
+    def is_slower(self) -> bool:
+        return self.ratio is not None and self.mark == CONFIRMED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +75,11 @@ class Choice:
     @property
     def slowest(self) -> Slowest:
         return max(self.times, key=lambda one: one.value)
+
+    @property
+    def regret(self) -> float:
+        """Where it took longest, as a multiple of the fastest's time; 1 where it is the same."""
+        return max(1.0 if one.mark == SAME else one.value for one in self.times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +106,7 @@ def choices(rows: Sequence[Row]) -> Choices | None:
     every = [_choice(name, found) for name in names]
     if not contested or max(len(one.times) for one in every) > len(found):  # copies of one backend
         return None
-    busy = sum(any(margin.is_unjudged for margin in one.margins) for one in contested)
+    busy = sum(any(margin.disturbed for margin in one.margins) for one in contested)
     judged = 2 * busy <= len(contested)
     needs = [
         {row["backend"]: need for row in one.race.ranking if (need := need_bytes(row)) is not None}
@@ -93,7 +118,8 @@ def choices(rows: Sequence[Row]) -> Choices | None:
     }
 
     def rank(one: Choice) -> tuple[float, ...]:
-        return -len(one.times), one.slowest.value if judged else most[one.backend]
+        by_memory = most[one.backend]
+        return -len(one.times), *((one.regret, by_memory) if judged else (by_memory,))
 
     return Choices(problems=found, every=sorted(every, key=rank), judged=judged)
 
@@ -131,22 +157,14 @@ def _from_fastest(found: Race) -> list[tuple[Row, Ratio | None]]:
 
 
 def take(of: Choices) -> str:
-    """`Take sdpa: the fastest, or within 4 % of it, in all 12 problems, and the only one that fits
-    at N = 8 192.`
+    """`Take sdpa: fastest or equal in 11 of 12 problems, and the only one that fits at N = 8 192.
+    fused is 1.18 times as fast in the other (h = 8: N = 128).` Every count is of marks.
     """
-    best, most = of.every[0], len(of.every[0].times)
+    best, many = of.every[0], len(of.problems)
     if not of.judged:
         return f"{_take_by_memory(of)} {NOT_JUDGED}{_without_result(of)}"
-    as_good = [
-        one for one in of.every if len(one.times) == most and one.slowest.value <= 1 + SAME_RATIO
-    ]
-    several = 1 < len(as_good) <= MOST_NAMES
-    chosen = as_good if several else [best]
-    values = [one.value for choice in chosen for one in choice.times]
-    names = " or ".join(one.backend for one in chosen)
-    fast = _how_fast(values, most, len(of.problems))
-    choice = f"Take {names}: {'each ' if several else ''}{fast}{'' if several else _only(of)}."
-    return choice + _elsewhere(best, len(of.problems)) + _without_result(of)
+    choice = f"Take {best.backend}: {_how_fast(best, many)}{_only(of)}."
+    return choice + _elsewhere(best) + _tied(of) + _without_result(of)
 
 
 def _without_result(of: Choices) -> str:
@@ -222,32 +240,47 @@ def _count(some: int, of: int) -> str:
     return "this problem" if of == 1 else f"{'both' if of == 2 else f'all {of}'} problems"
 
 
-def _how_fast(times: Sequence[float], ran: int, many: int) -> str:
-    """`the fastest, or within 4 % of it, in all 12 problems`."""
-    worst = max(times)
-    where = "" if many == 1 else f" in {_count(ran, many)}"
-    if worst <= 1 + NEAR_RATIO:
-        near = f", or within {ceil(100 * (worst - 1) - 1e-6)} % of it" if worst > 1 else ""
-        return f"the fastest{near}{',' if near and where else ''}{where}"
-    return f"the fastest in {times.count(1.0)} of {many} problems"
+def _how_fast(best: Choice, many: int) -> str:
+    """`fastest or equal in 9 of 12 problems, not confirmed in 2`."""
+    good = [one for one in best.times if one.is_good]
+    left = sum(not (one.is_good or one.is_slower) for one in best.times)
+    if many == 1:
+        return (
+            "not confirmed"
+            if left
+            else "the fastest"
+            if good[0].ratio is None
+            else "as fast as any"
+        )
+    equal = any(one.mark == SAME for one in good)
+    words = "fastest or equal" if equal else "the fastest"
+    first = f"{words} in {_count(len(good), many)}" if good else ""
+    return ", ".join(filter(None, [first, f"not confirmed in {left}" if left else ""]))
 
 
-def _elsewhere(best: Choice, many: int) -> str:
-    """` In the other 4, fused is up to 5.03 times as fast (h = 1: N = 512 and 1 024).` `many`:
-    problems, which it may not all have finished.
-    """
-    lost = [one for one in best.times if one.value > 1]
-    if best.slowest.value <= 1 + NEAR_RATIO:
+def _elsewhere(best: Choice) -> str:
+    """` fused is up to 5.03 times as fast in the other 4 (h = 1: N = 512 and 1 024).`"""
+    lost = [one for one in best.times if one.is_slower]
+    if not lost:
         return ""
     first = dict.fromkeys(_from_fastest(one.of.race)[0][0]["backend"] for one in lost)
-    one, some = (
-        ("another", "{} others") if len(best.times) < many else ("the other", "the other {}")
-    )
-    others = one if len(lost) == 1 else some.format(len(lost))
     are = "is" if len(first) == 1 else "are"
-    how = f"{'' if len(lost) == 1 else 'up to '}{number_text(best.slowest.value)} times as fast"
+    most = max(one.value for one in lost)
+    how = f"{'' if len(lost) == 1 else 'up to '}{number_text(most)} times as fast"
     where = _places([one.of for one in lost])
-    return f" In {others}, {list_text([*first], MOST_NAMES)} {are} {how} ({where})."
+    return f" {list_text([*first], MOST_NAMES)} {are} {how} in {len(lost)} ({where})."
+
+
+def _tied(of: Choices) -> str:
+    """` fused is as fast and needs more memory.` Of those that are the same in all problems."""
+    best, *others = of.every
+    names = [
+        one.backend for one in others if len(one.times) == len(best.times) and one.regret == 1.0
+    ]
+    if not names or best.regret > 1:
+        return ""
+    verb = "is as fast and needs" if len(names) == 1 else "are as fast and need"
+    return f" {list_text(names, MOST_NAMES)} {verb} as much memory or more."
 
 
 def certainty(of: Choices, rows: Sequence[Row], meta: Meta, *, brief: bool = False) -> str:
@@ -264,25 +297,24 @@ def certainty(of: Choices, rows: Sequence[Row], meta: Meta, *, brief: bool = Fal
 def how_sure(contested: Sequence[Raced], *, brief: bool = False) -> str:
     """Of every problem with somebody to beat: how many have which mark, and which those are that
     are confirmed (`brief`: only how many); and once for all if processor times were compared.
+
+    `Of 10 comparisons, 4 have a confirmed winner (h = 8: N = 1 024) and 6 are equal within 5 %`
     """
     of, ratios = len(contested), [margin for one in contested for margin in one.race.margins]
     how = f", {BY_PROCESSOR_TIME}" if any(one.by_processor_time for one in ratios) else ""
-    said = {mark: mark.words if brief else f"who is fastest is {mark.words}" for mark in MARKS}
-    said[SAME] = SAME.words if brief else "the first two are the same"
-    order = sorted(MARKS, key=lambda mark: mark == SAME)
-    by_mark = {mark: [one for one in contested if one.race.mark == mark] for mark in order}
-    texts: list[str] = []
-    for mark, some in by_mark.items():
-        if some:
+    by_mark = by(contested, lambda one: one.race.mark)
+    if of == 1:
+        (mark,) = by_mark
+        said = "the first two are the same" if mark == SAME else f"who is fastest is {mark.words}"
+        return capital(said + how)
+    parts: list[str] = []
+    for mark, words in MARKED.items():
+        if some := by_mark.get(mark):
+            verb = words[0] if len(some) == 1 else words[1]
             placed = mark == CONFIRMED and len(some) < of and not brief
             where = f" ({_places(some)})" if placed else ""
-            count = f"in {len(some)} of {plural(of, 'problem')}" if not texts else f"in {len(some)}"
-            words = mark.words if texts and mark != SAME else said[mark]
-            texts.append(f"{words} {count}{where}")
-    if len(texts) == 1:
-        mark = next(mark for mark, some in by_mark.items() if some)
-        return capital(said[mark] + ("" if of == 1 else f" in {_count(of, of)}") + how)
-    return capital("; ".join(texts) + how)
+            parts.append(f"{len(some) if len(some) < of else 'all'} {verb}{where}")
+    return f"Of {of} comparisons, {list_text(parts)}{how}"
 
 
 def _places(some: Sequence[Raced]) -> str:

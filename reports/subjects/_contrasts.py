@@ -21,9 +21,9 @@ from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
 from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, paragraph, plural
+from ..judging.pair import Ratio, exact_ratio
 from ..quantity import Cell, Number, Quantity
-from ..ratio import Ratio
-from ..words import MARKS, NOISY, SAME, SAME_RATIO, SEEN, word_of
+from ..words import MARKS, NOISY, SAME, SAME_RATIO, SEEN
 
 MOST_NAMES = 4
 MOST_PLACES = 2  # of a sentence
@@ -290,7 +290,7 @@ def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Ite
 
 def _counted(ratio: float) -> Dot | None:
     known = isfinite(ratio) and ratio > 0
-    return Dot(ratio=ratio, word=word_of(ratio, ratio)) if known else None
+    return Dot(ratio=ratio, word=exact_ratio(ratio, 1.0, SAME_RATIO).word) if known else None
 
 
 def _timed(found: Ratio | None) -> Dot | None:

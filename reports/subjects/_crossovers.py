@@ -9,7 +9,7 @@ from math import exp, log
 
 from ..data.row_groups import Row
 from ..formatting import count_text, list_text
-from ..ratio import Ratio, time_ratio
+from ..judging.pair import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

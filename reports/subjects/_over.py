@@ -23,8 +23,8 @@ from ..data.run_meta import OUT_OF_MEMORY, Meta, caption
 from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, plural
 from ..growth_fit import slope
+from ..judging.pair import Ratio
 from ..quantity import Cell, Quantity, Unit
-from ..ratio import Ratio
 
 N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only

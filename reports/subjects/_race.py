@@ -10,8 +10,8 @@ from ..data.processor_time import told_time
 from ..data.row_groups import Group, Row, groups, once
 from ..data.run_meta import OUT_OF_MEMORY
 from ..formatting import capital, number_text
-from ..ratio import Ratio, time_ratio
-from ..words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
+from ..judging.pair import Ratio, time_ratio
+from ..words import CONFIRMED, NOISY, SAME, SEEN, Mark
 from ._over import n_text
 
 
@@ -34,11 +34,9 @@ class Race:
 
     @property
     def close(self) -> list[tuple[Row, Ratio]]:
-        """Those that are not clearly slower, or whose times other work disturbed too much to tell;
-        first what keeps the race open.
-        """
-        found = [pair for pair in self.pairs if not pair[1].low > 1 or pair[1].mark == NOISY]
-        return sorted(found, key=lambda pair: pair[1].word != NOT_DECIDED)
+        """Those that are not confirmed to be slower; first what keeps the race open."""
+        found = [pair for pair in self.pairs if pair[1].word != "more"]
+        return sorted(found, key=lambda pair: pair[1].is_decided)
 
     @property
     def clear(self) -> bool:
@@ -155,7 +153,7 @@ def verdict(found: Race, where: str, rows: Sequence[Row]) -> str:
     other, margin = found.rival
     text += f", {other['backend']} {number_text(margin.value)} times as long ({margin.bounds}"
     if found.clear:
-        return f"{text}): {CONFIRMED.words}{margin.beside}"
+        return f"{text}): {CONFIRMED.words}"
     return f"{text}{margin.why_not_decided}): {found.mark.words}"
 
 
@@ -173,7 +171,7 @@ def _faster_inexact(found: Race) -> str:
     kinds: dict[str, str] = {}
     for row in found.inexact:
         ratio = time_ratio(row, found.ranking[0])
-        if ratio is not None and ratio.high < 1:
+        if ratio is not None and ratio.word == "less":
             first = found.ranking[0]["backend"]
             times = f"{number_text(ratio.value)} times as long as {first} ({ratio.bounds})"
             text = f"; {row['backend']} ({exactness_note(row)}) takes {times}"

@@ -22,8 +22,8 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Card, Table, note, table_of
 from ..formatting import bytes_text, capital, list_text, more_below, paragraph
+from ..judging.pair import Ratio, summed, time_ratio
 from ..quantity import Quantity
-from ..ratio import Ratio, time_ratio
 from . import Subject
 
 TITLE = "Prefill in chunks"
@@ -52,16 +52,9 @@ class Chunked:
         as if all were off by the most to the same side.
         """
         parts = [found for row in self.chunks if (found := time_ratio(row, self.whole))]
-        known = len(parts) == len(self.chunks)
-        return Ratio(
-            value=sum(one.value for one in parts) if known else nan,
-            low=sum(one.low for one in parts) if known else nan,
-            high=sum(one.high for one in parts) if known else nan,
-            paired=all(one.paired for one in parts),
-            noise=next((one.noise for one in parts if one.noise), ""),
-            disturbed=any(one.disturbed for one in parts),
-            by_processor_time=any(one.by_processor_time for one in parts),
-        )
+        if len(parts) < len(self.chunks):
+            return Ratio(value=nan, low=nan, high=nan, paired=False)
+        return summed(parts, [1.0] * len(parts))
 
     @property
     def peak_bytes(self) -> int | None:

@@ -10,8 +10,9 @@ from ..data.row_groups import Group, Row, axis_text, case_key, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Text, note, table_of
 from ..formatting import plural
+from ..judging.pair import Ratio, energy_ratio
 from ..quantity import Quantity
-from ..ratio import Ratio, ratio_of_intervals
+from ..words import CONFIRMED
 from . import Subject
 from ._windows import missing, observed, windows
 
@@ -26,8 +27,7 @@ MOST_TABLES = 8
 class EnergyCost:
     """The energy of one case.
 
-    `ratio`: to the baseline on the same problem; None for the baseline itself, and if an energy is
-    0.
+    `ratio`: to the baseline on the same problem; None for the baseline itself.
     """
 
     row: Row
@@ -62,7 +62,7 @@ def energy_costs(rows: Sequence[Row], meta: Meta) -> list[tuple[Group, list[Ener
 def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
     """To the scenario's baseline, or to the first backend if that has no energy."""
     known = [(row, found) for row in group.rows if (found := observed(row, "energy_j")) is not None]
-    by_backend = {row["backend"]: found for row, found in known}
+    by_backend = {row["backend"]: row for row, _ in known}
     named = run["scenario"].get("baseline")
     is_known = isinstance(named, str) and named in by_backend
     baseline = named if is_known else next(iter(by_backend), "")
@@ -70,19 +70,11 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
         EnergyCost(
             row=row,
             per_call_j=found,
-            ratio=None if row["backend"] == baseline else energy_ratio(found, by_backend[baseline]),
+            ratio=None if row["backend"] == baseline else energy_ratio(row, by_backend[baseline]),
             is_baseline=row["backend"] == baseline,
         )
         for row, found in known
     ]
-
-
-def energy_ratio(numerator: Interval, denominator: Interval) -> Ratio | None:
-    """A ratio of two energies, whose windows are not paired; None unless both are above 0."""
-    if not (numerator.value > 0 and denominator.value > 0):
-        return None
-    value, low, high = ratio_of_intervals(numerator, denominator, ())
-    return Ratio(value=value, low=low, high=high, paired=False)
 
 
 def _blocks(found: Sequence[tuple[Group, list[EnergyCost]]], meta: Meta) -> Iterator[Block]:
@@ -124,7 +116,7 @@ def _finding(group: Group, costs: list[EnergyCost]) -> Iterator[Block]:
     """The largest clear difference from the baseline at the longest N."""
     longest = max(cost.row["seq_len"] for cost in costs)
     here = [cost for cost in costs if cost.row["seq_len"] == longest]
-    clear = [(cost.row, cost.ratio) for cost in here if cost.ratio and cost.ratio.clear]
+    clear = [(cost.row, cost.ratio) for cost in here if cost.ratio and cost.ratio.mark == CONFIRMED]
     baseline = next((cost.row["backend"] for cost in here if cost.is_baseline), "")
     if clear and baseline:
         row, ratio = max(clear, key=lambda pair: max(pair[1].value, 1 / pair[1].value))

@@ -32,7 +32,7 @@ from ..formatting import (
     paragraph,
     plural,
 )
-from ..ratio import time_ratio
+from ..judging.pair import time_ratio
 from ..words import meaning_of
 from . import Subject, testing_claims
 from ._choice import NOT_JUDGED, SIZES, how_sure
@@ -72,7 +72,7 @@ def _card(
 ) -> Card:
     every = races(rows)
     contested = [one for one in every if one.race.margins]
-    judged = [one for one in contested if not one.race.rival[1].is_unjudged]
+    judged = [one for one in contested if not one.race.rival[1].disturbed]
     judged = judged if 2 * len(judged) >= len(contested) else []  # as the answer does
     sentence, decisions = f"{finding(raced[0])}." if raced else "", None
     if contested:
@@ -195,7 +195,7 @@ def _cell(of: Raced) -> Marked | str:
             parts = [f"same: {tied}", f"{time}, {against}"]
         else:
             parts = [f"{name} {time}", against]
-        if margin.is_unjudged:
+        if margin.disturbed:
             parts = ["not judged", f"{name} {time}, {against}"]
     return Marked(cell=ASIDE.join(filter(None, parts)), case=case_key(first))
 
@@ -243,7 +243,7 @@ def beside(row: Row, found: Race) -> str:
     if not found.margins:
         return f"{text} · the only {'exact ' if found.inexact else ''}one"
     if row is ranked[0]:
-        unjudged = found.rival[1].is_unjudged
+        unjudged = found.rival[1].disturbed
         return f"{text}{ASIDE}{'not judged' if unjudged else f'fastest {found.mark.sign}'}"
     # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
     margin = next(margin for other, margin in found.pairs if other["case"] == row["case"])

@@ -8,8 +8,8 @@ from ..data.polynomial import through
 from ..data.row_groups import AXES, Row, by, case_key, distinguishing_axes, is_timed, label, problem
 from ..data.run_meta import Meta
 from ..elements import note, table_of
+from ..judging.pair import Ratio, time_ratio
 from ..quantity import Quantity
-from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover
 
@@ -91,7 +91,7 @@ def finding(some: Sequence[Forms]) -> str:
     """
     turn = Crossover(
         ratios={one.queries: one.time for one in some},
-        ignored=[one.queries for one in some if one.time.disturbed and not one.time.noise],
+        ignored=[one.queries for one in some if one.time.disturbed],
     )
     told = next((one for one in some if one.queries == turn.start), some[-1])
     text = f"is faster than reading the latent {turn.text('slower', 'even')}"

@@ -21,8 +21,8 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, note, table_of
 from ..formatting import bytes_text, capital, list_text, more_below, paragraph, rough_percent_text
+from ..judging.pair import Ratio, time_ratio
 from ..quantity import Quantity
-from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._crossovers import Crossover
 from ._over import MOST_PANELS, joined, panel, with_ends
@@ -152,7 +152,7 @@ def finding(batches: Batches) -> str:
     turn = Crossover(
         ratios=dict(enumerate(one.time for one in batches)),
         above=True,
-        ignored=[at for at, one in enumerate(batches) if one.time.disturbed and not one.time.noise],
+        ignored=[at for at, one in enumerate(batches) if one.time.disturbed],
     )
     start, last = turn.start, batches[-1]
     at = [f"at {rough_percent_text(one.share)} {one.time.text}" for one in batches]

@@ -20,8 +20,8 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Card, note, table_of
 from ..formatting import bytes_text, capital, list_text
+from ..judging.pair import Ratio, time_ratio
 from ..quantity import Quantity
-from ..ratio import Ratio, time_ratio
 from . import Subject
 from ._race import race
 

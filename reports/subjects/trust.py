@@ -26,7 +26,7 @@ from ..formatting import (
     plural,
     rough_percent_text,
 )
-from ..ratio import of_one_process
+from ..judging.pair import of_one_process
 from . import Subject
 from ._gpu_doubts import GPU_DOUBTS, QUOTA, held_back, is_in_doubt, power_only
 from .correctness import WRONG

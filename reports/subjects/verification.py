@@ -19,8 +19,8 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import note, table_of
 from ..formatting import capital, list_text
+from ..judging.pair import Ratio, time_ratio
 from ..quantity import Quantity
-from ..ratio import Ratio, time_ratio
 from . import Subject
 
 TITLE = "Verifying drafted tokens"

@@ -1,0 +1,46 @@
+"""What holds of many pairs at once: which differences, by Holm, and the mean ratio."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, isfinite, nan
+from statistics import fmean
+
+from ...harness.stats.contrasts import holm, pooled
+from ...harness.stats.intervals import CONFIDENCE, Interval
+from .pair import Ratio
+
+ALPHA = 1 - CONFIDENCE
+
+
+def beyond(ratios: Sequence[Ratio], margin_ratio: float) -> list[bool]:
+    """Which ratios are beyond the margin even among so many: the probability that any of them is
+    wrong is 5 % at most (Holm 1979). Exact ones count by their value.
+    """
+    contrasts = [one.contrast for one in ratios]
+    p_values = [nan if one is None else one.p_beyond(margin_ratio) for one in contrasts]
+    places = [place for place, p_value in enumerate(p_values) if isfinite(p_value)]
+    adjusted = dict(zip(places, holm([p_values[place] for place in places]), strict=True))
+    edge = 1 + margin_ratio
+    return [
+        (one.low > edge or one.high < 1 / edge) and adjusted.get(place, 0.0) <= ALPHA
+        for place, one in enumerate(ratios)
+    ]
+
+
+def geometric_mean(ratios: Sequence[Ratio]) -> Interval | None:
+    """Of ratios with samples, whose number is `units`; None without one.
+
+    No bounds (NaN) unless the cases share their processes, and it is known how much runs differ.
+    """
+    known = [(one, one.contrast) for one in ratios if one.contrast is not None]
+    if not known:
+        return None
+    contrasts = [contrast for _, contrast in known]
+    is_known = not any("between_runs" in one.doubts for one, _ in known)
+    low, high = nan, nan
+    if is_known and (shared := pooled(contrasts)):
+        noisiest = max(contrasts, key=lambda one: sum(spread.sd**2 for spread in one.effects))
+        interval = replace(shared, effects=noisiest.effects).interval()
+        low, high = interval.low, interval.high
+    value = exp(fmean(contrast.log_ratio for contrast in contrasts))
+    return Interval(value=value, low=low, high=high, units=len(contrasts))

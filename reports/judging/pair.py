@@ -1,0 +1,468 @@
+"""How many times as long one case takes as another one, and whether that is more than noise.
+
+The one comparison of two cases: pages, show, compare, gate, advise and pytest take their ratios and
+marks from here. Two cases of the same blocks are paired; others are compared by their processes
+(Welch). The interval includes what the samples were not measured over (`Noise`): processes, if one
+of the two has a single one, runs, if they were measured at different times, and what other work, a
+throttled GPU or another clock may have done to one of them. So the mark follows from the interval.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import exp, expm1, hypot, inf, isfinite, log, log1p, nan, sqrt
+from statistics import median
+from typing import Any, NamedTuple
+
+from ...harness.stats.contrasts import (
+    MANY,
+    Contrast,
+    Spread,
+    assumed_spread,
+    paired_contrast,
+    unpaired_contrast,
+)
+from ...harness.stats.intervals import Interval, Samples
+from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, ProcessNoise, assumed_noise, differ
+from ..data.noise_floor import DISTURBED as DISTURBED_SPREAD
+from ..data.processor_time import (
+    PROCESSOR_TIMES,
+    disturbed,
+    in_most,
+    is_known,
+    processor_samples,
+    typical_ms,
+)
+from ..data.row_groups import Row, once, problem
+from ..formatting import (
+    number_text,
+    ratio_bounds_text,
+    ratio_range_text,
+    rough_percent_text,
+    times_text,
+)
+from ..words import (
+    BY_PROCESSOR_TIME,
+    CONFIRMED,
+    NOT_DECIDED,
+    SAME,
+    SAME_RATIO,
+    Mark,
+    Word,
+    mark_of,
+)
+
+PROCESSOR_TIME, OF_SHORT_CALLS = assumed_spread(0.21), assumed_spread(0.31)
+"""How far the ratio of two processor times may be from that of the latencies on a quiet machine: 95
+% of pairs of cases, beside four kinds of other work, were within it (docs/method.md).
+"""
+SHORT_CALL_MS = 1.0  # of processor time in the calling thread: waking others is much of it
+CLOCK_STEP_RATIO = 0.02  # a GPU's clock moves in steps of about 1 %
+PLAUSIBLE = (1e-9, 1e12)
+"""Of a call in ms or J: from less than any clock or counter resolves to 30 years."""
+TURNS = "turns"
+"""The session of rows that stand for runs which were measured in turns, so that they are paired."""
+HINDERED = {
+    "contended": "processes may differ while other work disturbs them",
+    "throttled": "a throttled GPU may differ from another",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """A ratio with its 95 % interval (NaN without one), and how sure it is that it is not 1.
+
+    `paired`: measured in the same blocks, so drift cancels. `noise`: what the interval allows for
+    because the rows do not show it, such as `the 12 % that processes differ on this machine`; "" if
+    nothing. `doubts`: codes of that, as DOUBTS. `by_processor_time`: of calls, because other work
+    disturbed their time by the clock. `contrast`: the units, where both have samples.
+    `margin_ratio`: within it, the two count as the same; 0.05 for 5 %.
+    """
+
+    value: float
+    low: float
+    high: float
+    paired: bool
+    noise: str = ""
+    doubts: tuple[str, ...] = ()
+    by_processor_time: bool = False
+    contrast: Contrast | None = None
+    margin_ratio: float = SAME_RATIO
+
+    @property
+    def mark(self) -> Mark:
+        """By the interval alone: within the margin; without 1; wider than a factor of 2; else seen
+        and not confirmed.
+        """
+        return mark_of(self.low, self.high, self.margin_ratio)
+
+    @property
+    def word(self) -> Word:
+        """More or less if that is confirmed, or the same."""
+        if self.mark == CONFIRMED:
+            return "more" if self.value > 1 else "less"
+        return "same" if self.mark == SAME else NOT_DECIDED
+
+    @property
+    def is_decided(self) -> bool:
+        return self.word != NOT_DECIDED
+
+    @property
+    def process(self) -> Spread | None:
+        """How far the ratio of one process may be off; None if a plan of more would not tell more:
+        other runs, processor times.
+        """
+        elsewhere = self.by_processor_time or {"between_runs", "runs_differ"} & set(self.doubts)
+        return None if self.contrast is None or elsewhere else self.contrast.process
+
+    @property
+    def said(self) -> str:
+        """In a sentence: more, less or the same, else how sure it is."""
+        return self.word if self.is_decided else self.mark.words
+
+    @property
+    def disturbed(self) -> bool:
+        """Nothing but the clock tells, which other work disturbed."""
+        return "contended" in self.doubts and not self.by_processor_time
+
+    @property
+    def is_busy(self) -> bool:
+        """Other work disturbed the times, so that a quiet machine would tell more."""
+        return "contended" in self.doubts
+
+    @property
+    def text(self) -> str:
+        return times_text(self.value, self.low, self.high) + self._how
+
+    def text_to(self, base: str) -> str:
+        """`2.10 times (2.05 to 2.16) the time of sdpa, by processor time`."""
+        return f"{times_text(self.value, self.low, self.high)} the time of {base}{self._how}"
+
+    @property
+    def bounds(self) -> str:
+        """`2.05 to 2.16, unpaired`, or `no interval`."""
+        known = ratio_bounds_text(self.low, self.high)
+        return f"{known}{self._how}" if known else "no interval"
+
+    @property
+    def short(self) -> str:
+        """For cells: `×1.37 (1.10 to 1.70)`."""
+        return f"×{number_text(self.value)}{ratio_range_text(self.low, self.high)}"
+
+    @property
+    def marked(self) -> str:
+        """The same and how sure: `◐ ×1.37 (1.10 to 1.70)`."""
+        return f"{self.mark.sign}\u00a0{self.short}"
+
+    @property
+    def explained(self) -> str:
+        """`1.02 times (0.99 to 1.04)`, and what keeps it from being decided."""
+        return self.text + self.why_not_decided
+
+    @property
+    def why_not_decided(self) -> str:
+        """`, which allows for the 12 % that processes differ on this machine`; "" if the noise of
+        these samples is all there is, or if it is decided.
+        """
+        return f", which allows for {self.noise}" if self.noise and not self.is_decided else ""
+
+    @property
+    def _how(self) -> str:
+        how = f", {BY_PROCESSOR_TIME}" if self.by_processor_time else ""
+        return how + ("" if self.paired else ", unpaired")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What the samples of two cases do not show: how much processes and runs differ on the device.
+
+    `between_runs`: None if that is not known. `pairs`: how much the ratio of two cases of the same
+    blocks differs from process to process, learnt from all pairs of a run.
+    """
+
+    process: ProcessNoise = ASSUMED
+    between_runs: Spread | None = None
+    pairs: Spread | None = None
+
+
+class Allowance(NamedTuple):
+    """What an interval allows for beside its samples. `doubt`: its code. `words`: what differs by
+    so much: `processes differ on this machine`. `spread`: None if another one has it already.
+    """
+
+    spread: Spread | None
+    doubt: str
+    words: str
+
+
+def noise_of(row: Row) -> Noise:
+    """On the device of a row, as the table of rows has it."""
+    return once([row], "noise", lambda: _noise_of(row))
+
+
+def _noise_of(row: Row) -> Noise:
+    ratio = row.get("process_noise_ratio")
+    process = assumed_noise(row.get("device"))
+    if ratio is not None:
+        spread = assumed_spread(ratio, row.get("process_noise_degrees") or MANY)
+        process = ProcessNoise(spread=spread, source=row["process_noise_source"])
+    runs = row.get("between_runs_ratio")
+    between = None if runs is None else assumed_spread(runs, row["between_runs_degrees"] or MANY)
+    ratio = row.get("pair_noise_ratio")
+    pairs = None if ratio is None else assumed_spread(ratio, row["pair_noise_degrees"])
+    return Noise(process=process, between_runs=between, pairs=pairs)
+
+
+def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
+    """None if either has no latency. Where nobody knows how much runs differ, it is assumed.
+
+    By processor time, if other work disturbed most blocks of one and both rows have it.
+    """
+    if numerator.get("latency_ms") is None or denominator.get("latency_ms") is None:
+        return None
+    rows = (numerator, denominator)
+    return once(rows, "time ratio", lambda: _time_ratio(rows))
+
+
+def energy_ratio(numerator: Row, denominator: Row) -> Ratio | None:
+    """Of a call, by its windows; None unless both have one with energy."""
+    rows = (numerator, denominator)
+    samples = [*map(energies, rows)]
+    return _ratio_of(rows, samples, (), together=turns(rows)) if all(samples) else None
+
+
+def exact_ratio(numerator: float, denominator: float, margin_ratio: float = 0.0) -> Ratio:
+    """Of counts, such as bytes, which have no noise."""
+    grown = inf if numerator else 1.0
+    ratio = numerator / denominator if denominator > 0 else grown
+    return Ratio(value=ratio, low=ratio, high=ratio, paired=True, margin_ratio=margin_ratio)
+
+
+def _time_ratio(rows: tuple[Row, Row]) -> Ratio:
+    hindered = _hindered(rows)
+    names = PROCESSOR_TIMES if "contended" in hindered else ()
+    ways = [[processor_samples(row, name) for row in rows] for name in names]
+    together = in_same_session(rows)
+    if ways and all(is_known(samples) for way in ways for samples in way):
+        shortest_ms = min(map(typical_ms, ways[-1]))
+        allowed = PROCESSOR_TIME if shortest_ms >= SHORT_CALL_MS else OF_SHORT_CALLS
+        found = [
+            _ratio_of(rows, way, (), together=together, processor_time=allowed) for way in ways
+        ]
+        if all(isfinite(one.low) for one in found):
+            nearest = min(found, key=lambda one: abs(log(one.value)))
+            low, high = min(one.low for one in found), max(one.high for one in found)
+            return replace(nearest, low=low, high=high)
+    samples = [row.get("block_ms") or () for row in rows]
+    return _ratio_of(rows, samples, hindered, together=together)
+
+
+def _ratio_of(
+    rows: tuple[Row, Row],
+    samples: Sequence[Samples],
+    hindered: Sequence[str],
+    *,
+    together: bool,
+    processor_time: Spread | None = None,
+) -> Ratio:
+    """By samples that stand for the rows. `processor_time`: how far it may mislead, if they are of
+    it.
+    """
+    contrast = in_same_blocks(*samples) if together else None
+    paired = contrast is not None
+    contrast = contrast or _unpaired(*samples)
+    if contrast is None:
+        value = rows[0]["latency_ms"] / rows[1]["latency_ms"]
+        return Ratio(value=value, low=nan, high=nan, paired=False)
+    single = any(map(of_one_process, rows)) and not any(map(_of_runs, rows))
+    # Different problems of a run have their turns anyway; one that is there twice was repeated.
+    other_run = not together and (
+        rows[0].get("run") != rows[1].get("run") or problem(rows[0]) == problem(rows[1])
+    )
+    noise = noise_of(rows[0])
+    allowed = [*_allowances(rows, noise, hindered, single=single, other_run=other_run)]
+    if processor_time is not None:
+        allowed.append(Allowance(processor_time, "contended", "processor time may mislead by"))
+    contrast = replace(contrast, effects=tuple(one.spread for one in allowed if one.spread))
+    if paired and not single:
+        contrast = replace(contrast, prior=noise.pairs)
+    if other_run and not single and noise.process.source != "assumed":
+        contrast = replace(contrast, single=noise.process.spread)
+    interval = contrast.interval()
+    return Ratio(
+        value=interval.value,
+        low=interval.low,
+        high=interval.high,
+        paired=paired,
+        noise=_words(allowed),
+        doubts=tuple(dict.fromkeys(one.doubt for one in allowed)),
+        by_processor_time=processor_time is not None,
+        contrast=contrast,
+    )
+
+
+def _allowances(
+    rows: tuple[Row, Row],
+    noise: Noise,
+    hindered: Sequence[str],
+    *,
+    single: bool,
+    other_run: bool,
+) -> Iterator[Allowance]:
+    """What may differ between equal cases and is not in the samples of these two."""
+    if single:
+        alone = one_process(noise)
+        yield alone._replace(spread=None) if hindered else alone
+    for place, doubt in enumerate(hindered):
+        yield Allowance(None if place else DISTURBED_SPREAD, doubt, HINDERED[doubt])
+    if other_run:
+        yield between_runs(noise)
+        clocks = [clock for row in rows if (clock := _clock_mhz(row))]
+        if len(clocks) > 1 and (apart := max(clocks) / min(clocks) - 1) > CLOCK_STEP_RATIO:
+            yield Allowance(assumed_spread(apart), "clocks_differ", "their clocks differ")
+
+
+def one_process(noise: Noise) -> Allowance:
+    """How much one process of a case differs from that of another."""
+    source = noise.process.source
+    return Allowance(noise.process.spread, "one_process", f"processes {differ(source)}")
+
+
+def between_runs(noise: Noise) -> Allowance:
+    """How much two runs differ that were measured at different times; assumed if not known."""
+    known = noise.between_runs is not None
+    words = f"separate measurements {differ('' if known else 'assumed')}"
+    runs = noise.between_runs or assumed_spread(ASSUMED_RATIO)
+    return Allowance(runs, "runs_differ" if known else "between_runs", words)
+
+
+def _words(allowed: Sequence[Allowance]) -> str:
+    """`the 12 % that processes differ on this machine`: all of it, named by the last."""
+    spreads = [one.spread for one in allowed if one.spread]
+    if not spreads:
+        return ""
+    ratio = expm1(hypot(*(log1p(spread.ratio) for spread in spreads)))
+    return f"the {rough_percent_text(ratio)} that {allowed[-1].words}"
+
+
+def _hindered(rows: tuple[Row, Row]) -> list[str]:
+    """What may have slowed one of the two and not the other: other work in most blocks of either,
+    as it does not strike alternating blocks alike, or a throttled GPU in those of one alone.
+    """
+    throttled = [in_most(row.get("throttled_blocks"), row.get("blocks")) for row in rows]
+    codes = {"contended": disturbed(*rows), "throttled": any(throttled) and not all(throttled)}
+    return [code for code, is_so in codes.items() if is_so]
+
+
+def in_same_session(rows: tuple[Row, Row]) -> bool:
+    """Measured at once, or the same samples. In two folders, equal sessions of other blocks are no
+    longer the same blocks.
+    """
+    one, other = (row.get("block_ms") or () for row in rows)
+    sessions = {row.get("session") for row in rows}
+    same_run = rows[0].get("run") == rows[1].get("run")
+    same_shape = [*map(len, one)] == [*map(len, other)]
+    return one == other or (
+        len(sessions) == 1 and None not in sessions and (same_run or same_shape)
+    )
+
+
+def turns(rows: tuple[Row, Row]) -> bool:
+    """Whether each unit of one is a run beside which that of the other was measured."""
+    return all(row.get("session") == TURNS for row in rows)
+
+
+def _of_runs(row: Row) -> bool:
+    """A unit stands for a run."""
+    return (row.get("merged_runs") or 1) > 1
+
+
+def _clock_mhz(row: Row) -> float | None:
+    blocks = [block for process in row.get("conditions") or [] for block in process]
+    clocks = [clock for block in blocks if (clock := block.get("sm_clock_mhz")) and clock > 0]
+    return float(median(clocks)) if clocks else None
+
+
+def energies(row: Row) -> Samples:
+    """In J of a call, one of a window, [process][window]."""
+    by_process: dict[Any, list[tuple[float]]] = {}
+    for window in row.get("windows") or []:
+        energy_j = window.get("energy_j")
+        if window["way"] == "eager" and type(energy_j) in (int, float):
+            per_call_j = energy_j / window["calls"]
+            if PLAUSIBLE[0] < per_call_j < PLAUSIBLE[1]:
+                by_process.setdefault(window.get("process"), []).append((per_call_j,))
+    return tuple(map(tuple, by_process.values()))
+
+
+def in_same_blocks(numerator: Samples, denominator: Samples) -> Contrast | None:
+    """Of one session; None if one of the two was measured again later, and they share no block."""
+    try:
+        return paired_contrast(numerator, denominator)
+    except ValueError:
+        return None
+
+
+def _unpaired(numerator: Samples, denominator: Samples) -> Contrast | None:
+    try:
+        return unpaired_contrast(numerator, denominator)
+    except ValueError:
+        return None  # rows without samples
+
+
+def log_bounds(row: Row) -> tuple[float, float]:
+    """How far the latency's interval reaches down and up, on the log scale; NaN without one.
+
+    If the row has one process, as far as processes differ; if other work disturbed it, more.
+    """
+    value, low, high = (row.get(f"latency_{name}ms") for name in ("", "low_", "high_"))
+    if not value or not low or not high:
+        return nan, nan
+    spreads = [noise_of(row).process.spread] if of_one_process(row) else []
+    spreads += [DISTURBED_SPREAD] if disturbed(row) else []
+    own = [log1p(spread.ratio) / sqrt(2) for spread in spreads]
+    return hypot(log(value / low), *own), hypot(log(high / value), *own)
+
+
+def of_one_process(row: Row) -> bool:
+    return sum(any(process) for process in row.get("block_ms") or ()) < 2
+
+
+def summed(parts: Sequence[Ratio], weights: Sequence[float]) -> Ratio:
+    """Of sums over one case: the parts' ratios, weighted by their share of that. The bounds are as
+    if all were off to the same side.
+    """
+    value, low, high = (
+        sum(share * getattr(part, name) for share, part in zip(weights, parts, strict=True))
+        for name in ("value", "low", "high")
+    )
+    return Ratio(
+        value=value,
+        low=low,
+        high=high,
+        paired=all(part.paired for part in parts),
+        noise=next((part.noise for part in parts if part.noise), ""),
+        doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
+        by_processor_time=any(part.by_processor_time for part in parts),
+    )
+
+
+def ratio_of_times(
+    new: Interval, base: Interval, allowed: Sequence[Allowance] = (), *, paired: bool = False
+) -> Ratio:
+    """Of times that have no samples of their own, such as fitted ones. All errors are independent,
+    as between rows that share no block.
+    """
+    value = new.value / base.value
+    if not all(isfinite(one) and one > 0 for one in (new.low, new.high, base.low, base.high)):
+        return Ratio(value=value, low=nan, high=nan, paired=paired)
+    others = [log1p(one.spread.ratio) for one in allowed if one.spread]
+    down = hypot(log(new.value / new.low), log(base.high / base.value), *others)
+    up = hypot(log(new.high / new.value), log(base.value / base.low), *others)
+    return Ratio(
+        value=value,
+        low=value / exp(down),
+        high=value * exp(up),
+        paired=paired,
+        noise=_words(allowed),
+        doubts=tuple(one.doubt for one in allowed),
+    )
