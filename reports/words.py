@@ -1,7 +1,7 @@
 """The words of verdicts: what the interval of a ratio lets one say."""
 
-from collections.abc import Collection
-from math import isfinite
+from collections.abc import Collection, Mapping
+from math import isnan
 from typing import Literal, NamedTuple
 
 Word = Literal["same", "more", "less", "not decided"]
@@ -36,11 +36,15 @@ BY_PROCESSOR_TIME = "by processor time"
 """After ratios of calls whose time by the clock other work disturbed."""
 
 
+TIMES: Mapping[str, str] = {"more": "slower", "less": "faster"}
+"""Words of ratios of times, where a noun does not say it."""
+
+
 def mark_of(low: float, high: float, margin_ratio: float = SAME_RATIO) -> Mark:
     """Of a ratio by its interval, or of an exact one: the four marks, each of which holds where no
     earlier one does.
     """
-    if not (isfinite(low) and isfinite(high)):
+    if isnan(low) or isnan(high):
         return NOISY
     edge = 1 + margin_ratio
     if low >= 1 / edge and high <= edge:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from attnbench.harness.stats.contrasts import Spread
-from attnbench.reports.data.noise_floor import NoiseFloor
+from attnbench.harness.stats.intervals import latency_interval
 
 Row = dict[str, Any]
 Made = tuple[dict[str, Any], Row]  # a case as run.json plans it, and its row
@@ -178,6 +178,22 @@ def timed(
     session = f"{random.getrandbits(48):012x}"
     usual = {"block_ms": block_ms, "processes": processes, "session": session, "conditions": None}
     return row(planned, "ok", **usual | changes)
+
+
+def loaded(
+    of: Row, process: Spread | None = None, between_runs: Spread | None = None, **changes: Any
+) -> Row:
+    """A row as pages have it: with its latency, and what is known of its device's noise."""
+    blocks = [block for of_process in of.get("block_ms") or () for block in of_process]
+    noise: Row = {}
+    if process is not None:
+        noise |= {"process_noise_ratio": process.ratio, "process_noise_degrees": process.degrees}
+        noise |= {"process_noise_source": "selfcheck"}
+    if between_runs is not None:
+        noise |= {"between_runs_ratio": between_runs.ratio}
+        noise |= {"between_runs_degrees": between_runs.degrees}
+    latency_ms = latency_interval(of["block_ms"]).value if blocks else None
+    return {**of, "latency_ms": latency_ms, "blocks": len(blocks), **noise, **changes}
 
 
 def made(
@@ -553,17 +569,3 @@ def starts(folder: Path, run_sd: float, count: int = 4, first: int = 1, **change
             samples={f"{name}-{twin}": processes for name in ("naive", "fused") for twin in (0, 1)},
             **changes,
         )
-
-
-def noise_floor(between_runs: Spread | None = None, **changes: Any) -> NoiseFloor:
-    """What checks of a machine without noise have found, unless changed."""
-    quiet: dict[str, Any] = {
-        "path": Path("selfcheck.jsonl"),
-        "started_utc": "2026-11-20T10:00:00+00:00",
-        "paired_noise_ratio": 0.0,
-        "run_noise_ratio": 0.0,
-        "process": Spread(sd=0.001, degrees=20),
-        "starts": 4,
-        "span_s": 3600.0,
-    }
-    return NoiseFloor(between_runs=between_runs, **quiet | changes)

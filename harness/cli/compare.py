@@ -87,8 +87,8 @@ class Asked:
 class GateOptions:
     gate: str | None = own_option(
         "--gate FILE|EXPR",
-        "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (by more than"
-        " --margin), or a YAML file of these. Exit 6 if it decided nothing.",
+        "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise"
+        " explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.",
         GATE,
     )
     fail_on_undecided: bool = switch(

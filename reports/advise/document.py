@@ -6,6 +6,7 @@ from typing import Any
 from ...harness.stats.intervals import Interval
 from ..facts import mark_word
 from ..formatting import json_fields
+from ..words import TIMES
 from .answer import Advice
 from .choices import Choice
 from .memory import Longest
@@ -89,7 +90,7 @@ def _choice(one: Choice) -> dict[str, Any]:
         and {
             "ratio": against.value,
             **json_fields(against, "low", "high", "paired"),
-            "verdict": {"more": "slower", "less": "faster"}.get(against.word, against.word),
+            "verdict": TIMES.get(against.word, against.word),
             "mark": mark_word(against.mark),
             "reasons": list(against.doubts),
         },

@@ -13,7 +13,7 @@ from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
 from ..pages.report import MORE, TRUST, Answered, Part, Section
 from ..subjects import SECTIONS, name_of
-from ..words import NOT_DECIDED, SAME_RATIO, SEEN, Word
+from ..words import NOT_DECIDED, SAME_RATIO, SEEN, TIMES, Word
 from .answer import Advice
 from .asked import Phase
 from .choices import Choice
@@ -27,7 +27,6 @@ NOTE = (
     "Bands are 95 % intervals of the ratio over all layers; not confirmed or too noisy: neither"
     " beyond nor within the grey band."
 )
-TIMES: Mapping[Word, str] = {"more": "slower", "less": "faster"}
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 
 

@@ -8,7 +8,7 @@ from ..data.row_groups import by
 from ..elements import Block, Marked, Table, Text, table_of
 from ..formatting import Number, bytes_text, ratio_range_text, size_text, time_text
 from ..quantity import Cell
-from ..words import SEEN
+from ..words import SEEN, TIMES
 from .answer import Advice
 from .asked import Implementation, Phase
 from .choices import Choice, Decision
@@ -60,7 +60,8 @@ def _verdict(of: tuple[Decision, Choice]) -> str:
     if one.against is None:
         return "" if one.total_ms is None else decision.word_of_best
     # one that is seen to be faster than the fastest is so in part of the layers
-    return SEEN.words if one.against.word == "less" else one.against.said
+    said = SEEN.words if one.against.word == "less" else one.against.said
+    return TIMES.get(said, said)
 
 
 def _rates(of: tuple[Decision, Choice]) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
@@ -13,7 +12,7 @@ from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
 from ..data.load import rows_of
 from ..data.noise_floor import COMMITS, NoiseFloor, newest_noise_floor
-from ..data.read import BadRun, Document, Run, read_run
+from ..data.read import Document, read_run
 from ..data.row_groups import Row, by, problem
 from ..data.run_meta import (
     Difference,
@@ -23,7 +22,7 @@ from ..data.run_meta import (
 )
 from ..formatting import plural
 from ..judging.many import geometric_mean
-from ..judging.pair import PLAUSIBLE, Noise, Ratio, noise_of
+from ..judging.pair import Noise, Ratio, noise_of
 from ..words import SAME_RATIO
 from .gate import Gate, GateResult, apply
 from .merged_runs import merged
@@ -295,7 +294,6 @@ def read_sides(paths: Sequence[Folder], *, salvage: bool) -> list[Side]:
                 f"{visible(str(path))}: no case has a row; nothing was measured there; resume it,"
                 " or compare another run"
             )
-        _refuse_odd_times(run)
     rows = by(rows_of(runs), lambda row: str(row["run"]))
     return [
         Side(
@@ -307,17 +305,6 @@ def read_sides(paths: Sequence[Folder], *, salvage: bool) -> list[Side]:
         )
         for run, some in zip(runs, rows.values(), strict=True)
     ]
-
-
-def _refuse_odd_times(run: Run) -> None:
-    least, most = PLAUSIBLE
-    for row in run.rows:
-        blocks = (block for process in row.get("block_ms") or [] for block in process if block)
-        if not all(least < median(block) < most for block in blocks):
-            raise BadRun(
-                f"{visible(str(run.path / 'rows.jsonl'))}: {visible(row['case'])}: block_ms: a"
-                " block's median is no time that a clock could have read"
-            )
 
 
 def problem_of(row: Row) -> tuple[Any, ...]:

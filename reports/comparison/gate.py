@@ -11,7 +11,7 @@ from typing import Literal
 
 from ...harness.files.errors import BadInput
 from ..judging.many import beyond
-from ..words import NOT_DECIDED, SAME_RATIO
+from ..words import NOISY, NOT_DECIDED, SAME_RATIO
 from .verdict import ABSENT, APART, CaseVerdict
 
 Outcome = Literal["passed", "failed", "nothing decided"]
@@ -21,8 +21,8 @@ Outcome = Literal["passed", "failed", "nothing decided"]
 class Gate:
     """What fails a comparison.
 
-    `margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: the margin
-    within which the two are the same.
+    `margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: what noise
+    explains is harmless too, so that only what is too noisy stays open.
     """
 
     margins: Mapping[str, float | None]
@@ -83,7 +83,9 @@ def apply(
     idle, comparisons = [], 0
     for metric in gate.margins:
         some = [one for one in every if one.metric == metric]
-        found, left, compared = _of_metric(some, gate.margin_ratio(metric, usual_ratio))
+        by_noise = gate.margins[metric] is None
+        margin_ratio = gate.margin_ratio(metric, usual_ratio)
+        found, left, compared = _of_metric(some, margin_ratio, by_noise=by_noise)
         worse, undecided, comparisons = worse + found, undecided + left, comparisons + compared
         if some and len(left) == len(some):
             reasons = Counter(reason for one in left for reason in one.reasons)
@@ -105,7 +107,7 @@ def apply(
 
 
 def _of_metric(
-    some: Sequence[CaseVerdict], margin_ratio: float
+    some: Sequence[CaseVerdict], margin_ratio: float, *, by_noise: bool
 ) -> tuple[list[CaseVerdict], list[CaseVerdict], int]:
     """Those worse by more than the margin, those that are open, and how many were compared."""
     known = [(one, one.ratio) for one in some if one.ratio and not APART & {*one.reasons}]
@@ -113,8 +115,10 @@ def _of_metric(
     holds = beyond([ratio for _, ratio in known], margin_ratio)
     for (one, ratio), is_beyond in zip(known, holds, strict=True):
         if ratio.low > 1 + margin_ratio and is_beyond:
-            worse.append(one)
-        elif not ratio.high <= 1 + margin_ratio:
+            worse.append(replace(one, ratio=replace(ratio, margin_ratio=margin_ratio)))
+        elif ratio.low > 1 + margin_ratio or not (
+            (by_noise and ratio.mark != NOISY) or ratio.high <= 1 + margin_ratio
+        ):
             claims = ("many_claims",) if ratio.low > 1 + margin_ratio else ()
             left.append(replace(one, reasons=(*claims, *one.reasons)))
     return worse, left, len(known)

@@ -51,11 +51,11 @@ def compare_history(
             " or compare with one run"
         )
     before = as_one(base[::-1])
-    now = replace(now, rows=[_beside(row, before.by_id.get(row["case"])) for row in now.rows])
+    now = replace(now, rows=[beside(row, before.by_id.get(row["case"])) for row in now.rows])
     return compare_sides(before, now, gate, only, margin_ratio, allow=False, history=True)
 
 
-def _beside(row: Row, earlier: Row | None) -> Row:
+def beside(row: Row, earlier: Row | None) -> Row:
     """With what the runs of its case differ by in place of what the device's do. A new run draws
     that once more; as one estimate gives it and the error of their mean, both together have the
     degrees of freedom of that (Satterthwaite).

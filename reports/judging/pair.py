@@ -336,12 +336,12 @@ def between_runs(noise: Noise) -> Allowance:
 
 
 def _words(allowed: Sequence[Allowance]) -> str:
-    """`the 12 % that processes differ on this machine`: all of it, named by the last."""
-    spreads = [one.spread for one in allowed if one.spread]
-    if not spreads:
+    """`the 12 % that processes differ on this machine`: all of it, named by what is most."""
+    known = [(one.spread.ratio, one.words) for one in allowed if one.spread]
+    if not known:
         return ""
-    ratio = expm1(hypot(*(log1p(spread.ratio) for spread in spreads)))
-    return f"the {rough_percent_text(ratio)} that {allowed[-1].words}"
+    ratio = expm1(hypot(*(log1p(one) for one, _ in known)))
+    return f"the {rough_percent_text(ratio)} that {max(known)[1]}"
 
 
 def _hindered(rows: tuple[Row, Row]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..data.anonymous import anonymous
 from ..data.load import rows_of
 from ..data.read import Run, read_runs
-from ..data.row_groups import Row, first_copies
+from ..data.row_groups import Row, distinguishing_axes, first_copies
 from ..data.run_meta import Meta, by_question, run_meta, stopped, unanswered_texts
 from ..elements import Badge, Block, Card, Table, Text
 from ..subjects import (
@@ -23,6 +23,7 @@ from ..subjects import (
     trust,
 )
 from ..subjects._choice import Choices, certainty, choices, regret, take
+from ..subjects._memory_card import WALL
 from .exactness_marks import marked, marked_names
 from .run_titles import page_title, questions, run_titles, subtitle
 
@@ -106,6 +107,9 @@ class Report:
         asked = [card for card in self.cards if card.section == "asked"]
         if len(by_question(self.meta)) > 1 and not testing_claims(self.meta):
             return None
+        walls = [card for card in self.cards if card.title == WALL]
+        if walls and not asked and distinguishing_axes(self.rows) == ["seq_len"]:
+            return walls[0]  # how long a sequence fits, of each backend
         is_cost = bool(asked) and asked[0].name in COSTS
         is_wall = any(card.name == "wall" for card in self.cards)
         if self._choices is not None and (not asked or (is_cost and is_wall)):

@@ -5,6 +5,7 @@ taking another one. All of it is true of what was measured, so that it needs no 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from ...harness.rows.record import FAILURES
 from ..data.row_groups import Row, backends, by, case_key
@@ -255,7 +256,15 @@ def _how_fast(best: Choice, many: int) -> str:
     equal = any(one.mark == SAME for one in good)
     words = "fastest or equal" if equal else "the fastest"
     first = f"{words} in {_count(len(good), many)}" if good else ""
-    return ", ".join(filter(None, [first, f"not confirmed in {left}" if left else ""]))
+    return ", ".join(filter(None, [first, _left(best)]))
+
+
+def _left(best: Choice) -> str:
+    """`not confirmed in 2 (within 4 % of the fastest there)`."""
+    left = [one.value for one in best.times if not (one.is_good or one.is_slower)]
+    off = ceil(100 * (max(left, default=1.0) - 1) - 1e-6)
+    near = "the fastest seen" if off == 0 else f"within {off} % of the fastest seen"
+    return f"not confirmed in {len(left)} ({near} there)" if left else ""
 
 
 def _elsewhere(best: Choice) -> str:

@@ -25,6 +25,7 @@ from ..words import SAME_RATIO
 from ._memory_over_n import MemoryCurve, measured_bytes, memory_curves, need_bytes
 from ._over import by_backend, lines_over, n_text
 
+WALL = "The wall"
 MOST_CLAUSES = 3  # on backends that still fit
 MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
 CROSSES: Sequence[tuple[str, Literal["failed", "untried"], str]] = (
@@ -52,7 +53,7 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
     labels = group.label.split(", ") if len(found) > 1 else []
     others = [part for part in labels if part != f"h\u00a0=\u00a0{most}"]
     return Card(
-        title="The wall" if any(one.stops for one in curves[most]) else "Memory over N",
+        title=WALL if any(one.stops for one in curves[most]) else "Memory over N",
         subtitle=", ".join(["memory needed: inputs + peak", *room, *others]),
         sentence=sentence,
         picture=Figure(

@@ -19,7 +19,7 @@ from ..formatting import (
 )
 from ..quantity import Number
 from . import Subject
-from ._memory_card import drawn, memory_card, needs_table
+from ._memory_card import WALL, drawn, memory_card, needs_table
 from ._memory_over_n import families, memory_curves, need_bytes, wall_groups
 from ._whole_card import whole_card
 
@@ -114,7 +114,7 @@ def _searched(found: Sequence[Group], meta: Meta) -> Card:
     group, text = found[0], _found(found[0].rows)
     text = capital(text) if text.startswith("in ") else text
     return Card(
-        title="The wall",
+        title=WALL,
         subtitle=f"longest N that fits{f', {group.label}' if group.label else ''}",
         sentence=f"{text}.{_time_used_up(found, meta)}",
         picture=walls([group]),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.ratio import PROCESSOR_TIME, time_ratio
+from attnbench.reports.judging.pair import PROCESSOR_TIME, time_ratio
 from tests.made_runs import case, problem, row
 
 SEEDS = 1000

@@ -29,7 +29,7 @@ from attnbench.reports.data.noise_floor import (
     spread_of_pairs,
     spread_of_rows,
 )
-from attnbench.reports.ratio import time_ratio
+from attnbench.reports.judging.pair import time_ratio
 from attnbench.reports.subjects._race import race
 from tests.made_runs import case, noise_floor, problem, row
 

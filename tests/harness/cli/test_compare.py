@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.api.margins import read_margins
 from attnbench.harness.files.errors import BadInput
 from attnbench.reports.comparison.compare import compare_interleaved
-from attnbench.reports.data.noise_floor import FILE
 from tests.made_runs import (
     case,
     changed,
@@ -137,33 +135,25 @@ def test_equals_pass_and_a_slower_one_is_a_regression(here, folders) -> None:
     assert "slower in 6" in done.stdout
     # The same runs one by one decide nothing: each has one process.
     done = here("compare", next(base.iterdir()), next(slow.iterdir()), *GATE)
-    assert "not confirmed in 6" in done.stdout
+    assert done.returncode == 6
+    assert "slower" not in done.stdout
 
 
-def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(here, folders) -> None:
-    assert read_margins("latency: noise, peak_bytes: 0%") == {"latency": None, "peak_bytes": 0.0}
-    base, _, slow = folders
+def test_a_margin_is_what_counts_as_the_same(here, folders) -> None:
+    base, head, _ = folders
     margins = {}
-    for noise in (None, 0.1, 0.4):
-        if noise is not None:
-            line = {"schema": 1, "device": "cpu", "environment": {"cpu": "Imaginary CPU 9000"}}
-            line |= {"started_utc": f"2026-11-21T10:00:0{int(10 * noise)}+00:00"}
-            line |= {"paired_noise_ratio": 0.01, "run_noise_ratio": noise}
-            with (base / FILE).open("a") as file:
-                file.write(json.dumps(line) + "\n")
-        done = here(
-            "compare", base, slow, "--turns", "--gate", "latency: noise", "--format", "json"
-        )
+    for text in ("5%", "0.1%"):
+        done = here("compare", base, head, "--turns", "--margin", text, "--format", "json")
         found = json.loads(done.stdout)
-        assert found["gate"]["margins"] == {"latency": None}
-        (margins[noise],) = {
-            one["margin_ratio"] for one in found["cases"] if one["metric"] == "latency"
+        margins[found["margin_ratio"]] = {
+            one["verdict"] for one in found["cases"] if one["metric"] == "latency"
         }
-        # 25 % slower: at the edge of the largest margin, which decides nothing; beyond the others
-        assert done.returncode == (6 if noise == 0.4 else 3)
-    # Twice the noise of a ratio of two processes, which the mean of four turns has half of; 3 % at
-    # least, 25 % at most.
-    assert margins == {None: 0.03, 0.1: pytest.approx(0.1), 0.4: pytest.approx(0.25)}
+    assert set(margins) == {0.05, 0.001}
+    assert "same" in margins[0.05]
+    assert "same" not in margins[0.001]
+    done = here("compare", base, head, "--turns", "--margin", "five")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "wanted a percentage from 0%" in done.stderr
 
 
 def test_runs_of_a_side_must_come_from_one_device(folders) -> None:

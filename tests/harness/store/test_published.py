@@ -63,7 +63,7 @@ def test_a_run_of_ours_is_compared_with_one_and_nothing_is_confirmed(tmp_path: P
     found = compare_runs(ours, find("published/cudnn-h200", tmp_path), None)
     both = [one for one in found.latencies if one.base and one.new]
     assert len(both) == 4
-    ratios = [one.ratio for one in both]
+    ratios = [one.ratio.value for one in both]
     assert len(ratios) == 4
     assert all(0.9 < ratio < 1.1 for ratio in ratios)
     assert not found.differences

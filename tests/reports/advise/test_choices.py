@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.advise.choices import Choice, decide
-from tests.made_runs import floor_file, starts
+from tests.made_runs import starts
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
 LENGTHS = (128, 256, 512, 1024, 2048)
@@ -46,7 +46,7 @@ def test_times_of_all_layers_are_counted_times_their_calls(tmp_path: Path):
 
 def test_equal_times_are_not_told_apart(tmp_path: Path):
     (tie,) = decision_of(TWO, measured(tmp_path, TWO)).ties
-    assert tie.against.verdict in ("same", "not decided")
+    assert tie.against.word in ("same", "not decided")
     assert tie.against.low < 1 < tie.against.high
 
 
@@ -75,31 +75,31 @@ def test_without_a_time_an_implementation_stands_last_with_the_reason(tmp_path: 
 
 
 @pytest.mark.parametrize("context", [1024, 1536])  # measured, and fitted
-def test_times_of_two_runs_decide_nothing_if_it_is_not_known_how_runs_differ(
+def test_times_of_two_runs_allow_for_30_percent_if_it_is_not_known_how_runs_differ(
     tmp_path: Path, context: int
 ):
-    found = against(*two_runs(tmp_path, 6.0, LENGTHS), context=context)
-    assert (found.verdict, found.reasons[0], found.paired) == ("not decided", "between_runs", False)
+    found = against(*two_runs(tmp_path, 1.2, LENGTHS), context=context)
+    assert (found.word, found.paired) == ("not decided", False)
+    assert "between_runs" in found.doubts
+    assert found.high / found.value > 1.3
 
 
 def test_fitted_times_are_told_apart_where_they_clearly_differ(tmp_path: Path):
     folder = measured(tmp_path, TWO, LENGTHS, {"hf:eager": {"speed": 6.0}})
-    found = against(folder, context=1536)
-    assert found.verdict == "slower"
-    assert found.low > 1.03
-    loud = {"hf:eager": {"speed": 600.0, "contended_blocks": 8}}
+    assert against(folder, context=1536).word == "more"
+    loud = {"hf:eager": {"speed": 3.0, "contended_blocks": 8}}
     found = against(measured(tmp_path / "loud", TWO, LENGTHS, loud), context=1536)
-    assert (found.verdict, found.reasons[0]) == ("not decided", "contended")
+    assert (found.word, found.doubts) == ("not decided", ("contended",))
 
 
-@pytest.mark.parametrize(("speed", "verdict"), [(60.0, "slower"), (1.2, "not decided")])
+@pytest.mark.parametrize(("speed", "verdict"), [(60.0, "more"), (1.2, "not decided")])
 def test_fitted_times_of_two_runs_allow_for_what_runs_differ_by(
     tmp_path: Path, speed: float, verdict: str
 ):
     folders = two_runs(tmp_path, speed, LENGTHS)
     starts(tmp_path / "a", 0.1, count=6)
     found = against(*folders, context=1536)
-    assert found.verdict == verdict
+    assert found.word == verdict
     assert found.high / found.low > 1.44, "runs differ by 20 %, and only six checks say so"
 
 
@@ -115,17 +115,8 @@ def test_a_measured_time_beside_a_fitted_one_includes_what_processes_differ_by(t
     meta["cases"] += json.loads((folder / "run.json").read_text())["cases"]
     (beside / "run.json").write_text(json.dumps(meta))
     found = against(beside)
-    assert found.verdict == "not decided"
+    assert found.word == "not decided"
     assert math.log(found.high / found.low) > 2 * math.log(1.2)
-
-
-def test_over_several_kinds_of_layers_the_noise_of_the_machine_raises_the_margin_as_over_one(
-    tmp_path: Path,
-):
-    folder = measured(tmp_path, TWO, changes={"hf:eager": {"speed": 1.5}})
-    assert against(folder).margin_ratio == 0.03
-    floor_file(tmp_path, paired_noise_ratio=0.1)
-    assert against(folder).margin_ratio == 0.2
 
 
 def test_a_layer_that_cannot_be_measured_is_named_and_in_no_total(tmp_path: Path):

@@ -3,19 +3,19 @@
 A gate without data is refused.
 """
 
-from dataclasses import replace
-
 import pytest
 
-from attnbench.reports.comparison.case_samples import case_samples, not_started
 from attnbench.reports.comparison.gate import Gate, apply
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
-from tests.made_runs import PLANNED, row
+from attnbench.reports.data.run_meta import not_reached
+from tests.made_runs import PLANNED, loaded, row
 from tests.reports.comparison.test_verdict import measured, scaled
 
-A = replace(measured(1), peak_bytes=100)
+A = measured(1, peak_bytes=100)
 SLOWER, FASTER = scaled(A, 1.2), scaled(A, 1 / 1.2)
-MORE = replace(A, peak_bytes=101)
+MORE = A | {"peak_bytes": 101}
+FAILED = loaded(row(PLANNED[0], "oom"))
+MISSING = {"device": "cpu", **PLANNED[1], **not_reached()}
 UNDECIDED = (measured(1, processes=1), measured(2, processes=1))
 LATENCY, BYTES = {"latency": 0.05}, {"peak_bytes": 0.0}
 OTHER = measured(2, planned=PLANNED[1])
@@ -23,7 +23,7 @@ OTHER = measured(2, planned=PLANNED[1])
 
 def result(pairs, margins, fail_on_undecided=False):
     gate = Gate(margins=margins, fail_on_undecided=fail_on_undecided)
-    return apply(gate, case_verdicts(pairs, Rules(given=gate.margins)))
+    return apply(gate, case_verdicts(pairs, Rules()))
 
 
 @pytest.mark.parametrize(
@@ -35,12 +35,12 @@ def result(pairs, margins, fail_on_undecided=False):
         ([(A, SLOWER)], {"latency": 0.25}, "passed", []),
         ([(A, scaled(A, 1.02))], {"latency": 0.01}, "failed", ["slower"]),
         # metrics without a margin do not fail
-        ([(A, replace(SLOWER, peak_bytes=101))], BYTES, "failed", ["more"]),
-        ([(A, replace(SLOWER, peak_bytes=101))], LATENCY, "failed", ["slower"]),
+        ([(A, SLOWER | {"peak_bytes": 101})], BYTES, "failed", ["more"]),
+        ([(A, SLOWER | {"peak_bytes": 101})], LATENCY, "failed", ["slower"]),
         ([(A, MORE)], {"peak_bytes": 0.02}, "passed", []),
         # a broken case does, whatever is gated
-        ([(A, case_samples(row(PLANNED[0], "oom")))], LATENCY, "failed", ["broken"]),
-        ([(A, case_samples(row(PLANNED[0], "oom")))], BYTES, "failed", ["broken"]),
+        ([(A, FAILED)], LATENCY, "failed", ["broken"]),
+        ([(A, FAILED)], BYTES, "failed", ["broken"]),
         # a metric that decided nothing is not hidden by another that did
         ([UNDECIDED], LATENCY, "nothing decided", []),
         ([UNDECIDED], LATENCY | BYTES, "nothing decided", []),
@@ -60,7 +60,7 @@ def test_what_a_gate_makes_of_changes(pairs, margins, outcome, regressions):
     ("beside", "undecided", "absent"),
     [
         (UNDECIDED, 1, 0),
-        ((OTHER, not_started(PLANNED[1], "cpu")), 1, 0),
+        ((OTHER, MISSING), 1, 0),
         ((None, OTHER), 0, 1),
         ((OTHER, None), 0, 1),
     ],
@@ -72,6 +72,21 @@ def test_undecided_beside_a_decided_case_passes_unless_requested_otherwise(
     assert (found.outcome, len(found.undecided), len(found.absent)) == ("passed", undecided, absent)
     strict = result([(A, A), beside], LATENCY, fail_on_undecided=True)
     assert strict.outcome == ("failed" if undecided else "passed")
+
+
+def test_a_lone_regression_that_is_barely_clear_does_not_hold_among_many():
+    base, new = measured(1), measured(2)
+    barely = next(
+        slow
+        for ratio in range(1050, 1500)
+        if result([(base, slow := scaled(new, ratio / 1000))], LATENCY).regressions
+    )
+    others = [(measured(seed), measured(seed + 1000)) for seed in range(3, 53)]
+    every = result([(base, barely), *others], LATENCY)
+    assert (every.regressions, every.comparisons) == ((), 51)
+    assert every.undecided[0].reasons[0] == "many_claims"
+    assert every.undecided[0].verdict == "slower", "its mark is its own"
+    assert result([(base, scaled(new, 2.0)), *others], LATENCY).regressions
 
 
 def test_a_gate_without_data_is_refused():

@@ -7,25 +7,25 @@ import pytest
 from scipy.stats import binom
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.reports.comparison.case_samples import case_samples, merge_runs
 from attnbench.reports.comparison.gate import Gate
-from attnbench.reports.comparison.history import compare_history
+from attnbench.reports.comparison.history import beside, compare_history
+from attnbench.reports.comparison.merged_runs import merged
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
-from tests.made_runs import fake_run, grid, retold, row, timed
+from tests.made_runs import fake_run, grid, loaded, retold, row, timed
 
 RUN_SD = 0.05
 (CASE,) = grid(("fused",), (256,))
-ONLY_NOISE = Rules(given={"latency": 0.0}, history=True)
+ONLY_NOISE = Rules(margin_ratio=0.0, history=True)
 
 
 def verdict(random: Random, count: int, ratio: float = 1.0, rules: Rules = ONLY_NOISE) -> str:
     """Of a run against `count` earlier ones that differ by RUN_SD."""
     sides = [
-        case_samples(timed(CASE, of * 10 * math.exp(random.gauss(0, RUN_SD)), random))
+        loaded(timed(CASE, of * 10 * math.exp(random.gauss(0, RUN_SD)), random))
         for of in [1.0] * count + [ratio]
     ]
-    (base,) = merge_runs([[one] for one in sides[:-1]])
-    return next(one.verdict for one in case_verdicts([(base, sides[-1])], rules))
+    (base,) = merged([[one] for one in sides[:-1]])
+    return next(one.verdict for one in case_verdicts([(base, beside(sides[-1], base))], rules))
 
 
 @pytest.mark.parametrize("count", [4, 5, 10])
@@ -68,10 +68,9 @@ def test_one_process_of_a_run_is_enough_since_runs_say_how_processes_differ(tmp_
     random = Random(4)
     rules = Rules(history=True)
     one = [
-        case_samples(row(CASE, block_ms=[[[10 * math.exp(random.gauss(0, 0.01))]] * 3]))
-        for _ in "123456"
+        loaded(row(CASE, block_ms=[[[10 * math.exp(random.gauss(0, 0.01))]] * 3])) for _ in "123456"
     ]
-    (base,) = merge_runs([[side] for side in one[:-1]])
-    (found, *_) = case_verdicts([(base, one[-1])], rules)
+    (base,) = merged([[side] for side in one[:-1]])
+    (found, *_) = case_verdicts([(base, beside(one[-1], base))], rules)
     assert "one_process" not in found.reasons
-    assert found.low > 0.9
+    assert found.ratio.low > 0.9

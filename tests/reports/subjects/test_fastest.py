@@ -32,7 +32,7 @@ def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_p
     rows = rows_of(run_with(tmp_path, THREE))
     found = race(rows)
     assert [row["backend"] for row in found.ranking] == ["a", "b", "c"]
-    assert found.margins[0].clear
+    assert found.margins[0].word == "more"
     assert not found.clear
     assert [row["backend"] for row, _ in found.close] == ["c"]
     assert found.tied == []

@@ -1,34 +1,29 @@
-"""reports/comparison/case_samples.py: of runs in turns, slow drift does not change the verdict."""
+"""reports/comparison/merged_runs.py: of runs in turns, slow drift does not change the verdict."""
 
-from dataclasses import replace
 from math import exp
 from random import Random
 
 import pytest
 
-from attnbench.reports.comparison.case_samples import (
-    CaseSamples,
-    case_samples,
-    merge_runs,
-    not_started,
-)
+from attnbench.reports.comparison.gate import Gate, apply
+from attnbench.reports.comparison.merged_runs import merged
 from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
-from attnbench.reports.data.run_meta import NOT_REACHED
+from attnbench.reports.data.row_groups import Row
+from attnbench.reports.data.run_meta import NOT_REACHED, not_reached
 from tests.budget import first
-from tests.made_runs import PLANNED, row, timed
+from tests.made_runs import PLANNED, loaded, row, timed
 
 TURNS = 5
-GATED = {"latency": 0.05, "peak_bytes": 0.0}
 
 
-def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> CaseSamples:
+def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> Row:
     """A quick run's row: one process, six blocks."""
-    return case_samples(timed(planned, level_ms, random, processes=1, blocks=6, **changes))
+    return loaded(timed(planned, level_ms, random, processes=1, blocks=6, **changes))
 
 
 def both(
     seed: int, ratio: float = 1.0, *, drift: float = 0.0, own: float = 0.02, turns: int = TURNS
-) -> tuple[list[CaseSamples], list[CaseSamples]]:
+) -> tuple[list[Row], list[Row]]:
     """Runs of two sides; each pair has a level that both share, and each run has its own.
 
     The shared level doubles over the pairs if drift is log 2.
@@ -39,47 +34,46 @@ def both(
         [[measured(level * side * exp(random.gauss(0, own)), random)] for level in levels]
         for side in (1.0, ratio)
     ]
-    return merge_runs(sides[0]), merge_runs(sides[1])
+    return merged(sides[0]), merged(sides[1])
 
 
-def verdicts(base: list[CaseSamples], new: list[CaseSamples], **rules) -> list[CaseVerdict]:
+def verdicts(base: list[Row], new: list[Row], **rules) -> list[CaseVerdict]:
     return case_verdicts(list(zip(base, new, strict=True)), Rules(turns=TURNS, **rules))
 
 
-def latency(base: list[CaseSamples], new: list[CaseSamples], **rules) -> CaseVerdict:
+def latency(base: list[Row], new: list[Row], **rules) -> CaseVerdict:
     return next(one for one in verdicts(base, new, **rules) if one.metric == "latency")
 
 
 def test_a_turn_is_a_unit_and_a_ratio_is_paired() -> None:
     base, new = both(1)
     assert len(base) == len(new) == 1
-    assert [len(process) for process in base[0].block_ms] == [1] * TURNS
+    assert [len(process) for process in base[0]["block_ms"]] == [1] * TURNS
     found = latency(base, new)
-    assert found.paired
-    assert len(found.contrast.numerator) == TURNS
+    assert found.ratio.paired
+    assert len(found.ratio.contrast.numerator) == TURNS
     assert "one_process" not in found.reasons
 
 
 def test_the_value_of_a_run_is_the_geometric_mean_of_its_processes_medians() -> None:
     random = Random(0)
-    one = replace(measured(1.0, random), block_ms=(((2.0,), (2.0,), (90.0,)), ((8.0,),)))
-    assert merge_runs([[one]])[0].block_ms == ((pytest.approx((4.0,)),),)
+    one = measured(1.0, random) | {"block_ms": (((2.0,), (2.0,), (90.0,)), ((8.0,),))}
+    assert merged([[one]])[0]["block_ms"] == ((pytest.approx((4.0,)),),)
 
 
 def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> None:
     for drift in (0.0, 0.7, -0.7):
         base, new = both(3, 1.2, drift=drift)
-        assert latency(base, new, given=GATED).verdict == "slower"
+        assert latency(base, new).verdict == "slower"
         base, new = both(3, 1.0, drift=drift)
-        assert latency(base, new, given=GATED).verdict in ("same", "not decided")
+        assert latency(base, new).verdict in ("same", "not decided")
 
 
 @pytest.mark.nightly
 def test_equals_rarely_differ_without_a_margin() -> None:
     """test_history.py tries it with fewer, each time."""
     without = [
-        latency(*both(seed, own=0.05, drift=0.3), given={"latency": 0.0}).verdict
-        in ("slower", "faster")
+        latency(*both(seed, own=0.05, drift=0.3), margin_ratio=0.0).ratio.is_decided
         for seed in range(400)
     ]
     assert sum(without) <= 0.055 * 400  # 3.5 % are expected
@@ -88,32 +82,33 @@ def test_equals_rarely_differ_without_a_margin() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("count", first(1, [100, 400]))
 def test_equals_never_differ_with_a_margin(count: int) -> None:
-    assert not any(
-        latency(*both(seed, own=0.05, drift=0.3), given=GATED).worse for seed in range(count)
-    )
+    gate = Gate(margins={"latency": 0.05})
+    every = (verdicts(*both(seed, own=0.05, drift=0.3)) for seed in range(count))
+    assert not any(apply(gate, some).regressions for some in every)
 
 
 def test_one_turn_decides_nothing() -> None:
-    found = latency(*both(1, 3.0, turns=1), given=GATED)
+    found = latency(*both(1, 3.0, turns=1))
     assert (found.verdict, found.reasons) == ("not decided", ("one_process",))
 
 
 def test_a_case_that_fails_once_is_broken() -> None:
     random = Random(1)
     good = [[measured(1.0, random)] for _ in range(3)]
-    bad = [good[0], [case_samples(row(PLANNED[0], "crashed"))], good[2]]
-    (found,) = verdicts(merge_runs(good), merge_runs(bad))
+    bad = [good[0], [loaded(row(PLANNED[0], "crashed"))], good[2]]
+    (found,) = verdicts(merged(good), merged(bad))
     assert (found.metric, found.verdict) == ("status", "broken")
-    assert merge_runs(bad)[0].reason
+    assert merged(bad)[0]["reason"]
 
 
 def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
     random = Random(1)
     good = [[measured(1.0, random)] for _ in range(3)]
-    for partial in ([*good[:2], []], [*good[:2], [not_started(PLANNED[0], "cpu")]]):
-        (side,) = merge_runs(partial)
-        assert side.status == NOT_REACHED
-        (found,) = verdicts(merge_runs(good), [side])
+    missing = {"device": "cpu", **PLANNED[0], **not_reached()}
+    for partial in ([*good[:2], []], [*good[:2], [missing]]):
+        (side,) = merged(partial)
+        assert side["status"] == NOT_REACHED
+        (found,) = verdicts(merged(good), [side])
         assert (found.verdict, found.reasons) == ("not decided", ("missing",))
 
 
@@ -123,14 +118,14 @@ def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:
         {"way": "eager", "window_s": 1.0, "calls": 10, "energy_j": joules, "process": 0}
         for joules in (5.0, 5.0)
     ]
-    base = merge_runs(
+    base = merged(
         [[measured(1.0, random, peak_bytes=100 + extra, windows=windows)] for extra in (0, 0, 64)]
     )
     dearer = [{**window, "energy_j": window["energy_j"] * 1.5} for window in windows]
-    new = merge_runs([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
-    assert base[0].peak_bytes == 100
+    new = merged([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
+    assert base[0]["peak_bytes"] == 100
     found = {one.metric: one for one in verdicts(base, new)}
     assert found["peak_bytes"].verdict == "same"
-    assert found["energy_per_call"].paired
-    assert found["energy_per_call"].ratio == pytest.approx(1.5)
+    assert found["energy_per_call"].ratio.paired
+    assert found["energy_per_call"].ratio.value == pytest.approx(1.5)
     assert found["energy_per_call"].verdict == "more"

@@ -1,4 +1,4 @@
-"""reports/ratio.py: paired within a session, otherwise marked as unpaired."""
+"""reports/judging/pair.py: paired within a session, otherwise marked as unpaired."""
 
 from math import nan
 from pathlib import Path
@@ -6,14 +6,20 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.comparison.case_samples import case_samples
-from attnbench.reports.comparison.verdict import Rules, case_verdicts
+from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.ratio import Ratio, noise_of, time_ratio
+from attnbench.reports.judging.pair import Ratio, time_ratio
 from attnbench.reports.subjects._race import race
-from attnbench.reports.words import NOT_DECIDED
-from tests.made_runs import noise_floor, quickstart
+from attnbench.reports.words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
+from tests.made_runs import quickstart
 from tests.reports.rendering import one_of, rows_of
+
+KEPT = Path(__file__).parents[3] / "results/reference"
+PAIRS = 364  # approved: every backend against every other, of all kept runs
+
+
+def is_clear(ratio: Ratio) -> bool:
+    return ratio.mark == CONFIRMED
 
 
 def fused_and_sdpa(parent: Path) -> tuple[Row, Row]:
@@ -44,19 +50,19 @@ def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: 
         other = fused | {"backend": "other", "block_ms": slower} | changes
         return time_ratio(other, fused | changes)
 
-    assert (against(1.25).clear, against(1.4).clear) == (False, True)
+    assert (is_clear(against(1.25)), is_clear(against(1.4))) == (False, True)
     assert against(1.25).high / 1.25 == pytest.approx(1.3)
     allows = ", which allows for the 30 % that processes may differ"
     assert against(1.25).why_not_decided == allows
     assert against(1.4).why_not_decided == ""
     learnt = {"process_noise_ratio": 0.118, "process_noise_source": "selfcheck"}
-    assert (against(1.1, **learnt).clear, against(1.25, **learnt).clear) == (False, True)
+    assert (is_clear(against(1.1, **learnt)), is_clear(against(1.25, **learnt))) == (False, True)
     known = ", which allows for the 12 % that processes differ on this machine"
     assert against(1.1, **learnt).why_not_decided == known
     loud = against(1.8, **learnt, contended_blocks=8)
-    assert not loud.clear
-    assert not against(3.9, **learnt, contended_blocks=8).clear, "as an equal backend once was"
-    assert against(5.0, **learnt, contended_blocks=8).clear
+    assert not is_clear(loud)
+    assert not is_clear(against(3.9, **learnt, contended_blocks=8)), "as an equal backend once was"
+    assert is_clear(against(5.0, **learnt, contended_blocks=8))
     assert loud.why_not_decided.endswith(
         "the 300 % that processes may differ while other work disturbs them"
     )
@@ -72,27 +78,6 @@ def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Pa
     assert known.noise == "the 5 % that separate measurements differ on this machine"
 
 
-@pytest.mark.parametrize("processes", [1, 5])
-@pytest.mark.parametrize("changes", [{}, {"session": "another"}, {"contended_blocks": 99}])
-def test_page_and_compare_have_one_interval(
-    tmp_path: Path, processes: int, changes: dict[str, Any]
-) -> None:
-    base, new = fused_and_sdpa(tmp_path)
-    new |= changes
-    for row in (base, new):
-        row["block_ms"] = in_five_processes(row)["block_ms"][:processes]
-        row |= {"between_runs_ratio": 0.1, "between_runs_degrees": 4.0}
-    shown = time_ratio(new, base)
-    noise = noise_of(new)
-    floor = noise_floor(noise.between_runs)
-    rules = Rules(same_run=True, floor=floor, process=noise.process)
-    (found, *_) = case_verdicts([(case_samples(base), case_samples(new))], rules)
-    assert (shown.value, shown.low, shown.high) == pytest.approx(
-        (found.ratio, found.low, found.high)
-    )
-    assert shown.paired == found.paired
-
-
 def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
     rows = rows_of(quickstart(tmp_path, lengths=(128,)))
     found = time_ratio(rows[0] | {"session": None}, rows[1] | {"session": None})
@@ -100,13 +85,43 @@ def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "clear"),
-    [(1.1, 1.3, True), (0.7, 0.9, True), (0.9, 1.1, False), (1.0, 1.2, False), (nan, nan, False)],
+    ("low", "high", "mark"),
+    [
+        (0.96, 1.05, SAME),
+        (1.01, 1.04, SAME),  # within the margin, whether it excludes 1 or not
+        (1.01, 1.06, CONFIRMED),
+        (0.7, 0.99, CONFIRMED),
+        (1.5, 9.0, CONFIRMED),
+        (0.9, 1.7, SEEN),
+        (1.0, 1.2, SEEN),
+        (0.7, 1.5, NOISY),
+        (nan, nan, NOISY),
+    ],
 )
-def test_a_winner_needs_an_interval_that_leaves_out_one(
-    low: float, high: float, clear: bool
-) -> None:
-    assert Ratio(value=1.2, low=low, high=high, paired=True).clear is clear
+def test_the_four_marks_follow_from_the_interval(low: float, high: float, mark: Mark) -> None:
+    assert Ratio(value=1.2, low=low, high=high, paired=True).mark == mark
+
+
+def test_page_and_compare_give_every_pair_of_the_kept_runs_one_mark() -> None:
+    pairs, differ = 0, []
+    for run in sorted(KEPT.iterdir()):
+        rows = {row["case"]: row for row in rows_of(run)}
+        for base in dict.fromkeys(row["backend"] for row in rows.values()):
+            for one in compare_backends(run, base, None).latencies if several(rows) else ():
+                shown = one.ratio and time_ratio(rows[one.new["case"]], rows[one.base["case"]])
+                if shown is not None:
+                    pairs += 1
+                    same = (shown.mark, shown.low, shown.high) == (
+                        one.mark,
+                        one.ratio.low,
+                        one.ratio.high,
+                    )
+                    differ += [] if same else [one.new["case"]]
+    assert (pairs, differ) == (PAIRS, [])
+
+
+def several(rows: dict[str, Row]) -> bool:
+    return len({row["backend"] for row in rows.values()}) > 1
 
 
 def beside_others(row: Row, times: float, processor: float, thread: float) -> Row:
@@ -134,10 +149,10 @@ def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measur
     assert twice.text.endswith(", by processor time")
     # All of it in one thread: half the processor time, and yet it takes as long.
     alone = time_ratio(beside_others(sdpa, 3.0, 2.0, 2.0), first)
-    assert not alone.clear
+    assert not is_clear(alone)
     # Calls that differ by a fifth may be equal on a quiet machine.
     near = time_ratio(beside_others(sdpa, 3.0, 4.8, 2.4), first)
-    assert not near.clear
+    assert not is_clear(near)
     # Short calls by a quarter.
     ratios = (
         time_ratio(
@@ -145,7 +160,7 @@ def test_disturbed_times_are_compared_by_processor_time_where_both_of_its_measur
         )
         for ms in (0.5, 2.0)
     )
-    assert [ratio.clear for ratio in ratios if ratio] == [False, True]
+    assert [is_clear(ratio) for ratio in ratios if ratio] == [False, True]
 
 
 def test_processor_times_of_too_few_blocks_decide_nothing(tmp_path: Path) -> None:
