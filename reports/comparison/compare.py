@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -294,16 +295,16 @@ def read_sides(paths: Sequence[Folder], *, salvage: bool) -> list[Side]:
                 f"{visible(str(path))}: no case has a row; nothing was measured there; resume it,"
                 " or compare another run"
             )
-    rows = by(rows_of(runs), lambda row: str(row["run"]))
+    rows = iter(rows_of(runs))
     return [
         Side(
             name=str(run.meta["run"]),
             path=run.path,
             meta={**run.meta, "cases": []},
-            rows=some,
+            rows=[*islice(rows, len(run.rows) + len(run.missing))],
             notes=run.notes,
         )
-        for run, some in zip(runs, rows.values(), strict=True)
+        for run in runs
     ]
 
 

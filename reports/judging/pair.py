@@ -63,7 +63,7 @@ TURNS = "turns"
 """The session of rows that stand for runs which were measured in turns, so that they are paired."""
 HINDERED = {
     "contended": "processes may differ while other work disturbs them",
-    "throttled": "a throttled GPU may differ from another",
+    "throttled": "a throttled device may differ from another",
 }
 
 
@@ -227,7 +227,7 @@ def energy_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     """Of a call, by its windows; None unless both have one with energy."""
     rows = (numerator, denominator)
     samples = [*map(energies, rows)]
-    return _ratio_of(rows, samples, (), together=turns(rows)) if all(samples) else None
+    return _ratio_of(rows, samples, pair=turns(rows)) if all(samples) else None
 
 
 def exact_ratio(numerator: float, denominator: float, margin_ratio: float = 0.0) -> Ratio:
@@ -238,48 +238,48 @@ def exact_ratio(numerator: float, denominator: float, margin_ratio: float = 0.0)
 
 
 def _time_ratio(rows: tuple[Row, Row]) -> Ratio:
-    hindered = _hindered(rows)
-    names = PROCESSOR_TIMES if "contended" in hindered else ()
+    contended = disturbed(*rows)
+    names = PROCESSOR_TIMES if contended else ()
     ways = [[processor_samples(row, name) for row in rows] for name in names]
-    together = in_same_session(rows)
     if ways and all(is_known(samples) for way in ways for samples in way):
         shortest_ms = min(map(typical_ms, ways[-1]))
         allowed = PROCESSOR_TIME if shortest_ms >= SHORT_CALL_MS else OF_SHORT_CALLS
-        found = [
-            _ratio_of(rows, way, (), together=together, processor_time=allowed) for way in ways
-        ]
+        found = [_ratio_of(rows, way, processor_time=allowed) for way in ways]
         if all(isfinite(one.low) for one in found):
             nearest = min(found, key=lambda one: abs(log(one.value)))
             low, high = min(one.low for one in found), max(one.high for one in found)
             return replace(nearest, low=low, high=high)
     samples = [row.get("block_ms") or () for row in rows]
-    return _ratio_of(rows, samples, hindered, together=together)
+    return _ratio_of(rows, samples, contended=contended)
 
 
 def _ratio_of(
     rows: tuple[Row, Row],
     samples: Sequence[Samples],
-    hindered: Sequence[str],
     *,
-    together: bool,
+    pair: bool = True,
+    contended: bool = False,
     processor_time: Spread | None = None,
 ) -> Ratio:
-    """By samples that stand for the rows. `processor_time`: how far it may mislead, if they are of
-    it.
+    """By samples that stand for the rows. `pair`: where they are of the same blocks. `contended`:
+    other work disturbed them. `processor_time`: how far it may mislead, if they are of it.
     """
-    contrast = in_same_blocks(*samples) if together else None
+    at_once = in_same_session(rows)
+    contrast = in_same_blocks(*samples) if at_once and pair else None
     paired = contrast is not None
     contrast = contrast or _unpaired(*samples)
     if contrast is None:
         value = rows[0]["latency_ms"] / rows[1]["latency_ms"]
         return Ratio(value=value, low=nan, high=nan, paired=False)
-    single = any(map(of_one_process, rows)) and not any(map(_of_runs, rows))
+    single = any(sum(map(any, side)) < 2 for side in samples) and not any(map(_of_runs, rows))
     # Different problems of a run have their turns anyway; one that is there twice was repeated.
-    other_run = not together and (
+    other_run = not at_once and (
         rows[0].get("run") != rows[1].get("run") or problem(rows[0]) == problem(rows[1])
     )
     noise = noise_of(rows[0])
-    allowed = [*_allowances(rows, noise, hindered, single=single, other_run=other_run)]
+    doubts = ["contended"] if contended else []
+    doubts += ["throttled"] if other_run and _one_is_throttled(rows) else []
+    allowed = [*_allowances(rows, noise, doubts, single=single, other_run=other_run)]
     if processor_time is not None:
         allowed.append(Allowance(processor_time, "contended", "processor time may mislead by"))
     contrast = replace(contrast, effects=tuple(one.spread for one in allowed if one.spread))
@@ -344,13 +344,10 @@ def _words(allowed: Sequence[Allowance]) -> str:
     return f"the {rough_percent_text(ratio)} that {max(known)[1]}"
 
 
-def _hindered(rows: tuple[Row, Row]) -> list[str]:
-    """What may have slowed one of the two and not the other: other work in most blocks of either,
-    as it does not strike alternating blocks alike, or a throttled GPU in those of one alone.
-    """
+def _one_is_throttled(rows: tuple[Row, Row]) -> bool:
+    """In most blocks. Of two runs that has another cause; in one, a backend may cause it itself."""
     throttled = [in_most(row.get("throttled_blocks"), row.get("blocks")) for row in rows]
-    codes = {"contended": disturbed(*rows), "throttled": any(throttled) and not all(throttled)}
-    return [code for code, is_so in codes.items() if is_so]
+    return any(throttled) and not all(throttled)
 
 
 def in_same_session(rows: tuple[Row, Row]) -> bool:
@@ -412,15 +409,14 @@ def _unpaired(numerator: Samples, denominator: Samples) -> Contrast | None:
 def log_bounds(row: Row) -> tuple[float, float]:
     """How far the latency's interval reaches down and up, on the log scale; NaN without one.
 
-    If the row has one process, as far as processes differ; if other work disturbed it, more.
+    If the row has one process, as far as processes differ.
     """
     value, low, high = (row.get(f"latency_{name}ms") for name in ("", "low_", "high_"))
     if not value or not low or not high:
         return nan, nan
-    spreads = [noise_of(row).process.spread] if of_one_process(row) else []
-    spreads += [DISTURBED_SPREAD] if disturbed(row) else []
-    own = [log1p(spread.ratio) / sqrt(2) for spread in spreads]
-    return hypot(log(value / low), *own), hypot(log(high / value), *own)
+    spread = DISTURBED_SPREAD if disturbed(row) else noise_of(row).process.spread
+    own = log1p(spread.ratio) / sqrt(2) if of_one_process(row) else 0.0
+    return hypot(log(value / low), own), hypot(log(high / value), own)
 
 
 def of_one_process(row: Row) -> bool:
