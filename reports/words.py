@@ -29,6 +29,7 @@ SAME = Mark("=", "same")  # shown to be equal within the margin
 NOISY = Mark("–", "too noisy")  # the interval is wider than this ratio, or there is none
 NOISY_RATIO = 2.0
 MARKS = (CONFIRMED, SEEN, SAME, NOISY)
+REACH = "Confirmed holds for other processes of this run; another run may differ"
 SAME_RATIO = 0.05  # costs within this margin count as the same
 DISTURBED = ", while other work disturbed most blocks"
 """After numbers that decide nothing for that reason."""
@@ -55,6 +56,6 @@ def mark_of(low: float, high: float, margin_ratio: float = SAME_RATIO) -> Mark:
 
 
 def meaning_of(marks: Collection[Mark]) -> str:
-    """Of the signs in a table: `● confirmed, also across processes. ◐ seen here, not confirmed.`"""
-    more = {CONFIRMED: ", also across processes", SAME: f" within {100 * SAME_RATIO:g} %"}
+    """Of the signs in a table: `● confirmed in this run. ◐ seen here, not confirmed.`"""
+    more = {CONFIRMED: " in this run", SAME: f" within {100 * SAME_RATIO:g} %"}
     return " ".join(f"{one.sign} {one.words}{more.get(one, '')}." for one in MARKS if one in marks)

@@ -7,23 +7,17 @@ from math import log, sqrt
 
 from ...harness.files.errors import BadInput
 from ...harness.stats.contrasts import Spread, spread
-from ..data.noise_floor import COMMITS
+from ..data.noise_floor import is_like
 from ..data.row_groups import Row
-from ..data.run_meta import Difference, fact_differences
 from ..formatting import plural
 from ..words import SAME_RATIO
-from .compare import Comparison, Folder, Side, as_one, compare_sides, read_sides
+from .compare import Comparison, Folder, as_one, compare_sides, read_sides
 from .gate import Gate
 
 FEWEST = 4
 """Earlier runs: by three, equal runs were told apart in 5.0 % of 500 simulated comparisons, by four
 or more in 1.6 to 3.0 %.
 """
-
-
-def unlike(one: Side, other: Side) -> list[Difference]:
-    """Facts of machine, versions and settings that keep two runs apart, not what is compared."""
-    return [one for one in fact_differences(one.meta, other.meta) if one.fact not in COMMITS]
 
 
 def compare_history(
@@ -43,7 +37,7 @@ def compare_history(
     """
     (now,) = read_sides([new], salvage=salvage)
     sides = (side for path in earlier for side in read_sides([path], salvage=salvage))
-    base = list(islice((side for side in sides if not unlike(side, now)), most))
+    base = list(islice((side for side in sides if is_like(side.meta, now.meta)), most))
     if len(base) < FEWEST:
         raise BadInput(
             f"last:{most}: {plural(len(base), 'finished run')} like {now.shown} before it (same"

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import isnan, nan
+from math import exp, hypot, isnan, log, nan
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from ...harness.files.printable import visible
-from ...harness.stats.intervals import Interval, latency_interval
+from ...harness.stats.contrasts import Spread
+from ...harness.stats.intervals import CONFIDENCE, Interval, latency_interval, t_quantile
 from .columns import COLUMNS, NUMBER, TEXT, YES_NO, dtype_of
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
-from .noise_floor import process_noise, spread_of_pairs
+from .noise_floor import ProcessNoise, process_noise, spread_of_pairs, spread_of_runs_like
 from .processor_time import (
     PROCESSOR_TIMES,
     is_known,
@@ -76,10 +77,10 @@ def as_frame(
 def rows_of(runs: Sequence[Run]) -> list[Row]:
     """The same of runs that were read, as dictionaries that all have the same fields, `run` too."""
     records = [
-        {"run": name, **record, **noise}
+        {"run": name, **record, **_noise_fields(noise, between_runs, pairs)}
         for name, run in zip(run_names(runs), runs, strict=True)
-        for noise in [_noise(runs, run)]
-        for record in _records(run)
+        for noise, between_runs, pairs in [_noise(runs, run)]
+        for record in _records(run, between_runs)
     ]
     # Columns of probes come after the columns that every run has.
     extra = sorted(
@@ -115,8 +116,8 @@ def _known(value: Any, dtype: str = "") -> Any:
     return _PLAIN[dtype](value) if dtype in _PLAIN else value
 
 
-def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
-    """How much processes and runs differ on a run's device: what verdicts have to allow for."""
+def _noise(runs: Sequence[Run], run: Run) -> tuple[ProcessNoise, Spread | None, Spread | None]:
+    """How much processes, runs and pairs differ on a run's device: what marks have to allow for."""
     noise, floor = process_noise(runs, run)
     between_runs = floor.between_runs if floor is not None else None
     timed = [row for row in run.rows if row["status"] == "ok"]
@@ -124,6 +125,12 @@ def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
         (row["case"], row.get("session"), samples)
         for row, samples in zip(timed, samples_of_pairs(timed), strict=True)
     )
+    return noise, between_runs or spread_of_runs_like(run), pairs
+
+
+def _noise_fields(
+    noise: ProcessNoise, between_runs: Spread | None, pairs: Spread | None
+) -> dict[str, Any]:
     return {
         "process_noise_ratio": noise.spread.ratio,
         "process_noise_degrees": noise.spread.degrees,
@@ -135,12 +142,12 @@ def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
     }
 
 
-def _records(run: Run) -> list[dict[str, Any]]:
+def _records(run: Run, between_runs: Spread | None) -> list[dict[str, Any]]:
     order = {case["case"]: place for place, case in enumerate(run.meta["cases"])}
     reached = [
         row
         | {"window": row["window"] or None}
-        | _latency(row, run.meta)
+        | _latency(row, run.meta, between_runs)
         | _temporary(row)
         | _windows(row)
         | {f"parameter_{name}": value for name, value in (row["parameters"] or {}).items()}
@@ -153,8 +160,12 @@ def _records(run: Run) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: order.get(record["case"], len(order)))
 
 
-def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
-    """Latency with its interval; only the counts if the case is not ok: it has no speed."""
+def _latency(
+    row: dict[str, Any], run: Mapping[str, Any], between_runs: Spread | None
+) -> dict[str, Any]:
+    """Latency with its interval: of what a further run would show, where it is known how much runs
+    differ here, else of this run. Only the counts if the case is not ok: it has no speed.
+    """
     blocks = [block for process in row.get("block_ms") or [] for block in process]
     counts = (
         {"blocks": len(blocks), "samples": sum(map(len, blocks))}
@@ -170,8 +181,9 @@ def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
     achieved = row["work_flops"] / (interval.value / 1000) if has_rate else nan
     return counts | {
         "latency_ms": interval.value,
-        "latency_low_ms": interval.low,
-        "latency_high_ms": interval.high,
+        **_bounds(interval, between_runs),
+        "latency_run_low_ms": interval.low,
+        "latency_run_high_ms": interval.high,
         "latency_note": interval.reason,
         "processor_ms": _processor_ms(row),
         # work_flops counts attention, and an inexact backend does other work.
@@ -181,6 +193,18 @@ def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
         **_other_latencies(row),
         "minor_faults_per_call": _minor_faults_per_call(row),
     }
+
+
+def _bounds(interval: Interval, between_runs: Spread | None) -> dict[str, Any]:
+    """Of the latency, and over what they reach. Both errors are independent."""
+    value, low, high = interval.value, interval.low, interval.high
+    reach = "this run"
+    if between_runs is not None and low > 0:
+        apart = t_quantile(between_runs.degrees, (1 + CONFIDENCE) / 2) * between_runs.sd
+        low = value / exp(hypot(log(value / low), apart))
+        high = value * exp(hypot(log(high / value), apart))
+        reach = "between runs"
+    return {"latency_low_ms": low, "latency_high_ms": high, "latency_reach": reach}
 
 
 def _papers_ratio(row: dict[str, Any]) -> float:

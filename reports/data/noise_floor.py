@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...harness.files.safe_files import lines_of
+from ...harness.rows.run_files import ROWS
 from ...harness.stats.contrasts import (
     Spread,
     assumed_spread,
@@ -28,8 +29,8 @@ from ...harness.stats.contrasts import (
 from ...harness.stats.intervals import NORMAL_95, Samples, variance
 from ..formatting import rough_percent_text
 from .processor_time import in_most
-from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
-from .run_meta import device_identity
+from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, read_run, results_folders
+from .run_meta import device_identity, fact_differences
 
 FILE = "selfcheck.jsonl"
 MOST_RATIO = 10.0  # a larger ratio is not noise
@@ -55,6 +56,8 @@ FEWEST_STARTS = 3
 GOOD_STARTS = 6
 """With so many, intervals are half as wide as with three (Student t: 3.4 and 7.0)."""
 FEWEST_PROCESSES = 3  # of a row that is used to learn how processes differ
+MOST_BESIDE, MOST_LIKE = 30, 5  # folders that are looked at, runs that are read
+MOST_LIKE_BYTES = 8_000_000  # of rows: a larger run is not read to learn from it
 COMMITS = ("git", "attnbench")
 """Facts that may differ between checks, and between runs: a comparison of two versions shows them,
 and does not warn.
@@ -212,6 +215,36 @@ def spread_between(starts: Sequence[Mapping[str, float]]) -> Spread | None:
     learnt = [spread([[centres[case] for centres in starts]]) for case in sorted(shared)]
     variance = fmean(one.sd**2 for one in learnt if one is not None)
     return Spread(sd=sqrt(variance), degrees=len(starts) - 1)
+
+
+def spread_of_runs_like(run: Run) -> Spread | None:
+    """What the newest runs beside this one differ by that have its scenario, machine, versions and
+    settings; None with too few of them.
+    """
+    beside = sorted((path for path in run.path.parent.iterdir() if path.is_dir()), reverse=True)
+    like = [run]
+    for path in beside[:MOST_BESIDE]:
+        if len(like) > MOST_LIKE or path.resolve() == run.path.resolve():
+            continue
+        with suppress(BadRun, OSError):
+            if (path / ROWS).stat().st_size > MOST_LIKE_BYTES:
+                continue
+            other = read_run(path)
+            if is_like(other.meta, run.meta):
+                like.append(other)
+    return spread_between([_centres(one) for one in like])
+
+
+def is_like(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Of one scenario, machine, versions and settings; not of one commit."""
+    same = one["scenario"] == other["scenario"] and one["device"] == other["device"]
+    return same and all(found.fact in COMMITS for found in fact_differences(one, other))
+
+
+def _centres(run: Run) -> dict[str, float]:
+    """Of each timed case the logarithm of its typical time, by its id."""
+    timed = ((row["case"], _process_logs(row.get("block_ms") or ())) for row in run.rows)
+    return {case: median(logs) for case, logs in timed if logs}
 
 
 def process_centre(block_ms: Samples) -> float:

@@ -411,7 +411,7 @@ def log_bounds(row: Row) -> tuple[float, float]:
 
     If the row has one process, as far as processes differ.
     """
-    value, low, high = (row.get(f"latency_{name}ms") for name in ("", "low_", "high_"))
+    value, low, high = (row.get(f"latency_{name}ms") for name in ("", "run_low_", "run_high_"))
     if not value or not low or not high:
         return nan, nan
     spread = DISTURBED_SPREAD if disturbed(row) else noise_of(row).process.spread

@@ -15,7 +15,7 @@ from ..elements import Marked, Table, table_of
 from ..formatting import bytes_text, capital, length_text, list_text, number_text, paragraph, plural
 from ..judging.pair import Ratio, time_ratio
 from ..quantity import Cell, Number
-from ..words import BY_PROCESSOR_TIME, CONFIRMED, NOISY, SAME, SAME_RATIO, SEEN, Mark
+from ..words import BY_PROCESSOR_TIME, CONFIRMED, NOISY, REACH, SAME, SAME_RATIO, SEEN, Mark
 from ._memory_over_n import need_bytes
 from ._race import Race, Raced, races
 
@@ -315,7 +315,7 @@ def how_sure(contested: Sequence[Raced], *, brief: bool = False) -> str:
     if of == 1:
         (mark,) = by_mark
         said = "the first two are the same" if mark == SAME else f"who is fastest is {mark.words}"
-        return capital(said + how)
+        return capital(said + how) + (f". {REACH}" if mark == CONFIRMED else "")
     parts: list[str] = []
     for mark, words in MARKED.items():
         if some := by_mark.get(mark):
@@ -323,7 +323,8 @@ def how_sure(contested: Sequence[Raced], *, brief: bool = False) -> str:
             placed = mark == CONFIRMED and len(some) < of and not brief
             where = f" ({_places(some)})" if placed else ""
             parts.append(f"{len(some) if len(some) < of else 'all'} {verb}{where}")
-    return f"Of {of} comparisons, {list_text(parts)}{how}"
+    reach = f". {REACH}" if CONFIRMED in by_mark else ""
+    return f"Of {of} comparisons, {list_text(parts)}{how}{reach}"
 
 
 def _places(some: Sequence[Raced]) -> str:

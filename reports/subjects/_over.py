@@ -21,7 +21,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import OUT_OF_MEMORY, Meta, caption
 from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
-from ..formatting import STATUS_WORDS, capital, length_text, plural
+from ..formatting import STATUS_WORDS, capital, length_text, list_text, plural
 from ..growth_fit import slope
 from ..judging.pair import Ratio
 from ..quantity import Cell, Quantity, Unit
@@ -160,12 +160,18 @@ def latencies(
         panels=tuple(panel(group, axis) for group in shown),
         table=table
         or by_backend(
-            f"Latency over {axis_title(axis)}, with 95 % intervals",
+            f"Latency over {axis_title(axis)}, with 95 % intervals ({reach(shown)})",
             *lines_over(shown, axis),
             lambda row, _: _latency(row),
             folded=True,
         ),
     )
+
+
+def reach(shown: Sequence[Group]) -> str:
+    """Over what the intervals of latencies reach: `this run`."""
+    rows = (row for group in shown for row in group.rows)
+    return list_text([*dict.fromkeys(of for row in rows if (of := row.get("latency_reach")))])
 
 
 def _latency(row: Row) -> Cell:
