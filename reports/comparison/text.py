@@ -29,7 +29,7 @@ from ..judging.many import beyond
 from ..judging.pair import Ratio
 from .compare import Comparison
 from .gate import GateResult
-from .verdict import CaseVerdict
+from .verdict import METRICS, CaseVerdict
 from .verdict_text import (
     TITLES,
     by_case,
@@ -198,6 +198,15 @@ def comparison_facts(found: Comparison) -> Iterator[Fact]:
                 low=mean.low,
                 high=mean.high,
             )
+    for metric in METRICS:
+        if some := [one for one in found.verdicts if one.metric == metric]:
+            yield Fact(
+                answer="comparison",
+                place=sides,
+                quantity=f"differing_{metric}_count",
+                value=len(_among_all(some)),
+                reason=f"among all {len(some)} at once (Holm)",
+            )
     if (result := found.gate_result) is not None:
         yield Fact(
             answer="comparison",
@@ -220,15 +229,19 @@ def _axes(found: Comparison) -> list[str]:
 
 def _of_all(some: Sequence[CaseVerdict]) -> str:
     """Which differences hold among all pairs at once, where those are fewer than have the mark."""
-    decided = [(one, one.ratio) for one in some if one.ratio and (one.worse or one.better)]
-    known = [one.ratio for one in some if one.ratio and one.mark]
-    holds = {id(ratio) for ratio, is_so in zip(known, beyond(known, 0.0), strict=True) if is_so}
-    left = [one for one, ratio in decided if id(ratio) in holds]
-    if len(left) == len(decided):
+    left = _among_all(some)
+    if len(left) == sum(one.worse or one.better for one in some):
         return ""
     counts = Counter(one.verdict for one in left)
     words = ", ".join(f"{word} in {count}" for word, count in counts.items()) or "none differs"
-    return f" Among all {len(known)} at once (Holm): {words}."
+    return f" Among all {len(some)} at once (Holm): {words}."
+
+
+def _among_all(some: Sequence[CaseVerdict]) -> list[CaseVerdict]:
+    known = [(one, one.ratio) for one in some if one.ratio and one.mark]
+    holds = beyond([ratio for _, ratio in known], 0.0)
+    found = zip(known, holds, strict=True)
+    return [one for (one, _), is_so in found if is_so and (one.worse or one.better)]
 
 
 def _backend(row: Row) -> str:

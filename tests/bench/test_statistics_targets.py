@@ -17,11 +17,8 @@ from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats.contrasts import paired_contrast
 from attnbench.harness.stats.intervals import latency_interval, ratio_interval, stationary
-from attnbench.reports.comparison.case_samples import case_samples
-from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.noise_floor import (
     GOOD_STARTS,
-    ProcessNoise,
     process_centre,
     process_noise_of,
     spread_between,
@@ -29,9 +26,11 @@ from attnbench.reports.data.noise_floor import (
     spread_of_pairs,
     spread_of_rows,
 )
-from attnbench.reports.judging.pair import time_ratio
+from attnbench.reports.judging.many import beyond
+from attnbench.reports.judging.pair import Ratio, time_ratio
 from attnbench.reports.subjects._race import race
-from tests.made_runs import case, noise_floor, problem, row
+from attnbench.reports.words import CONFIRMED
+from tests.made_runs import case, loaded, problem, row
 
 SEEDS = 1000
 COVERED = (0.93, 0.985)
@@ -362,8 +361,8 @@ STARTS = 5  # of the self-check
 
 def compared(
     seed: int, plan: Plan, effects: str, run_sd: float, truth: float = 1.0, starts: int = STARTS
-) -> list:
-    """The verdicts on two stored runs, the second `truth` times as slow, on a machine that checked
+) -> list[Ratio]:
+    """The ratios of two stored runs, the second `truth` times as slow, on a machine that checked
     itself before, in so many starts.
     """
     names = [f"{case}" for case in range(CASES)]
@@ -376,42 +375,37 @@ def compared(
     machine.truths = {name: one * truth for name, one in truths.items()}
     sides.append(machine.run(plan))
     planned = {name: case("fused", problem(128 * (1 + place))) for place, name in enumerate(names)}
-    pairs = [
-        tuple(
-            case_samples(
-                row(planned[name], block_ms=side[name], session=f"{place}", conditions=None)
-            )
-            for place, side in enumerate(sides)
-        )
-        for name in names
-    ]
-    rules = Rules(
-        given={"latency": 0.0, "peak_bytes": 0.0},
-        process=ProcessNoise(
-            spread=spread_of_medians([one for some in learnt for one in some.values()]),
-            source="selfcheck",
-        ),
-        floor=noise_floor(
-            spread_between(
-                [{name: process_centre(one) for name, one in some.items()} for some in learnt]
-            )
-        ),
+    process = spread_of_medians([one for some in learnt for one in some.values()])
+    between = spread_between(
+        [{name: process_centre(one) for name, one in some.items()} for some in learnt]
     )
-    return [one for one in case_verdicts(pairs, rules) if one.metric == "latency"]
+    base, new = (
+        [
+            loaded(
+                row(planned[name], block_ms=side[name], session=f"{place}", conditions=None),
+                process,
+                between,
+                run=f"{place}",
+            )
+            for name in names
+        ]
+        for place, side in enumerate(sides)
+    )
+    return [time_ratio(one, other) for one, other in zip(new, base, strict=True)]
 
 
 @pytest.mark.parametrize("run_sd", [0.0, 0.04, 0.1])
 @pytest.mark.parametrize("effects", ["normal", "two kinds"])
 @pytest.mark.parametrize("plan", ["quick", "standard"])
 def test_equal_runs_are_told_apart_in_at_most_5_percent(benchmark, plan, effects, run_sd):
-    """Of comparisons before Holm's correction, and of tables after it; with a margin of 0."""
+    """Of comparisons, and of tables by Holm's correction; without a margin."""
 
     def counts() -> tuple[float, float]:
         apart = tables = 0
         for seed in range(SEEDS):
             found = compared(seed, Plan.model_validate(plan), effects, run_sd)
             apart += sum(not one.low <= 1 <= one.high for one in found)
-            tables += any(one.better or one.worse for one in found)
+            tables += any(beyond(found, 0.0))
         return apart / SEEDS / CASES, tables / SEEDS
 
     apart, tables = benchmark.pedantic(counts, rounds=1)
@@ -427,7 +421,7 @@ def test_as_many_starts_as_doctor_makes_tell_twice_as_long(benchmark, run_sd, le
     def told_apart() -> float:
         quick = Plan.model_validate("quick")
         found = [compared(seed, quick, "normal", run_sd, 2.0, GOOD_STARTS) for seed in range(SEEDS)]
-        return sum(one.worse for some in found for one in some) / SEEDS / CASES
+        return sum(one.word == "more" for some in found for one in some) / SEEDS / CASES
 
     share = benchmark.pedantic(told_apart, rounds=1)
     benchmark.extra_info.update(told_apart=share)
@@ -471,7 +465,7 @@ def test_none_of_four_equal_backends_is_called_the_fastest(benchmark, plan, effe
             noise = spread_of_medians(check[:, :, None, None].tolist())
             samples = machine.run(resolved, pairs)
             rows = [as_row(planned[name], samples[name], noise.ratio) for name in names]
-            apart += sum(time_ratio(one, rows[0]).clear for one in rows[1:])
+            apart += sum(time_ratio(one, rows[0]).mark == CONFIRMED for one in rows[1:])
             winners += race(rows).clear
         return apart / SEEDS / 3, winners / SEEDS
 
@@ -486,8 +480,8 @@ def as_row(planned: dict, block_ms: list, noise_ratio: float) -> dict:
     interval = latency_interval(block_ms)
     return row(planned, block_ms=block_ms, session="one") | {
         "latency_ms": interval.value,
-        "latency_low_ms": interval.low,
-        "latency_high_ms": interval.high,
+        "latency_run_low_ms": interval.low,
+        "latency_run_high_ms": interval.high,
         "exactness": "exact",
         "process_noise_ratio": noise_ratio,
         "process_noise_source": "selfcheck",

@@ -276,9 +276,9 @@ DEFECTS = (
         name="mark by another rule",
         patches=(
             Patch(
-                "reports/ratio.py",
-                "isfinite(self.high) and not self.low <= 1 <= self.high",
-                "abs(log(self.value)) > log(1.1)",
+                "reports/words.py",
+                "    if not low <= 1 <= high:\n",
+                "    if low > 1.1 or high < 1 / 1.1:\n",
             ),
         ),
         noticed_by=(
