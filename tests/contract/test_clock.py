@@ -88,8 +88,8 @@ def test_values_are_new_in_a_block_that_says_so(steady: Timed) -> None:
 
 
 def test_calls_are_not_timed_before_they_are_as_fast_as_they_get(tmp_path: Path) -> None:
-    slow_at_first = timed(tmp_path, "max(1e-3, 31e-3 - 1e-3 * calls)")
-    assert slow_at_first.calls[0].pause_s == 30e-3
+    slow_at_first = timed(tmp_path, "max(1e-3, 61e-3 - 3e-3 * calls)")
+    assert slow_at_first.calls[0].pause_s == pytest.approx(58e-3)
     (blocks,) = slow_at_first.row["conditions"]
     assert {first_call_of(slow_at_first, block).pause_s for block in blocks} == {1e-3}
     assert slow_at_first.row["warmup_stationary"] is not None, "there were calls enough to tell"
