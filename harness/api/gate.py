@@ -22,7 +22,6 @@ from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown, unless_re
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import SAFE_PATH, run_command
 from .arguments import DEFAULT_ROOT, Device, Plan, public
-from .margins import USUAL_MARGIN
 from .measuring import worker_variables
 from .sides import against, runs_in, why_nothing_is_ok
 
@@ -34,6 +33,7 @@ VERDICTS = {"passed": "passed", "failed": "failed", "nothing decided": "undecide
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
 USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
 USUAL_MARGINS = "latency: 5%, peak_bytes: 0%"
+USUAL_MARGIN = "5%"
 NOTHING_DECIDED = 6
 EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": NOTHING_DECIDED}
 

@@ -10,7 +10,6 @@ from ..files.errors import BadInput, instead_of, shown
 from ..scenario.document import read_yaml
 
 NOISE = "noise"
-USUAL_MARGIN = "5%"
 METRICS = ("latency", "peak_bytes", "energy_per_call")
 ALIASES = {"energy_per_call_j": "energy_per_call", "latency_ms": "latency"}
 PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*%\s*")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..api.gate import EXIT_CODES
-from ..api.margins import USUAL_MARGIN
+from ..api.gate import EXIT_CODES, USUAL_MARGIN
 from ..api.sides import against, named_backend, runs_in
 from ..files.errors import BadInput
 from . import completion

@@ -10,8 +10,16 @@ from pathlib import Path
 
 import typer
 
-from ..api.gate import USUAL_MARGINS, Checkouts, Judged, Settings, judge, measure, new_folder
-from ..api.margins import USUAL_MARGIN
+from ..api.gate import (
+    USUAL_MARGIN,
+    USUAL_MARGINS,
+    Checkouts,
+    Judged,
+    Settings,
+    judge,
+    measure,
+    new_folder,
+)
 from ..files.errors import BadInput, shown
 from . import completion
 from .compare import Margin, Shape, print_comparison

@@ -230,15 +230,14 @@ def spread_of_runs_like(run: Run) -> Spread | None:
             if (path / ROWS).stat().st_size > MOST_LIKE_BYTES:
                 continue
             other = read_run(path)
-            if is_like(other.meta, run.meta):
+            if other.meta["scenario"] == run.meta["scenario"] and is_like(other.meta, run.meta):
                 like.append(other)
     return spread_between([_centres(one) for one in like])
 
 
 def is_like(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Of one scenario, machine, versions and settings; not of one commit."""
-    same = one["scenario"] == other["scenario"] and one["device"] == other["device"]
-    return same and all(found.fact in COMMITS for found in fact_differences(one, other))
+    """Of one machine, versions and settings; not of one commit."""
+    return all(found.fact in COMMITS for found in fact_differences(one, other))
 
 
 def _centres(run: Run) -> dict[str, float]:
