@@ -152,9 +152,9 @@ def _growth_of_time(found: Fitted) -> Iterator[Block]:
         return
     yield note(
         "The exponent at N is that of a power N^x that grows as fast as the time there: 1 is"
-        " linear, 2 quadratic. It is measured between the lengths before and after; the formula is"
-        " a + b N + c N², fitted to relative errors. Times are predicted up to"
-        f" {FURTHEST} times the longest measured N."
+        " linear, 2 quadratic. It is measured between the lengths before and after. The formula is"
+        " a + b N + c N², fitted to relative errors, and predicts times up to"
+        f" {FURTHEST} times the longest measured N; its terms may be negative."
     )
     short = by((one for _, every in found for one in every if one.reason), lambda one: one.backend)
     if short:
@@ -163,7 +163,8 @@ def _growth_of_time(found: Fitted) -> Iterator[Block]:
     yield from _exponents(fitted)
     lines = [(group.label or "all", one) for group, fits in fitted for one in fits]
     yield table_of(
-        "Time by formula: constant + b N + c N²; a term of 0 is not needed (its bound in brackets)",
+        "Time by formula: constant + b N + c N²; a term whose interval holds 0 is not shown to"
+        " be there",
         lines,
         {
             "problem": lambda line: line[0],
@@ -198,13 +199,14 @@ def _growth_of_time(found: Fitted) -> Iterator[Block]:
 
 
 def _term_text(found: Interval, times: int) -> str:
-    value, low, high = (
-        time_text(bound * times) if isfinite(bound) else ""
-        for bound in (found.value, found.low, found.high)
-    )
-    if found.value == 0:
-        return Number(f"0 (up to {high})" if high and found.high > 0 else "0")
-    return Number(f"{value} ({low if found.low > 0 else '0'} to {high})" if low else value)
+    value, low, high = (_signed(bound * times) for bound in (found.value, found.low, found.high))
+    return Number(f"{value} ({low} to {high})" if low else value)
+
+
+def _signed(ms: float) -> str:
+    if not isfinite(ms) or ms == 0:
+        return "0" if ms == 0 else ""
+    return f"{'−' * (ms < 0)}{time_text(abs(ms))}"
 
 
 def _predicted(one: Growth, n: int) -> str:
@@ -218,7 +220,7 @@ def _predicted(one: Growth, n: int) -> str:
 
 
 def _exponents(fitted: Fitted, axis: str = "seq_len") -> Iterator[Block]:
-    """What the end of a line in the chart of times says, at each size; by formula too."""
+    """What the end of a line in the chart of times says, at each size."""
     yield Text(text=f"{joined([(group, _finding(fits, axis)) for group, fits in fitted])}.")
     yield table_of(
         f"Exponents of time at each {axis_title(axis)}",
@@ -226,15 +228,14 @@ def _exponents(fitted: Fitted, axis: str = "seq_len") -> Iterator[Block]:
             (group.label, one, *of)
             for group, fits in fitted
             for one in fits
-            for of in zip(one.lengths, one.time_ms, one.exponents, one.slopes, strict=True)
+            for of in zip(one.lengths, one.time_ms, one.exponents, strict=True)
         ],
         {
             "problem": lambda line: line[0],
             axis_title(axis): lambda line: value_text(axis, line[2]),
             "backend": lambda line: line[1].backend,
             "time": lambda line: Quantity(line[3], "ms"),
-            "by formula": lambda line: Number(interval_text(line[4])),
-            "measured": lambda line: interval_text(line[5]) if line[5] else "",
+            "exponent": lambda line: Number(interval_text(line[4]) if line[4] else ""),
         },
         optional=("problem",),
         folded=True,
@@ -242,13 +243,11 @@ def _exponents(fitted: Fitted, axis: str = "seq_len") -> Iterator[Block]:
 
 
 def _finding(fits: list[Growth], axis: str) -> str:
-    """Each backend's measured exponent at its largest size that has one."""
+    """Each backend's exponent between its three largest sizes."""
     found = []
     for one in fits:
-        slopes = zip(reversed(one.lengths), reversed(one.slopes), strict=True)
-        n, last = next((n, found) for n, found in slopes if found is not None)
-        text = f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"
-        found.append((last.value, text))
+        last, n = one.at_longest, one.lengths[-2]
+        found.append((last.value, f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"))
     if len(found) > MOST_NAMED:
         found.sort()
         return f"the exponent of time is lowest for {found[0][1]}, highest for {found[-1][1]}"
