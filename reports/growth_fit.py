@@ -8,7 +8,7 @@ negative put every sample of a power such as N^2.05 on the bound.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, inf, isfinite, log, nan, sqrt
+from math import exp, hypot, inf, isfinite, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,21 +169,28 @@ def power(ratio: Ratio, times: float) -> Interval:
 
 
 def _exponent(rows: Sequence[Row], place: int, over: str) -> Interval | None:
-    """Between the lengths before and after; wider by the lack of fit of a parabola in logarithms to
-    the five lengths around it.
+    """Between the lengths before and after; wider by how far the five lengths around it are off the
+    nearer of two smooth curves, a parabola in logarithms and the formula.
     """
     if not 0 < place < len(rows) - 1:
         return None
-    found = slope(rows[place - 1], rows[place + 1], over)
+    before, after = rows[place - 1], rows[place + 1]
+    found = slope(before, after, over)
     start = max(0, min(place - FEWEST_LENGTHS // 2, len(rows) - FEWEST_LENGTHS))
     around = rows[start : start + FEWEST_LENGTHS]
     if found is None or len(around) < FEWEST_LENGTHS:
         return found
-    size = np.log([row[over] / rows[place][over] for row in around])
-    terms = np.stack([np.ones_like(size), size, size**2], axis=1)
-    excess = _fitted(terms, np.log([row["latency_ms"] for row in around]), around).excess
-    low, high = (found.value + excess * (end - found.value) for end in (found.low, found.high))
-    return replace(found, low=low, high=high)
+    size = np.log([row[over] / after[over] for row in around])
+    logs = np.log([row["latency_ms"] for row in around])
+    parabola = _fitted(size[:, None] ** np.arange(3), logs, around)
+    nearer = min(parabola, _formula(around, over), key=lambda fit: fit.lack)
+    quantile = t_quantile(float(nearer.degrees.sum()), (1 + CONFIDENCE) / 2)
+    more = quantile * sqrt(2) * nearer.lack / log(after[over] / before[over])
+    return replace(
+        found,
+        low=found.value - hypot(found.value - found.low, more),
+        high=found.value + hypot(found.high - found.value, more),
+    )
 
 
 # ---- the formula ---------------------------------------------------------------------------------
@@ -194,14 +201,14 @@ class Fit:
     """Least squares through one value per length.
 
     `found`: [term]. `shifts` [term, length]: how far one standard error of a length moves each
-    term. `degrees` [length]: of freedom of these errors. `excess`: by how much more the fit misses
-    than the noise between processes explains; 1 unless that is shown.
+    term. `degrees` [length]: of freedom of these errors. `lack`: of fit, the standard deviation of
+    the lengths beyond the noise between processes; 0 unless it is shown. The errors include it.
     """
 
     found: Numbers
     shifts: Numbers
     degrees: Numbers
-    excess: float
+    lack: float
 
     def reach(self, of: Numbers) -> float:
         """Half the interval of a sum of so many of each term (Welch and Satterthwaite)."""
@@ -210,7 +217,7 @@ class Fit:
         if not total > 0:
             return total  # NaN without intervals
         freedom = total**2 / float((squares**2 / self.degrees).sum())
-        return self.excess * t_quantile(freedom, (1 + CONFIDENCE) / 2) * sqrt(total)
+        return t_quantile(freedom, (1 + CONFIDENCE) / 2) * sqrt(total)
 
     def interval(self, of: Numbers) -> Interval:
         value, reach = float(of @ self.found), self.reach(of)
@@ -234,22 +241,26 @@ def _fitted(terms: Numbers, aim: Numbers, rows: Sequence[Row]) -> Fit:
     spare, noise = len(aim) - len(found), float(np.mean(errors**2))
     ratio = float(missed @ missed) / spare / noise if noise > 0 else 1.0
     is_shown = ratio > float(fdtri(spare, sum(degrees), NO_MISFIT))
+    lack = sqrt((ratio - 1) * noise) if is_shown else 0.0
     return Fit(
         found=np.asarray(found),
-        shifts=np.asarray(solver * errors),
+        shifts=np.asarray(solver * np.hypot(errors, lack)),
         degrees=np.array(degrees, dtype=float),
-        excess=sqrt(ratio) if is_shown else 1.0,
+        lack=lack,
     )
 
 
+def _formula(rows: Sequence[Row], over: str) -> Fit:
+    """Of relative errors, so that short lengths count as much as long ones."""
+    lengths = np.array([float(row[over]) for row in rows])
+    times = np.array([row["latency_ms"] for row in rows])
+    n, scale = lengths / lengths[-1], lengths[-1] ** np.arange(3)
+    fit = _fitted(n[:, None] ** np.arange(3) / times[:, None], np.ones_like(n), rows)
+    return replace(fit, found=fit.found / scale, shifts=fit.shifts / scale[:, None])
+
+
 def _with_formula(found: Growth, rows: Sequence[Row], over: str) -> Growth:
-    longest, times = found.lengths[-1], np.array(found.time_ms)
-    n = np.array(found.lengths) / longest
-    # Relative errors, so that short lengths count as much as long ones.
-    terms = np.stack([np.ones_like(n), n, n * n], axis=1) / times[:, None]
-    fit = _fitted(terms, np.ones_like(n), rows)
-    scale = float(longest) ** np.arange(3)
-    fit = replace(fit, found=fit.found / scale, shifts=fit.shifts / scale[:, None])
+    fit = _formula(rows, over)
     constant, per_token, per_pair = map(fit.interval, np.eye(3))
     off = {row[over]: _off(fit.found, row, over) for row in rows}
     worst = max(off, key=lambda length: off[length])

@@ -45,7 +45,7 @@ def test_an_exponent_of_time_is_never_exact() -> None:
     assert 2 < low < 2.05 < high
     equal = [timed(n, [1e-6 * n * n] * 6, processes=True) for n in LENGTHS]
     same = growth.growth(equal, "x").at_longest
-    assert growth.interval_text(same) == "2.00 (within 0)"
+    assert growth.interval_text(same).startswith("2.00 (within ")
 
 
 def test_terms_that_are_not_there_may_be_negative_within_their_interval() -> None:
