@@ -121,7 +121,7 @@ def predict(found: Growth, n: int) -> Interval:
         reason = reason or f"beyond {FURTHEST} times the longest measured N"
     if reason or found.fit is None:
         return replace(NOTHING, reason=reason)
-    time_ms = found.fit.interval(np.array([1.0, n, float(n) * n]))
+    time_ms = found.fit.at(n)
     if not time_ms.value > 0:
         return replace(NOTHING, reason="by the formula no time is left there")
     return replace(time_ms, low=max(time_ms.low, 0.0)) if isfinite(time_ms.low) else time_ms
@@ -224,6 +224,10 @@ class Fit:
         units = len(self.degrees)
         return Interval(value=value, low=value - reach, high=value + reach, units=units)
 
+    def at(self, n: int) -> Interval:
+        """The time in ms, if the terms are those of 1, N and N^2."""
+        return self.interval(np.array([1.0, n, float(n) * n]))
+
 
 def _fitted(terms: Numbers, aim: Numbers, rows: Sequence[Row]) -> Fit:
     """`terms` [length, term] and `aim` [length], whose errors are those of log T.
@@ -262,7 +266,8 @@ def _formula(rows: Sequence[Row], over: str) -> Fit:
 def _with_formula(found: Growth, rows: Sequence[Row], over: str) -> Growth:
     fit = _formula(rows, over)
     constant, per_token, per_pair = map(fit.interval, np.eye(3))
-    off = {row[over]: _off(fit.found, row, over) for row in rows}
+    times = {row[over]: fit.at(row[over]).value for row in rows}
+    off = {row[over]: _off(times[row[over]], row["latency_ms"]) for row in rows}
     worst = max(off, key=lambda length: off[length])
     return replace(
         found,
@@ -272,7 +277,7 @@ def _with_formula(found: Growth, rows: Sequence[Row], over: str) -> Growth:
         crossover=_crossover(fit) if per_pair.low > 0 else None,
         worst=(worst, off[worst]),
         describes=all(
-            off[row[over]] <= OFF_RATIO or _within(_time(fit.found, row[over]), row) for row in rows
+            off[row[over]] <= OFF_RATIO or _within(times[row[over]], row) for row in rows
         ),
         fit=fit,
     )
@@ -300,16 +305,11 @@ def _units(row: Row) -> int:
     return len(filled) if len(filled) > 1 else sum(filled)
 
 
-def _off(coefficients: Numbers, row: Row, over: str) -> float:
-    """The ratio, above 1, of a formula's time and the measured one; infinite for a time of 0."""
-    time = _time(coefficients, row[over])
-    return exp(abs(log(time / row["latency_ms"]))) if time > 0 else inf
+def _off(time_ms: float, measured_ms: float) -> float:
+    """Their ratio, above 1; infinite for a time of 0."""
+    return exp(abs(log(time_ms / measured_ms))) if time_ms > 0 else inf
 
 
 def _within(time_ms: float, row: Row) -> bool:
     low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
     return low is not None and high is not None and low <= time_ms <= high
-
-
-def _time(coefficients: Numbers, n: int) -> float:
-    return float(coefficients @ np.array([1.0, n, float(n) * n]))

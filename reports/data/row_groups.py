@@ -3,7 +3,7 @@
 Some thirty subjects ask the same of the same rows. What takes long is computed `once` for all.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -194,7 +194,7 @@ def groups(
 
 
 def _groups(
-    rows: Sequence[Row], over: str | None, given: Sequence[str], follow: Mapping[str, str]
+    rows: Sequence[Row], over: str | None, given: Sequence[str], follow: dict[str, str]
 ) -> list[Group]:
     rooted, fixed = _strides_are_roots(rows), _fixed_widths(rows)
     corners = {problem(row)["causal_align"] for row in rows if row.get("causal")} - {None, ""}
