@@ -145,7 +145,8 @@ def interval_text(found: Interval) -> str:
         return number_text(found.value)
     if isfinite(found.high) and number_text(found.low) == number_text(found.high):
         reach = max(found.high - found.value, found.value - found.low)
-        return f"{number_text(found.value)} (within {number_text(reach)})"
+        within = f" (within {number_text(reach)})" if reach else ""
+        return f"{number_text(found.value)}{within}"
     high = number_text(found.high) if isfinite(found.high) else "no end"
     return f"{number_text(found.value)} ({number_text(found.low)} to {high})"
 
