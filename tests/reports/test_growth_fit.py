@@ -122,11 +122,3 @@ def test_extreme_times_give_finite_numbers(units: list[float]) -> None:
     terms = found.constant_ms, found.per_token_ms, found.per_pair_ms
     assert all(isfinite(one.value) for one in terms)
     assert found.at_longest.value == pytest.approx(1)
-
-
-def test_time_over_the_batch_is_fitted_like_time_over_n() -> None:
-    rows = [timed(512, [0.02 + 0.5 * batch] * 6, batch=batch) for batch in (1, 2, 4, 8, 16)]
-    ((_, (found,)),) = growth.growths(rows, "batch")
-    assert found.lengths == (1, 2, 4, 8, 16)
-    assert found.constant_ms.value == pytest.approx(0.02)
-    assert found.per_token_ms.value == pytest.approx(0.5)

@@ -41,24 +41,17 @@ def test_a_key_length_that_follows_n_is_one_line_and_a_fixed_one_another(tmp_pat
     assert [len(group.rows) for group in groups(rows, "seq_len")] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    ("batch", "found"),
-    [
-        ({512: 8, 1024: 4, 2048: 2}, {"batch": "4\u202f096 / N"}),
-        ({512: 2, 1024: 4, 2048: 8}, {"batch": "N / 256"}),
-        ({1: 3, 2: 6, 3: 9}, {"batch": "3 N"}),
-        ({512: 8, 1024: 3, 2048: 1}, {"batch": "f(N)"}),
-        ({512: 8, 1024: 4}, {}),  # two problems are no function
-        ({512: 8, 1024: 8, 2048: 8}, {}),
-    ],
-)
-def test_a_size_follows_another_that_it_is_a_function_of(
-    batch: dict[int, int], found: dict[str, str]
-) -> None:
-    rows = [case("fused", problem(n, batch=size)) for n, size in batch.items()]
-    assert followers(rows, "seq_len") == found
-    also = case("fused", problem(max(batch), batch=64))
-    assert followers([*rows, also], "seq_len") == {}
+def test_a_size_follows_another_that_it_is_a_function_of() -> None:
+    def following(**batch: int) -> dict[str, str]:
+        shapes = [problem(int(n[1:]), batch=size) for n, size in batch.items()]
+        return followers([case("fused", of) for of in shapes], "seq_len")
+
+    assert following(n512=8, n1024=4, n2048=2) == {"batch": "4\u202f096 / N"}
+    assert following(n512=2, n1024=4, n2048=8) == {"batch": "N / 256"}
+    assert following(n1=3, n2=6, n3=9) == {"batch": "3 N"}
+    assert following(n512=8, n1024=3, n2048=1) == {"batch": "f(N)"}
+    assert following(n512=8, n1024=4) == {}  # two problems are no function
+    assert following(n512=8, n1024=8, n2048=8, n02048=4) == {}
 
 
 def test_strides_that_are_the_root_of_n_are_one_problem_over_n(tmp_path: Path) -> None:
