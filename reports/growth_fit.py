@@ -184,9 +184,9 @@ def _exponent(rows: Sequence[Row], place: int, over: str) -> Interval | None:
     size = np.log([row[over] / after[over] for row in around])
     logs = np.log([row["latency_ms"] for row in around])
     parabola = _fitted(size[:, None] ** np.arange(3), logs, around)
-    nearer = min(parabola, _formula(around, over), key=lambda fit: fit.lack)
-    quantile = t_quantile(float(nearer.degrees.sum()), (1 + CONFIDENCE) / 2)
-    more = quantile * sqrt(2) * nearer.lack / log(after[over] / before[over])
+    lack = parabola.lack and min(parabola.lack, _formula(around, over).lack)
+    quantile = t_quantile(float(parabola.degrees.sum()), (1 + CONFIDENCE) / 2)
+    more = quantile * sqrt(2) * lack / log(after[over] / before[over])
     return replace(
         found,
         low=found.value - hypot(found.value - found.low, more),
