@@ -35,7 +35,8 @@ class Growth:
     """How the time of one backend grows with N on one problem.
 
     `exponents`: per length, between the lengths before and after it; None at both ends. The last
-    is that of the longest lengths, which claims are about. `reason` says why there is no formula.
+    is that of the longest lengths, which claims are about. `most`: the largest that longer ones may
+    still show. `reason` says why there is no formula.
     `crossover`: the N from which c N^2 is more than b N, 0 if it is from the first on; None if no
     N^2 shows. `worst`: the length at which formula and measurement differ most, and the ratio.
     `describes` is false if they differ by more than 1.15 and more than the latency's interval:
@@ -48,6 +49,7 @@ class Growth:
     lengths: tuple[int, ...]
     time_ms: tuple[float, ...]
     exponents: tuple[Interval | None, ...]
+    most: float = nan
     constant_ms: Interval = NOTHING
     per_token_ms: Interval = NOTHING
     per_pair_ms: Interval = NOTHING
@@ -62,21 +64,6 @@ class Growth:
     def at_longest(self) -> Interval:
         """The exponent between the three longest lengths."""
         return next((one for one in reversed(self.exponents) if one is not None), NOTHING)
-
-    @property
-    def most(self) -> float:
-        """The largest exponent that longer lengths may still show.
-
-        Infinite where the exponent at the longest lengths is above that at the shortest: it still
-        rises. Else what it would be without a fixed cost, which is at most the shortest time. NaN
-        without intervals.
-        """
-        first = next((one for one in self.exponents if one is not None), NOTHING)
-        last = self.at_longest
-        fixed, level = self.time_ms[0], self.time_ms[-2]
-        if first.high < last.low or level <= fixed:
-            return inf
-        return last.high * level / (level - fixed)
 
 
 # ---- growth of rows ------------------------------------------------------------------------------
@@ -98,11 +85,13 @@ def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
     of_backend = (row for row in rows if row["backend"] == backend)
     timed = {row[over]: row for row in of_backend if row.get("latency_ms") is not None}
     mine = [timed[n] for n in sorted(timed)]
+    exponents = [_exponent(mine, place, over) for place in range(len(mine))]
     found = Growth(
         backend=backend,
         lengths=tuple(row[over] for row in mine),
         time_ms=tuple(row["latency_ms"] for row in mine),
-        exponents=tuple(_exponent(mine, place, over) for place in range(len(mine))),
+        exponents=tuple(exponents),
+        most=_most([one for one in exponents if one is not None], mine),
         disturbed=disturbed(*mine),
     )
     if len(mine) >= FEWEST_LENGTHS:
@@ -192,6 +181,17 @@ def _exponent(rows: Sequence[Row], place: int, over: str) -> Interval | None:
         low=found.value - hypot(found.value - found.low, more),
         high=found.value + hypot(found.high - found.value, more),
     )
+
+
+def _most(exponents: Sequence[Interval], rows: Sequence[Row]) -> float:
+    """Infinite where the exponent at the longest lengths is above that at the shortest: it still
+    rises. Else what it would be without a fixed cost, which is at most the shortest time.
+    """
+    if not exponents or exponents[0].high < exponents[-1].low:
+        return inf
+    level = rows[-2]["latency_ms"]
+    fixed = rows[0]["latency_ms"] * exp(log_bounds(rows[0])[1])
+    return exponents[-1].high * level / (level - fixed) if level > fixed else inf
 
 
 # ---- the formula ---------------------------------------------------------------------------------
