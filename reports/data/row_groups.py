@@ -145,30 +145,32 @@ def _problem(row: Row) -> dict[str, Any]:
     }
 
 
-def followers(rows: Iterable[Row], axis: str) -> dict[str, str]:
+def followers(rows: Sequence[Row], axis: str) -> dict[str, str]:
     """The other sizes that are a function of this one over three problems or more, and which:
     `{"batch": "16 384 / N"}`. Without those that follow as they usually do, which are not free.
     """
     problems = [problem(row) for row in rows if row.get(axis) is not None]
+    usual = {axis, "window"} if _strides_are_roots(rows) else {axis}
     found = {}
     for other in varying_axes(problems):
         pairs = {(one[axis], one[other]) for one in problems}
         is_size = all(type(size) is int and size > 0 for pair in pairs for size in pair)
         is_function = 2 < len(pairs) == len({size for size, _ in pairs})
-        if other != axis and is_size and is_function:
+        if other not in usual and is_size and is_function:
             found[other] = _relation(pairs, axis_title(axis))
     return found
 
 
 def _relation(pairs: Iterable[tuple[int, int]], symbol: str) -> str:
-    """Of (size, what follows it): `16 384 / N`, `2 N`, `N / 64`, else `f(N)`."""
+    """Of (size, what follows it): `16 384 / N`, `N`, `2 N`, `N / 64`, else `f(N)`."""
     if len(products := {size * other for size, other in pairs}) == 1:
         return f"{length_text(products.pop())} / {symbol}"
     shares = {Fraction(other, size) for size, other in pairs}
     share = shares.pop()
-    if shares or 1 not in (share.numerator, share.denominator):
-        return f"f({symbol})"
-    return f"{share.numerator} {symbol}" if share > 1 else f"{symbol} / {share.denominator}"
+    if not shares and share.denominator == 1:
+        return f"{share} {symbol}".removeprefix("1 ")
+    is_part = not shares and share.numerator == 1
+    return f"{symbol} / {share.denominator}" if is_part else f"f({symbol})"
 
 
 def groups(

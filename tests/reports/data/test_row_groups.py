@@ -62,8 +62,10 @@ def test_strides_that_are_the_root_of_n_are_one_problem_over_n(tmp_path: Path) -
         ]
         return rows_of(write_run(parent, pairs, [row(planned) for planned in pairs]))
 
-    (group,) = groups(strided(tmp_path / "a", {1024: 32, 4096: 64, 2048: 45}), "seq_len")
+    rows = strided(tmp_path / "a", {1024: 32, 4096: 64, 2048: 45})
+    (group,) = groups(rows, "seq_len")
     assert group.problem["window"] == "√N"
+    assert followers(rows, "seq_len") == {}
     (group,) = groups(strided(tmp_path / "b", {1024: 64, 4096: 64, 2048: 64}), "seq_len")
     assert group.problem["window"] == 64
     assert len(groups(strided(tmp_path / "c", {1024: 32, 4096: 128}), "seq_len")) == 2
