@@ -265,6 +265,7 @@ WIDE = [timed("fused", 1.0, problem(n, 8, batch=2, dtype="bf16")) for n in LENGT
         ("C2", growing("fused", 2e-3, 2e-6), "by FLOPs 1024"),  # 2 d
         ("C10", split((4096, 8192), 2e-3), "core over layer at N = 8k: 0.90"),
         ("C4", [*two_backends(1.5), *two_backends(0.8, seq_len=512)], "N = 512: 0.8"),
+        ("C18", over_width("fused", 1.7, scope="layer"), "d_model^1.70 (1.69 to 1.71) in time"),
     ],
 )
 def test_numbers_are_those_that_decide(tmp_path: Path, name: str, made: Rows, wanted: str) -> None:
