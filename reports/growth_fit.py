@@ -1,37 +1,30 @@
-"""How time grows with N: a fit of a + b N + c N^2, its local exponent, and where N^2 takes over.
+"""How time grows with N: local exponents, and a formula a + b N + c N^2 for other lengths.
 
-A straight line through logarithms does not work: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6
-over N = 128..8192. The formula is fitted to relative errors, with coefficients >= 0. Its terms are
-chosen by AICc (Hurvich and Tsai 1989) among those that describe the times, if any do. The intervals
-keep all three terms: with four or five lengths the choice is often wrong, and an interval that
-depends on it misses the truth.
+The exponent at a length is measured between its neighbours and takes no formula: fitted to N^1.5
+over five doublings, a + b N + c N^2 has an exponent of 1.67 at the longest. The formula predicts
+times and says where N^2 takes over; its terms may come out either way, since terms that may not be
+negative put every sample of a power such as N^2.05 on the bound.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import combinations
-from math import exp, inf, isfinite, log, nan
+from math import exp, hypot, inf, isfinite, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval
+from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval, t_quantile
 from .data.processor_time import disturbed
-from .data.row_groups import Group, Row, axis_title, backends, groups
-from .formatting import number_text, whole_text
+from .data.row_groups import Group, Row, backends, groups
+from .formatting import number_text
 from .judging.pair import Ratio, log_bounds, time_ratio
 
 Numbers = NDArray[np.float64]
-FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms
+FEWEST_LENGTHS = 5  # that show whether a curve of three terms misses them
 FURTHEST = 4  # times the longest measured N: beyond it the formula is not used
 EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
-DRAWS = 2000  # bounds of exponents with six blocks per length then differ by 0.03 between seeds
-SEED = 20261121  # the same run gives the same page
-_SUBSETS = tuple(subset for count in (1, 2, 3) for subset in combinations(range(3), count))
 OFF_RATIO = 1.15  # largest difference of formula and measurement, if beyond the interval
-_NO_RESIDUAL = 1e-6  # relative; fits closer than this are equally good
-_RIDGE = 1e-14  # of columns scaled to 1: keeps a solution where columns coincide
+NO_MISFIT = 0.99  # of samples of what a fit describes miss it by less than counts as a lack of fit
 
 
 NOTHING = Interval(value=nan, low=nan, high=nan, units=0)
@@ -41,9 +34,11 @@ NOTHING = Interval(value=nan, low=nan, high=nan, units=0)
 class Growth:
     """How the time of one backend grows with N on one problem.
 
-    Coefficients of unused terms are 0; `reason` says why there is no fit. Per length: `exponents`
-    of the formula, and `slopes` measured between the lengths before and after it (None at both
-    ends). `worst`: the length at which formula and measurement differ most, and the ratio.
+    `exponents`: per length, between the lengths before and after it; None at both ends. The last
+    is that of the longest lengths, which claims are about. `most`: the largest that longer ones may
+    still show. `reason` says why there is no formula.
+    `crossover`: the N from which c N^2 is more than b N, 0 if it is from the first on; None if no
+    N^2 shows. `worst`: the length at which formula and measurement differ most, and the ratio.
     `describes` is false if they differ by more than 1.15 and more than the latency's interval:
     caches, kernels and clocks change with N, and the formula has no term for that. `disturbed`:
     other work competed for the cores in most blocks of some length; it slows long calls down more
@@ -53,34 +48,25 @@ class Growth:
     backend: str
     lengths: tuple[int, ...]
     time_ms: tuple[float, ...]
-    slopes: tuple[Interval | None, ...]
+    exponents: tuple[Interval | None, ...]
+    most: float = nan
     constant_ms: Interval = NOTHING
     per_token_ms: Interval = NOTHING
     per_pair_ms: Interval = NOTHING
-    exponents: tuple[Interval, ...] = ()
     crossover: Interval | None = None
     worst: tuple[int, float] = (0, nan)
     describes: bool = False
     disturbed: bool = False
     reason: str = ""
-    draws: Numbers = field(repr=False, compare=False, default_factory=lambda: np.empty((0, 3)))
+    fit: "Fit | None" = field(repr=False, compare=False, default=None)
 
     @property
-    def overtaking(self) -> Interval | None:
-        """`crossover`, and 0 where no cost of N shows beside N²; None if N² does not show."""
-        if not self.per_pair_ms.value > 0:
-            return None
-        ratio = self.per_token_ms.value / self.per_pair_ms.value
-        return self.crossover or _intervals([ratio], _crossing(self.draws)[None], "")[0]
-
-    @property
-    def chosen(self) -> Numbers:
-        """The coefficients."""
-        found = (self.constant_ms, self.per_token_ms, self.per_pair_ms)
-        return np.array([one.value for one in found])
+    def at_longest(self) -> Interval:
+        """The exponent between the three longest lengths."""
+        return next((one for one in reversed(self.exponents) if one is not None), NOTHING)
 
 
-# ---- fits of rows --------------------------------------------------------------------------------
+# ---- growth of rows ------------------------------------------------------------------------------
 
 
 def growths(rows: Sequence[Row], over: str = "seq_len") -> Iterator[tuple[Group, list[Growth]]]:
@@ -95,259 +81,66 @@ def growths(rows: Sequence[Row], over: str = "seq_len") -> Iterator[tuple[Group,
 
 
 def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
-    """The fit of one backend among the rows of one problem over N, or over another axis."""
+    """Of one backend among the rows of one problem over N, or over another axis."""
     of_backend = (row for row in rows if row["backend"] == backend)
     timed = {row[over]: row for row in of_backend if row.get("latency_ms") is not None}
     mine = [timed[n] for n in sorted(timed)]
-    lengths, times = tuple(row[over] for row in mine), tuple(row["latency_ms"] for row in mine)
-    slopes = tuple(
-        slope(mine[i - 1], mine[i + 1], over) if 0 < i < len(mine) - 1 else None
-        for i in range(len(mine))
-    )
-    if len(mine) < FEWEST_LENGTHS:
-        are = "is" if len(mine) == 1 else "are"
-        reason = f"{FEWEST_LENGTHS} timed lengths are needed, and there {are} {len(mine)}"
-        return Growth(backend=backend, lengths=lengths, time_ms=times, slopes=slopes, reason=reason)
-    drawn, note = _drawn(mine, over)
-    coefficients, residual = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
-    draws = _best(coefficients, residual)[1:]
-    # AICc does not know how exact the times are, so a formula that misses them may have the best.
-    misses = np.isinf(residual[:, 0]) | [
-        not _describes(one, mine, over) for one in coefficients[:, 0]
-    ]
-    scores = _aicc(residual[:, 0], len(mine))
-    chosen = coefficients[np.lexsort((residual[:, 0], scores, misses))[0], 0]
-    off = {row[over]: _off(chosen, row, over) for row in mine}
-    worst = max(off, key=lambda n: off[n])
-    exponents = _exponents(np.concatenate([chosen[None], draws]), lengths)  # [length, 1 + draw]
-    bounds = _intervals(
-        [*chosen, *exponents[:, 0]], np.concatenate([draws.T, exponents[:, 1:]]), note
-    )
-    crosses = chosen[1] > 0 and chosen[2] > 0
-    ratio = chosen[1] / chosen[2] if crosses else nan
-    return Growth(
+    exponents = [_exponent(mine, place, over) for place in range(len(mine))]
+    found = Growth(
         backend=backend,
-        lengths=lengths,
-        time_ms=times,
-        constant_ms=bounds[0],
-        per_token_ms=bounds[1],
-        per_pair_ms=bounds[2],
-        exponents=tuple(bounds[3:]),
-        slopes=slopes,
-        crossover=_intervals([ratio], _crossing(draws)[None], note)[0] if crosses else None,
-        worst=(worst, off[worst]),
-        describes=_describes(chosen, mine, over),
+        lengths=tuple(row[over] for row in mine),
+        time_ms=tuple(row["latency_ms"] for row in mine),
+        exponents=tuple(exponents),
+        most=_most([one for one in exponents if one is not None], mine),
         disturbed=disturbed(*mine),
-        draws=draws,
     )
+    if len(mine) >= FEWEST_LENGTHS:
+        return _with_formula(found, mine, over)
+    are = "is" if len(mine) == 1 else "are"
+    reason = f"{FEWEST_LENGTHS} timed lengths are needed, and there {are} {len(mine)}"
+    return replace(found, reason=reason)
 
 
 def predict(found: Growth, n: int) -> Interval:
-    """The time at another N; NaN with a reason without a fit, or beyond 4 times the longest N."""
-    longest = max(found.lengths, default=0)
-    reason = found.reason or (
-        f"beyond {FURTHEST} times the longest measured N" if n > FURTHEST * longest else ""
-    )
-    if reason:
+    """The time at another N in ms; NaN with a reason without a formula, beyond 4 times the longest
+    N, or where the formula is not above 0.
+    """
+    reason = found.reason
+    if n > FURTHEST * max(found.lengths, default=0):
+        reason = reason or f"beyond {FURTHEST} times the longest measured N"
+    if reason or found.fit is None:
         return replace(NOTHING, reason=reason)
-    return _intervals(
-        [_time(found.chosen, n)], (found.draws @ np.array([1.0, n, float(n) * n]))[None], ""
-    )[0]
+    time_ms = found.fit.at(n)
+    if not time_ms.value > 0:
+        return replace(NOTHING, reason="by the formula no time is left there")
+    return replace(time_ms, low=max(time_ms.low, 0.0)) if isfinite(time_ms.low) else time_ms
 
 
 def growths_of(
     rows: Sequence[Row], backend: str, over: str = "seq_len"
 ) -> list[tuple[Group, Growth]]:
-    """The fits of one backend, on every problem that has one."""
+    """Of one backend, on every problem with enough lengths."""
     mine = groups([row for row in rows if row["backend"] == backend], over)
     found = [(group, growth(group.rows, backend, over)) for group in mine]
     return [(group, one) for group, one in found if not one.reason]
 
 
 def interval_text(found: Interval) -> str:
-    """`1.93 (1.90 to 1.97)`; an infinite bound is `no end`.
+    """`1.93 (1.90 to 1.97)`, and `2.00 (within 0.004)` where the digits would not differ.
 
-    Without an empty interval: `2 (exactly)` where every draw has the same terms, and `2.00 (within
-    0.004)` where the digits would not differ.
+    Without an empty interval; an infinite bound is `no end`.
     """
     if not isfinite(found.low):
         return number_text(found.value)
     if isfinite(found.high) and number_text(found.low) == number_text(found.high):
         reach = max(found.high - found.value, found.value - found.low)
-        if reach <= _NO_RESIDUAL * abs(found.value):
-            return f"{whole_text(float(f'{found.value:.6g}'))} (exactly)"
-        return f"{number_text(found.value)} (within {number_text(reach)})"
+        within = f" (within {number_text(reach)})" if reach else ""
+        return f"{number_text(found.value)}{within}"
     high = number_text(found.high) if isfinite(found.high) else "no end"
     return f"{number_text(found.value)} ({number_text(found.low)} to {high})"
 
 
-# ---- the fit -------------------------------------------------------------------------------------
-
-
-def fit(lengths: Sequence[int], times_ms: Numbers, *, choose: bool) -> Numbers:
-    """Coefficients [series, 3] >= 0 of times [series, length], by least relative squares.
-
-    All seven sets of terms are solved without the bound, and the best solution within it is taken:
-    the optimum is the unbounded fit of its own terms. `choose`: by AICc, else by residuals.
-    """
-    coefficients, residual = _solutions(lengths, times_ms)
-    return _best(coefficients, _aicc(residual, len(lengths)) if choose else residual)
-
-
-def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numbers]:
-    """Coefficients [set, series, 3] and mean squared residuals [set, series] per set of terms.
-
-    Residuals are infinite if a coefficient is negative.
-    """
-    n = np.asarray(lengths, dtype=float)
-    powers = np.stack([np.ones_like(n), n, n * n], axis=1)  # [length, 3]
-    scale = powers.max(axis=0)
-    weights = 1 / times_ms  # relative errors: every time becomes 1
-    gram = (weights**2) @ _products(powers / scale)  # [series, 9]
-    aim = weights @ (powers / scale)  # [series, 3]
-    gram = gram.reshape(-1, 3, 3)
-    size = np.sqrt(np.einsum("spp->sp", gram))
-    gram, aim = gram / size[:, :, None] / size[:, None, :], aim / size
-    coefficients = np.zeros((len(_SUBSETS), len(times_ms), 3))
-    for place, subset in enumerate(_SUBSETS):
-        terms = list(subset)
-        coefficients[place][:, terms] = _solved(gram[:, terms][:, :, terms], aim[:, terms])
-    # The fit is orthogonal to its residual.
-    residual = np.maximum(len(n) - (coefficients * aim).sum(axis=2), 0) / len(n)
-    return coefficients / size / scale, np.where((coefficients >= 0).all(axis=2), residual, inf)
-
-
-def _products(columns: Numbers) -> Numbers:
-    return np.asarray((columns[:, :, None] * columns[:, None, :]).reshape(len(columns), -1))
-
-
-def _best(coefficients: Numbers, scores: Numbers) -> Numbers:
-    """Of each series the coefficients with the lowest score [set, series]."""
-    return np.asarray(coefficients[scores.argmin(axis=0), np.arange(scores.shape[1])])
-
-
-def _aicc(residual: Numbers, lengths: int) -> Numbers:
-    """By mean squared residuals, the sets first; the same shape."""
-    # The variance of the errors is estimated too, so it counts as a parameter.
-    counts = 1 + np.array([len(subset) for subset in _SUBSETS])
-    freedom = lengths - counts - 1
-    penalty = np.where(
-        freedom > 0, 2 * counts + 2 * counts * (counts + 1) / np.maximum(freedom, 1), inf
-    )
-    fits = lengths * np.log(np.maximum(residual, _NO_RESIDUAL**2))
-    return np.asarray((fits.T + penalty).T)
-
-
-def _solved(gram: Numbers, aim: Numbers) -> Numbers:
-    """Solutions [series, unknown] of systems of one, two or three unknowns with unit columns."""
-    count = gram.shape[-1]
-    if count == 1:
-        return np.asarray(aim)
-    if count == 2:  # numpy's solver takes ten times as long
-        cosine, (first, second) = gram[:, 0, 1], aim.T
-        unscaled = np.stack([first - cosine * second, second - cosine * first], axis=1)
-        return np.asarray(unscaled / (1 - cosine**2 + _RIDGE)[:, None])
-    return np.asarray(np.linalg.solve(gram + _RIDGE * np.eye(count), aim[:, :, None])[:, :, 0])
-
-
-def _drawn(rows: Sequence[Row], over: str) -> tuple[Numbers, str]:
-    """Simulated times [draw, length]: each length's log moved by a t that reproduces its interval.
-
-    The interval of a single process includes that processes differ. Without an interval at some
-    length there are no draws, and a reason. A bootstrap of 3 to 8 units would give intervals that
-    cover the truth in 85 to 93 %, not in 95.
-    """
-    down, up = np.array([log_bounds(row) for row in rows]).T
-    if not np.isfinite(down + up).all():
-        n = rows[int(np.isnan(down + up).argmax())][over]
-        return np.empty((0, len(rows))), f"no interval of the time at {axis_title(over)} = {n}"
-    moves = _moves(tuple(max(1, _units(row) - 1) for row in rows))
-    moved = moves * np.where(moves < 0, down, up)
-    middle = np.log([row["latency_ms"] for row in rows])
-    notes = dict.fromkeys(
-        part for row in rows for part in (row.get("latency_note") or "").split("; ") if part
-    )
-    # With two units a draw may overflow.
-    return np.exp(np.clip(middle + moved, middle.mean() - 50, middle.mean() + 50)), "; ".join(notes)
-
-
-@lru_cache(maxsize=64)  # many problems have the same lengths and units
-def _moves(degrees: tuple[int, ...]) -> Numbers:
-    """Draws [draw, length] in units of an interval's half width.
-
-    A Latin hypercube: at every length each part of the distribution is drawn equally often, so that
-    few draws have its tails (McKay et al. 1979).
-    """
-    from scipy.special import stdtrit
-
-    parts = np.tile(np.arange(DRAWS), (len(degrees), 1))
-    shares = (np.random.default_rng(SEED).permuted(parts, axis=1).T + 0.5) / DRAWS
-    freedom = np.array(degrees)
-    return np.asarray(stdtrit(freedom, shares) / stdtrit(freedom, (1 + WIDENED_LEVEL) / 2))
-
-
-def _units(row: Row) -> int:
-    """The processes, or the blocks of a single one: they give the t its degrees of freedom."""
-    filled = [sum(map(bool, process)) for process in row["block_ms"] if any(process)]
-    return len(filled) if len(filled) > 1 else sum(filled)
-
-
-def _intervals(values: Sequence[float], draws: Numbers, note: str) -> list[Interval]:
-    """Percentiles of the draws [value, draw].
-
-    Extended to the value if the choice of terms put it outside.
-    """
-    count = draws.shape[1]
-    if not count:
-        return [replace(NOTHING, value=float(value), reason=note) for value in values]
-    outside = int((1 - CONFIDENCE) / 2 * count)
-    ordered = np.sort(draws, axis=1)
-    lows = np.minimum(ordered[:, outside], values)
-    highs = np.maximum(ordered[:, -1 - outside], values)
-    return [
-        Interval(value=float(value), low=float(low), high=float(high), units=count, reason=note)
-        for value, low, high in zip(values, lows, highs, strict=True)
-    ]
-
-
-def _describes(coefficients: Numbers, rows: Sequence[Row], over: str) -> bool:
-    """Whether no row is off by more than `OFF_RATIO` and more than its interval."""
-    return all(
-        _off(coefficients, row, over) <= OFF_RATIO or _within(_time(coefficients, row[over]), row)
-        for row in rows
-    )
-
-
-def _off(coefficients: Numbers, row: Row, over: str) -> float:
-    """The ratio, above 1, of a formula's time and the measured one; infinite for a time of 0."""
-    time = _time(coefficients, row[over])
-    return exp(abs(log(time / row["latency_ms"]))) if time > 0 else inf
-
-
-def _within(time_ms: float, row: Row) -> bool:
-    low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
-    return low is not None and high is not None and low <= time_ms <= high
-
-
-def _time(coefficients: Numbers, n: int) -> float:
-    return float(coefficients @ np.array([1.0, n, float(n) * n]))
-
-
-def _exponents(coefficients: Numbers, lengths: Sequence[int]) -> Numbers:
-    """Exponents [length, series]."""
-    n = np.asarray(lengths, dtype=float)[:, None]
-    linear, quadratic = coefficients[:, 1] * n, coefficients[:, 2] * n * n
-    return np.asarray(
-        (linear + 2 * quadratic) / np.maximum(coefficients[:, 0] + linear + quadratic, 1e-300)
-    )
-
-
-def _crossing(draws: Numbers) -> Numbers:
-    """b / c of every draw; infinite without N^2."""
-    linear, quadratic = draws[:, 1], draws[:, 2]
-    return np.asarray(
-        np.divide(linear, quadratic, out=np.full(len(draws), inf), where=quadratic > 0)
-    )
+# ---- exponents -----------------------------------------------------------------------------------
 
 
 def slope(before: Row, after: Row, over: str) -> Interval | None:
@@ -363,3 +156,161 @@ def power(ratio: Ratio, times: float) -> Interval:
         for bound in (ratio.low, ratio.high)
     )
     return Interval(value=log(ratio.value) / log(times), low=low, high=high, units=2)
+
+
+def _exponent(rows: Sequence[Row], place: int, over: str) -> Interval | None:
+    """Between the lengths before and after; wider by how far the five lengths around it are off the
+    nearer of two smooth curves, a parabola in logarithms and the formula.
+    """
+    if not 0 < place < len(rows) - 1:
+        return None
+    before, after = rows[place - 1], rows[place + 1]
+    found = slope(before, after, over)
+    start = max(0, min(place - FEWEST_LENGTHS // 2, len(rows) - FEWEST_LENGTHS))
+    around = rows[start : start + FEWEST_LENGTHS]
+    if found is None or len(around) < FEWEST_LENGTHS:
+        return found
+    size = np.log([row[over] / after[over] for row in around])
+    logs = np.log([row["latency_ms"] for row in around])
+    parabola = _fitted(size[:, None] ** np.arange(3), logs, around)
+    lack = parabola.lack and min(parabola.lack, _formula(around, over).lack)
+    quantile = t_quantile(float(parabola.degrees.sum()), (1 + CONFIDENCE) / 2)
+    more = quantile * sqrt(2) * lack / log(after[over] / before[over])
+    return replace(
+        found,
+        low=found.value - hypot(found.value - found.low, more),
+        high=found.value + hypot(found.high - found.value, more),
+    )
+
+
+def _most(exponents: Sequence[Interval], rows: Sequence[Row]) -> float:
+    """Infinite where the exponent at the longest lengths is above that at the shortest: it still
+    rises. Else what it would be without a fixed cost, which is at most the shortest time.
+    """
+    if not exponents or exponents[0].high < exponents[-1].low:
+        return inf
+    level = rows[-2]["latency_ms"]
+    fixed = rows[0]["latency_ms"] * exp(log_bounds(rows[0])[1])
+    return exponents[-1].high * level / (level - fixed) if level > fixed else inf
+
+
+# ---- the formula ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Least squares through one value per length.
+
+    `found`: [term]. `shifts` [term, length]: how far one standard error of a length moves each
+    term. `degrees` [length]: of freedom of these errors. `lack`: of fit, the standard deviation of
+    the lengths beyond the noise between processes; 0 unless it is shown. The errors include it.
+    """
+
+    found: Numbers
+    shifts: Numbers
+    degrees: Numbers
+    lack: float
+
+    def reach(self, of: Numbers) -> float:
+        """Half the interval of a sum of so many of each term (Welch and Satterthwaite)."""
+        squares = (of @ self.shifts) ** 2
+        total = float(squares.sum())
+        if not total > 0:
+            return total  # NaN without intervals
+        freedom = total**2 / float((squares**2 / self.degrees).sum())
+        return t_quantile(freedom, (1 + CONFIDENCE) / 2) * sqrt(total)
+
+    def interval(self, of: Numbers) -> Interval:
+        value, reach = float(of @ self.found), self.reach(of)
+        units = len(self.degrees)
+        return Interval(value=value, low=value - reach, high=value + reach, units=units)
+
+    def at(self, n: int) -> Interval:
+        """The time in ms, if the terms are those of 1, N and N^2."""
+        return self.interval(np.array([1.0, n, float(n) * n]))
+
+
+def _fitted(terms: Numbers, aim: Numbers, rows: Sequence[Row]) -> Fit:
+    """`terms` [length, term] and `aim` [length], whose errors are those of log T.
+
+    What processes explain is pooled over the lengths: a few tell little of their spread.
+    """
+    from scipy.special import fdtri
+
+    solver = np.linalg.pinv(terms)  # [term, length]
+    found = solver @ aim
+    missed = aim - terms @ found
+    degrees = [max(1, _units(row) - 1) for row in rows]
+    reach = [t_quantile(one, (1 + WIDENED_LEVEL) / 2) for one in degrees]
+    errors = np.mean([log_bounds(row) for row in rows], axis=1) / reach
+    spare, noise = len(aim) - len(found), float(np.mean(errors**2))
+    ratio = float(missed @ missed) / spare / noise if noise > 0 else 1.0
+    is_shown = ratio > float(fdtri(spare, sum(degrees), NO_MISFIT))
+    lack = sqrt((ratio - 1) * noise) if is_shown else 0.0
+    return Fit(
+        found=np.asarray(found),
+        shifts=np.asarray(solver * np.hypot(errors, lack)),
+        degrees=np.array(degrees, dtype=float),
+        lack=lack,
+    )
+
+
+def _formula(rows: Sequence[Row], over: str) -> Fit:
+    """Of relative errors, so that short lengths count as much as long ones."""
+    lengths = np.array([float(row[over]) for row in rows])
+    times = np.array([row["latency_ms"] for row in rows])
+    n, scale = lengths / lengths[-1], lengths[-1] ** np.arange(3)
+    fit = _fitted(n[:, None] ** np.arange(3) / times[:, None], np.ones_like(n), rows)
+    return replace(fit, found=fit.found / scale, shifts=fit.shifts / scale[:, None])
+
+
+def _with_formula(found: Growth, rows: Sequence[Row], over: str) -> Growth:
+    fit = _formula(rows, over)
+    constant, per_token, per_pair = map(fit.interval, np.eye(3))
+    times = {row[over]: fit.at(row[over]).value for row in rows}
+    off = {row[over]: _off(times[row[over]], row["latency_ms"]) for row in rows}
+    worst = max(off, key=lambda length: off[length])
+    return replace(
+        found,
+        constant_ms=constant,
+        per_token_ms=per_token,
+        per_pair_ms=per_pair,
+        crossover=_crossover(fit) if per_pair.low > 0 else None,
+        worst=(worst, off[worst]),
+        describes=all(
+            off[row[over]] <= OFF_RATIO or _within(times[row[over]], row) for row in rows
+        ),
+        fit=fit,
+    )
+
+
+def _crossover(fit: Fit) -> Interval:
+    """b / c with its interval after Fieller (1954), 0 at least: from the first N on."""
+    ratio = fit.found[1] / fit.found[2]
+    of = np.array([0.0, 1.0, -ratio])
+    low = high = ratio
+    if (reach := fit.reach(of)) > 0:
+        covariance = fit.shifts @ fit.shifts.T
+        widened = reach**2 / float(of @ covariance @ of)
+        squares = np.outer(fit.found, fit.found) - widened * covariance
+        root = sqrt(max(squares[1, 2] ** 2 - squares[1, 1] * squares[2, 2], 0.0))
+        low, high = ((squares[1, 2] + side) / squares[2, 2] for side in (-root, root))
+        high = high if squares[2, 2] > 0 else inf
+    value, low, high = (max(float(one), 0.0) for one in (ratio, low, high))
+    return Interval(value=value, low=low, high=high, units=len(fit.degrees))
+
+
+def _units(row: Row) -> int:
+    """The processes, or the blocks of a single one: they give the t its degrees of freedom."""
+    filled = [sum(map(bool, process)) for process in row["block_ms"] if any(process)]
+    return len(filled) if len(filled) > 1 else sum(filled)
+
+
+def _off(time_ms: float, measured_ms: float) -> float:
+    """Their ratio, above 1; infinite for a time of 0."""
+    return exp(abs(log(time_ms / measured_ms))) if time_ms > 0 else inf
+
+
+def _within(time_ms: float, row: Row) -> bool:
+    low, high = row.get("latency_run_low_ms"), row.get("latency_run_high_ms")
+    return low is not None and high is not None and low <= time_ms <= high

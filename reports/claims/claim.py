@@ -21,6 +21,7 @@ F = TypeVar("F", bound=Finding)
 ClaimVerdict = Literal["supported", "refuted", "depends", "not decided", "not run"]
 LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
 STRIDED = "sparse_strided"
+HIDDEN = ": other costs may hide more, and a longer or wider one would tell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,8 @@ class Measured:
 class Found(NamedTuple):
     """The quantity of one backend, or of whatever else has it, on one problem.
 
-    `doubt`: why it decides nothing, "" if it may.
+    `doubt`: why it decides nothing, "" if it may. `most`: what it may still be beyond the interval,
+    if fixed costs hide it; None if they cannot.
     """
 
     of: str
@@ -59,28 +61,30 @@ class Found(NamedTuple):
     high: float
     text: str
     doubt: str = ""
+    most: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`within`: what counts as holding. `below`: why less decides nothing, "" if it refutes."""
+    """`within`: what counts as holding."""
 
     claim: str
     name: str
     within: tuple[float, float]
     measure: Callable[[Measured], Iterable[Found]]
-    below: str = ""
 
     def verdict(self, found: Found) -> ClaimVerdict:
         """Bounds that are not known are NaN and decide nothing."""
         low, high = self.within
         if low <= found.low and found.high <= high:
             return "not decided" if found.doubt else "supported"
-        is_outside = found.low > high or (found.high < low and not self.below)
+        most = found.high if found.most is None else found.most
+        is_outside = found.low > high or most < low
         return "refuted" if is_outside and not found.doubt else "not decided"
 
     def text(self, found: Found) -> str:
-        return found.text + (found.doubt or self.below * (found.high < self.within[0]))
+        is_below = found.high < self.within[0] and self.verdict(found) == "not decided"
+        return found.text + (found.doubt or HIDDEN * is_below)
 
     @property
     def wanted(self) -> str:

@@ -50,7 +50,6 @@ METHODS = {**dict.fromkeys(LINEAR, 1.0), STRIDED: 1.5}
 ONE = (1.0, 1.0)
 MORE = (nextafter(1, inf), inf)
 HALF = (nextafter(0.5, 1), inf)
-HIDDEN = ": constant cost may hide more, and a longer or wider one would tell"
 
 
 def near(exponent: float) -> tuple[float, float]:
@@ -79,18 +78,18 @@ QUANTITIES = (
     holds("C9", "scaling_inputs_keeps_weights"),
     Quantity("C10", "core over layer", HALF, of_rows.core_share),
     *(
-        Quantity("C11", f"exponent of {one}", near(power), partial(of_rows.method, one), HIDDEN)
+        Quantity("C11", f"exponent of {one}", near(power), partial(of_rows.method, one))
         for one, power in METHODS.items()
     ),
-    Quantity("C12", "growth with N", near(1), partial(of_rows.recurrent, "seq_len"), HIDDEN),
-    Quantity("C12", "growth with d", near(2), partial(of_rows.recurrent, "d_model"), HIDDEN),
+    Quantity("C12", "growth with N", near(1), partial(of_rows.recurrent, "seq_len")),
+    Quantity("C12", "growth with d", near(2), partial(of_rows.recurrent, "d_model")),
     Quantity("C14", "time over the share", EQUAL, partial(of_rows.times, of_rows.pruned)),
     Quantity("C14", "bytes over the share", EQUAL, partial(of_rows.needed, of_rows.pruned)),
     Quantity("C15", "parameters over those with fewer heads", MORE, of_studies.parameters),
     Quantity("C17", "exponent of FLOPs", near(1), partial(of_rows.width_flops, "core")),
-    Quantity("C17", "exponent of time", near(1), partial(of_rows.width_times, "core"), HIDDEN),
+    Quantity("C17", "exponent of time", near(1), partial(of_rows.width_times, "core")),
     Quantity("C18", "exponent of FLOPs", near(2), partial(of_rows.width_flops, "layer")),
-    Quantity("C18", "exponent of time", near(2), partial(of_rows.width_times, "layer"), HIDDEN),
+    Quantity("C18", "exponent of time", near(2), partial(of_rows.width_times, "layer")),
     Quantity("C20", "time over the share", EQUAL, partial(of_rows.times, of_rows.batches)),
     Quantity("C20", "bytes over the share", EQUAL, partial(of_rows.needed, of_rows.batches)),
 )

@@ -15,7 +15,7 @@ from ..growth_fit import growths_of, interval_text
 from ..judging.pair import Ratio, time_ratio
 from ..subjects.correctness import ALLOWED_RATIO
 from ..words import DISTURBED, SAME_RATIO
-from .claim import STRIDED, Found, Measured
+from .claim import Found, Measured
 
 EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)  # ratios that count as equal
 BUSY = f"{DISTURBED}: to be measured again on an idle machine"
@@ -184,9 +184,9 @@ def crossing(run: Measured) -> Some:
             if counts is None or counts.quadratic <= 0 or counts.linear <= 0:
                 continue  # a mask may leave no N² to be taken over by
             by_flops = float(counts.linear / counts.quadratic)
-            last, power = found.lengths[-1], found.exponents[-1]
+            last, power = found.lengths[-1], found.at_longest
             is_flat = last >= PAST_CROSSING * by_flops and power.high < 1.5
-            over, low, high = found.overtaking, nan, nan
+            over, low, high = found.crossover, nan, nan
             if over or is_flat:
                 low, high = (over.low, over.high) if over else (last, inf)
             doubt = BUSY * found.disturbed
@@ -195,7 +195,7 @@ def crossing(run: Measured) -> Some:
                 doubt = f"; the formula is off by {number_text(off)} times at N = {count_text(n)}"
             elif not is_flat and found.lengths[0] * PAST_CROSSING > by_flops:
                 doubt = doubt or f"; too close to the shortest N, {found.lengths[0]}"
-            text = f"N^{interval_text(power)} at N = {count_text(last)}; N² takes over at N = "
+            text = f"N^{interval_text(power)} up to N = {count_text(last)}; N² takes over at N = "
             text += f"{interval_text(over) if over else 'none'}, by FLOPs {number_text(by_flops)}"
             yield Found(backend, low / by_flops, high / by_flops, text, doubt)
 
@@ -244,25 +244,20 @@ def recurrent(over: str, run: Measured) -> Some:
 
 def method(name: str, run: Measured) -> Some:
     """The exponent of N of a method that is not quadratic: in time, or 2 if its bytes have N²."""
-    mine = [row for row in run.every if family(row["backend"]) == name]
-    yield from powers(mine, by_slope=name == STRIDED)
+    yield from powers([row for row in run.every if family(row["backend"]) == name])
 
 
-def powers(rows: Sequence[Row], over: str = "seq_len", *, by_slope: bool = False) -> Some:
-    """The exponent of time at the longest N, or another axis, by the formula.
-
-    As measured over the last three lengths if `by_slope`, or if the formula does not fit.
-    """
+def powers(rows: Sequence[Row], over: str = "seq_len") -> Some:
+    """The exponent of time between the three largest N, or values of another axis."""
     symbol = axis_title(over)
     for backend in backends(rows):
         for group, found in growths_of(rows, backend, over):
-            slopes = [slope for slope in found.slopes if slope is not None]
-            use = slopes and (by_slope or not found.describes)
-            power = slopes[-1] if use else found.exponents[-1]
-            at = f"{symbol} = {count_text(found.lengths[-1])}{in_brackets(group.label)}"
-            text = f"{symbol}^{interval_text(power)} in time at {at}"
+            power, (first, _, last) = found.at_longest, map(count_text, found.lengths[-3:])
+            at = f"{symbol} = {first} to {last}{in_brackets(group.label)}"
+            text = f"{symbol}^{interval_text(power)} in time over {at}"
             memory = bytes_over_n(group.rows, backend)
             if memory is not None and memory.exact and memory.quadratic > 0:
                 yield exactly(backend, 2, f"N² in bytes, {text}")
             else:
-                yield Found(backend, power.low, power.high, text, BUSY * found.disturbed)
+                busy = BUSY * found.disturbed
+                yield Found(backend, power.low, power.high, text, busy, found.most)

@@ -5,12 +5,13 @@ Some thirty subjects ask the same of the same rows. What takes long is computed 
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from math import sqrt
 from typing import Any, TypeVar
 
 from ...harness.rows.model import AXES as PROBLEM_AXES
-from ..formatting import Number, count_text
+from ..formatting import Number, count_text, length_text
 
 Row = dict[str, Any]
 Found = TypeVar("Found")
@@ -63,12 +64,14 @@ def once(rows: Sequence[Row], what: Hashable, compute: Callable[[], Found]) -> F
 class Group:
     """Rows of one problem, except for the axis over which they are drawn.
 
-    `label` distinguishes groups.
+    `label` distinguishes groups. `following`: the sizes that follow that axis (`followers`), such
+    as `B = 16 384 / N`. Then no difference is the axis's own, and no growth is told along it.
     """
 
     label: str
     problem: dict[str, Any]
     rows: list[Row]
+    following: str = ""
 
     @property
     def at(self) -> str:
@@ -142,20 +145,59 @@ def _problem(row: Row) -> dict[str, Any]:
     }
 
 
-def groups(rows: Iterable[Row], over: str | None, given: Sequence[str] = ()) -> list[Group]:
+def followers(rows: Sequence[Row], axis: str) -> dict[str, str]:
+    """The other sizes that are a function of this one over three problems or more, and which:
+    `{"batch": "16 384 / N"}`. Without those that follow as they usually do, which are not free.
+    """
+    problems = [problem(row) for row in rows if row.get(axis) is not None]
+    usual = {axis, "window"} if _strides_are_roots(rows) else {axis}
+    found = {}
+    for other in varying_axes(problems):
+        pairs = {(one[axis], one[other]) for one in problems}
+        is_size = all(type(size) is int and size > 0 for pair in pairs for size in pair)
+        is_function = 2 < len(pairs) == len({size for size, _ in pairs})
+        if other not in usual and is_size and is_function:
+            found[other] = _relation(pairs, axis_title(axis))
+    return found
+
+
+def _relation(pairs: Iterable[tuple[int, int]], symbol: str) -> str:
+    """Of (size, what follows it): `16 384 / N`, `N`, `2 N`, `N / 64`, else `f(N)`."""
+    if len(products := {size * other for size, other in pairs}) == 1:
+        return f"{length_text(products.pop())} / {symbol}"
+    shares = {Fraction(other, size) for size, other in pairs}
+    share = shares.pop()
+    if not shares and share.denominator == 1:
+        return f"{share} {symbol}".removeprefix("1 ")
+    is_part = not shares and share.numerator == 1
+    return f"{symbol} / {share.denominator}" if is_part else f"f({symbol})"
+
+
+def groups(
+    rows: Iterable[Row],
+    over: str | None,
+    given: Sequence[str] = (),
+    *,
+    following: bool = False,
+) -> list[Group]:
     """Rows by problem in the order of the plan, whatever their backend and their value of `over`.
 
     If every stride is the root of its N, the stride counts as equal and is named √N. Widths of
     heads that a run gives itself keep their number, also where they happen to be d_model/h. What
     goes with `over` does not count: the window with the mask, the corner with causal, d_v with an
     equal d_k, the sums of lengths with those. `given`: sizes that keep their number, also where
-    they follow another one.
+    they follow another one. `following`: rows whose other sizes follow `over` are one problem,
+    which names how.
     """
     rows = list(rows)
-    return list(once(rows, ("groups", over, *given), lambda: _groups(rows, over, given)))
+    follow = followers(rows, over) if following and over else {}
+    key = ("groups", over, *given, *follow)
+    return list(once(rows, key, lambda: _groups(rows, over, given, follow)))
 
 
-def _groups(rows: Sequence[Row], over: str | None, given: Sequence[str]) -> list[Group]:
+def _groups(
+    rows: Sequence[Row], over: str | None, given: Sequence[str], follow: dict[str, str]
+) -> list[Group]:
     rooted, fixed = _strides_are_roots(rows), _fixed_widths(rows)
     corners = {problem(row)["causal_align"] for row in rows if row.get("causal")} - {None, ""}
     together: dict[tuple[Any, ...], tuple[dict[str, Any], list[Row]]] = {}
@@ -165,7 +207,7 @@ def _groups(rows: Sequence[Row], over: str | None, given: Sequence[str]) -> list
         equal = problem(row)
         if fixed:
             equal |= {width: row[width] for width in WIDTHS if _width_key(row, width) in fixed}
-        equal |= {axis: row.get(axis) for axis in given}
+        equal |= {axis: row.get(axis) for axis in given} | follow
         if over == "kv_seq_len" and len(corners) == 1 and row.get("causal"):
             equal["causal_align"] = next(iter(corners))  # a square has that corner, too
         if rooted and row.get("mask") == "strided":
@@ -177,7 +219,7 @@ def _groups(rows: Sequence[Row], over: str | None, given: Sequence[str]) -> list
         together.setdefault(tuple(equal.values()), (equal, []))[1].append(row)
     varying = varying_axes([equal for equal, _ in together.values()])
     return [
-        Group(label=label(equal, varying), problem=equal, rows=rows)
+        Group(label=label(equal, varying), problem=equal, rows=rows, following=label(follow))
         for equal, rows in together.values()
     ]
 
@@ -200,9 +242,10 @@ def _fixed_widths(rows: Iterable[Row]) -> set[tuple[Any, ...]]:
     }
 
 
-def over_lengths(rows: Iterable[Row]) -> list[Group]:
-    """The groups over N that have at least two lengths."""
-    return [group for group in groups(rows, "seq_len") if len(group.lengths) > 1]
+def over_lengths(rows: Iterable[Row], *, following: bool = False) -> list[Group]:
+    """The groups over N that have at least two lengths; `following` as in `groups`."""
+    found = groups(rows, "seq_len", following=following)
+    return [group for group in found if len(group.lengths) > 1]
 
 
 def by_environment(rows: Iterable[Row]) -> dict[str | None, tuple[Row, ...]]:

@@ -336,18 +336,16 @@ def _crossovers(told: Told) -> Iterator[Fact]:
 
 
 def _growth(told: Told) -> Iterator[Fact]:
-    """Fits of time over N, and the exponents that other sizes amount to."""
+    """Exponents and fits of time over N, and the exponents that other sizes amount to."""
     for group, every in growths(told.rows):
         for one in every:
             place = told.place(group.of_backend(one.backend)[0], "seq_len", "kv_seq_len")
-            for n, slope in zip(one.lengths, one.slopes, strict=True):
-                if slope is not None:
-                    yield _interval("growth", place | {"at_n": n}, "measured_exponent", slope)
-            if one.reason:
-                yield _number("growth", place, "exponent", None, one.reason)
-                continue
             for n, exponent in zip(one.lengths, one.exponents, strict=True):
-                yield _interval("growth", place | {"at_n": n}, "exponent", exponent)
+                if exponent is not None:
+                    yield _interval("growth", place | {"at_n": n}, "exponent", exponent)
+            if one.reason:
+                yield _number("growth", place, "constant_ms", None, one.reason)
+                continue
             for name in ("constant_ms", "per_token_ms", "per_pair_ms"):
                 yield _interval("growth", place, name, getattr(one, name))
             if one.crossover is not None:

@@ -1,6 +1,7 @@
 """What pictures and tables over N or another size share: a panel per problem, its lines."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -78,7 +79,9 @@ def panel(
         rows = [row for row in group.rows if row["backend"] == name]
         if any(row.get(column.format("")) is not None for row in rows):
             failed = [row for row in rows if row.get("status", "ok") != "ok"]
-            series.append(_series(rows, axis, column))
+            growing = column == LATENCY and axis == "seq_len" and not group.following
+            ending = _growth(rows) if growing else ""
+            series.append(replace(_series(rows, axis, column), ending=ending))
             series += [_series(failed, axis, "")] if failed else []
     return Panel(
         title=group.label,
@@ -120,13 +123,13 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         busy=tuple(disturbed(row) for row in mine) if column == LATENCY else (),
         notes=tuple(time_of(row).note for row in mine) if column == LATENCY else (),
         why="out of memory" if is_oom and not column else "",
-        ending=_growth(mine) if column == LATENCY and axis == "seq_len" else "",
     )
 
 
 def _growth(rows: Sequence[Row]) -> str:
     """`grows as N^2.0`, between the longest two doublings; "" if that is not known well."""
-    timed = [row for row in rows if row.get("latency_ms") is not None][-LAST:]
+    timed = [row for row in rows if row.get("latency_ms") is not None]
+    timed = sorted(timed, key=lambda row: int(row["seq_len"]))[-LAST:]
     if len(timed) < LAST or disturbed(*timed):
         return ""
     found = slope(timed[0], timed[-1], "seq_len")

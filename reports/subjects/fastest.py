@@ -55,7 +55,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     rows = list(rows)
     if not any(map(is_timed, rows)):
         return Subject(lacking="No case has a latency.")
-    over_n = [group for group in over_lengths(rows) if any(map(is_timed, group.rows))]
+    every = over_lengths(rows, following=True)
+    over_n = [group for group in every if any(map(is_timed, group.rows))]
     raced = [group for group in groups(rows, "seq_len") if longest_race(group)]
     table = _every_latency(rows)
     card = _card(rows, over_n, raced, table, meta)
@@ -94,7 +95,7 @@ def _card(
         picture = latencies(shown, ". ".join(map(finding, shown)), meta, table=table)
     return Card(
         title="Time",
-        subtitle="of a call",
+        subtitle="; ".join(("of a call", *filter(None, [one.following for one in shown[:1]]))),
         sentence=sentence,
         picture=picture,
         decisions=decisions if shown else None,

@@ -1,6 +1,6 @@
 """How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import isfinite
@@ -37,7 +37,7 @@ LONG = (10_000, 32 << 10, 128 << 10)
 NOT_PREDICTED = "not predicted"
 MOST_PROBLEMS = 40
 MOST_NAMED = 4
-Fitted = Sequence[tuple[Group, list[Growth]]]
+Found = Sequence[tuple[Group, list[Growth]]]
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -59,9 +59,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         card=_card(rows, meta),
         lines=tuple(_lines(rows, meta)),
         blocks=tuple(blocks),
-        lacking=f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS}"
-        " lengths or more. Bytes are not solved for N: that needs four lengths of one problem whose"
-        " bytes are known and agree.",
+        lacking="No growth of time is told: it needs one problem timed at three lengths or more."
+        f" A formula needs {FEWEST_LENGTHS}. Bytes are not solved for N: that needs four lengths of"
+        " one problem whose bytes are known and agree.",
     )
 
 
@@ -111,8 +111,8 @@ def _along(rows: list[Row], axis: str) -> Iterator[Block]:
     found = growth_along(rows, axis)[:MOST_PROBLEMS]
     if not found:
         return
-    if fitted := _fitted(list(islice(growths(rows, axis), MOST_PANELS))):
-        yield from _exponents(fitted, axis)
+    if of_steps := _only(islice(growths(rows, axis), MOST_PANELS), _has_exponents):
+        yield from _exponents(of_steps, axis)
     x = axis_title(axis)
     yield table_of(
         f"Growth along {x}, from the smallest to the largest timed value",
@@ -134,10 +134,13 @@ def _along(rows: list[Row], axis: str) -> Iterator[Block]:
 # ---- fits of time --------------------------------------------------------------------------------
 
 
-def _fitted(found: Fitted) -> Fitted:
-    """Those with a formula."""
-    fits = [(group, [one for one in every if not one.reason]) for group, every in found]
-    return [(group, some) for group, some in fits if some]
+def _only(found: Iterable[tuple[Group, list[Growth]]], which: Callable[[Growth], bool]) -> Found:
+    some = [(group, list(filter(which, every))) for group, every in found]
+    return [(group, those) for group, those in some if those]
+
+
+def _has_exponents(one: Growth) -> bool:
+    return any(one.exponents)
 
 
 def _lengths(of: Iterable[Growth]) -> str:
@@ -146,24 +149,27 @@ def _lengths(of: Iterable[Growth]) -> str:
     return list_text([*map(str, others), plural(last, "length")])
 
 
-def _growth_of_time(found: Fitted) -> Iterator[Block]:
-    fitted = _fitted(found)
-    if not fitted:
+def _growth_of_time(found: Found) -> Iterator[Block]:
+    if not (of_steps := _only(found, _has_exponents)):
         return
+    fitted = _only(found, lambda one: not one.reason)
     yield note(
         "The exponent at N is that of a power N^x that grows as fast as the time there: 1 is"
-        " linear, 2 quadratic. It is measured between the lengths before and after; the formula is"
-        " a + b N + c N², fitted to relative errors. Times are predicted up to"
-        f" {FURTHEST} times the longest measured N."
+        " linear, 2 quadratic. It is measured between the lengths before and after. The formula is"
+        " a + b N + c N², fitted to relative errors, and predicts times up to"
+        f" {FURTHEST} times the longest measured N; its terms may be negative."
     )
     short = by((one for _, every in found for one in every if one.reason), lambda one: one.backend)
     if short:
         names = list_text([f"{name} ({_lengths(mine)})" for name, mine in short.items()])
-        yield note(f"Not fitted, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
-    yield from _exponents(fitted)
+        yield note(f"No formula, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
+    yield from _exponents(of_steps)
+    if not fitted:
+        return
     lines = [(group.label or "all", one) for group, fits in fitted for one in fits]
     yield table_of(
-        "Time by formula: constant + b N + c N²; a term of 0 is not needed (its bound in brackets)",
+        "Time by formula: constant + b N + c N²; a term whose interval holds 0 is not shown to"
+        " be there",
         lines,
         {
             "problem": lambda line: line[0],
@@ -198,13 +204,14 @@ def _growth_of_time(found: Fitted) -> Iterator[Block]:
 
 
 def _term_text(found: Interval, times: int) -> str:
-    value, low, high = (
-        time_text(bound * times) if isfinite(bound) else ""
-        for bound in (found.value, found.low, found.high)
-    )
-    if found.value == 0:
-        return Number(f"0 (up to {high})" if high and found.high > 0 else "0")
-    return Number(f"{value} ({low if found.low > 0 else '0'} to {high})" if low else value)
+    value, low, high = (_signed(bound * times) for bound in (found.value, found.low, found.high))
+    return Number(f"{value} ({low} to {high})" if low else value)
+
+
+def _signed(ms: float) -> str:
+    if not isfinite(ms) or ms == 0:
+        return "0" if ms == 0 else ""
+    return f"{'−' * (ms < 0)}{time_text(abs(ms))}"
 
 
 def _predicted(one: Growth, n: int) -> str:
@@ -217,38 +224,35 @@ def _predicted(one: Growth, n: int) -> str:
     return Number(f"{time_text(found.value)}{between}")
 
 
-def _exponents(fitted: Fitted, axis: str = "seq_len") -> Iterator[Block]:
-    """What the end of a line in the chart of times says, at each size; by formula too."""
-    yield Text(text=f"{joined([(group, _finding(fits, axis)) for group, fits in fitted])}.")
+def _exponents(found: Found, axis: str = "seq_len") -> Iterator[Block]:
+    """What the end of a line in the chart of times says, at each size."""
+    yield Text(text=f"{joined([(group, _finding(every, axis)) for group, every in found])}.")
     yield table_of(
         f"Exponents of time at each {axis_title(axis)}",
         [
             (group.label, one, *of)
-            for group, fits in fitted
-            for one in fits
-            for of in zip(one.lengths, one.time_ms, one.exponents, one.slopes, strict=True)
+            for group, every in found
+            for one in every
+            for of in zip(one.lengths, one.time_ms, one.exponents, strict=True)
         ],
         {
             "problem": lambda line: line[0],
             axis_title(axis): lambda line: value_text(axis, line[2]),
             "backend": lambda line: line[1].backend,
             "time": lambda line: Quantity(line[3], "ms"),
-            "by formula": lambda line: Number(interval_text(line[4])),
-            "measured": lambda line: interval_text(line[5]) if line[5] else "",
+            "exponent": lambda line: Number(interval_text(line[4]) if line[4] else ""),
         },
         optional=("problem",),
         folded=True,
     )
 
 
-def _finding(fits: list[Growth], axis: str) -> str:
-    """Each backend's measured exponent at its largest size that has one."""
+def _finding(every: list[Growth], axis: str) -> str:
+    """Each backend's exponent between its three largest sizes."""
     found = []
-    for one in fits:
-        slopes = zip(reversed(one.lengths), reversed(one.slopes), strict=True)
-        n, last = next((n, found) for n, found in slopes if found is not None)
-        text = f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"
-        found.append((last.value, text))
+    for one in every:
+        last, n = one.at_longest, one.lengths[-2]
+        found.append((last.value, f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"))
     if len(found) > MOST_NAMED:
         found.sort()
         return f"the exponent of time is lowest for {found[0][1]}, highest for {found[-1][1]}"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.data.row_groups import Row, first_copies, groups
+from attnbench.reports.data.row_groups import Row, first_copies, followers, groups
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of, rows_with_statuses
 
@@ -41,6 +41,19 @@ def test_a_key_length_that_follows_n_is_one_line_and_a_fixed_one_another(tmp_pat
     assert [len(group.rows) for group in groups(rows, "seq_len")] == [2, 1]
 
 
+def test_a_size_follows_another_that_it_is_a_function_of() -> None:
+    def following(**batch: int) -> dict[str, str]:
+        shapes = [problem(int(n[1:]), batch=size) for n, size in batch.items()]
+        return followers([case("fused", of) for of in shapes], "seq_len")
+
+    assert following(n512=8, n1024=4, n2048=2) == {"batch": "4\u202f096 / N"}
+    assert following(n512=2, n1024=4, n2048=8) == {"batch": "N / 256"}
+    assert following(n1=3, n2=6, n3=9) == {"batch": "3 N"}
+    assert following(n512=8, n1024=3, n2048=1) == {"batch": "f(N)"}
+    assert following(n512=8, n1024=4) == {}  # two problems are no function
+    assert following(n512=8, n1024=8, n2048=8, n02048=4) == {}
+
+
 def test_strides_that_are_the_root_of_n_are_one_problem_over_n(tmp_path: Path) -> None:
     def strided(parent: Path, windows: dict[int, int]) -> list[Row]:
         pairs = [
@@ -49,8 +62,10 @@ def test_strides_that_are_the_root_of_n_are_one_problem_over_n(tmp_path: Path) -
         ]
         return rows_of(write_run(parent, pairs, [row(planned) for planned in pairs]))
 
-    (group,) = groups(strided(tmp_path / "a", {1024: 32, 4096: 64, 2048: 45}), "seq_len")
+    rows = strided(tmp_path / "a", {1024: 32, 4096: 64, 2048: 45})
+    (group,) = groups(rows, "seq_len")
     assert group.problem["window"] == "√N"
+    assert followers(rows, "seq_len") == {}
     (group,) = groups(strided(tmp_path / "b", {1024: 64, 4096: 64, 2048: 64}), "seq_len")
     assert group.problem["window"] == 64
     assert len(groups(strided(tmp_path / "c", {1024: 32, 4096: 128}), "seq_len")) == 2

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from attnbench.reports.subjects import fastest
 from attnbench.reports.subjects import growth as section
 from attnbench.reports.subjects._growth_along import growth_along, joint_finding
 from tests.made_runs import case, made, problem, row, run_of, write_run
@@ -56,6 +57,23 @@ def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
         made("fused", problem(1024, batch=2), None),
     )
     assert growth_along(rows_of(run), "batch") == []
+
+
+def test_along_an_axis_that_another_follows_times_are_drawn_and_no_growth_is_told(
+    tmp_path: Path,
+) -> None:
+    """As FlashAttention's papers do: 16k tokens in all, so the batch shrinks as N grows."""
+    shapes = [problem(n, batch=16384 // n) for n in (512, 1024, 2048, 4096, 8192)]
+    run = run_of(tmp_path, *(made("fused", of, of["seq_len"] / 100) for of in shapes))
+    rows = rows_of(run)
+    assert [growth_along(rows, axis) for axis in ("seq_len", "batch")] == [[], []]
+    found = subject_of(section, run)
+    assert (found.card, found.lines) == (None, ())
+    assert not any("time" in table.title.lower() for table in tables_of(found.blocks))
+    card = subject_of(fastest, run).card
+    assert card.subtitle == "of a call; B\u00a0=\u00a016\u202f384 / N"
+    ((series,),) = (panel.series for panel in card.picture.panels)
+    assert (len(series.x), series.ending) == (5, "")
 
 
 def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
