@@ -102,6 +102,7 @@ def test_the_four_marks_follow_from_the_interval(low: float, high: float, mark: 
     assert Ratio(value=1.2, low=low, high=high, paired=True).mark == mark
 
 
+@pytest.mark.long
 def test_page_and_compare_give_every_pair_of_the_kept_runs_one_mark() -> None:
     pairs, differ = 0, []
     for run in sorted(KEPT.iterdir()):
