@@ -4,7 +4,7 @@ Shared with the reports, as stats.py is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import exp, expm1, inf, isnan, log, log1p, nan, sqrt
 from statistics import fmean, median
@@ -128,10 +128,6 @@ class Contrast:
     @property
     def log_ratio(self) -> float:
         return self.centre(self.numerator) - self.centre(self.denominator)
-
-    def with_effect(self, effect: Spread) -> "Contrast":
-        """Intervals and p-values include it."""
-        return replace(self, effects=(*self.effects, effect))
 
     def interval(self, *, one_sided: bool = False) -> Interval:
         """As ratio_interval if paired; else Welch's t (1947). `one_sided`: each bound alone holds

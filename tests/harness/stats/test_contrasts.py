@@ -150,12 +150,14 @@ def test_two_runs_of_several_processes_decide_no_less_than_two_of_one(run_sd):
             if count == 1:
                 blocks = units + random.normal(0, 0.01, (2, 8))
                 one = Contrast(numerator=(*blocks[0],), denominator=(*blocks[1],), reason="one")
-                contrast = one.with_effect(process)
+                contrast = replace(one, effects=(process,))
             else:
                 contrast = Contrast(
                     numerator=(*units[0],), denominator=(*units[1],), single=process
                 )
-            told_apart[count] += contrast.with_effect(runs).interval().low > 1
+            told_apart[count] += (
+                replace(contrast, effects=(*contrast.effects, runs)).interval().low > 1
+            )
     assert told_apart[5] >= told_apart[1] - 6  # by chance: what the draws of one side are
     assert told_apart[10] >= told_apart[5] - 6
 
