@@ -2,30 +2,23 @@
 
 from pathlib import Path
 
-from ..files.printable import duration_text
-from ..rows.record import Status
-from ..rows.run_files import read_meta, read_rows
-
 
 def what_it_shows(run: Path) -> str:
     """By the rows of the run, and by how much runs are known to differ on its machine."""
-    from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor
-    from ...reports.data.run_meta import device_identity
+    from ...reports.data.load import rows_of
+    from ...reports.data.noise_floor import ASSUMED_RATIO
+    from ...reports.data.read import read_run
     from ...reports.formatting import rough_percent_text
 
-    rows = [row for row in read_rows(run) if row["status"] == Status.OK]
-    if not any(row.get("block_ms") for row in rows):
+    timed = [row for row in rows_of([read_run(run)]) if row["latency_ms"] is not None]
+    if not timed:
         return "It shows changes of bytes; no case was timed."
-    floor = newest_noise_floor([run.parent], device_identity(read_meta(run)))
-    starts = floor.starts if floor else 0
-    if floor is None or floor.between_runs is None:
-        return (
-            "It shows changes of bytes, and none of times yet: how much runs differ on this machine"
-            f" is not known ({starts} of {FEWEST_STARTS} self-checks). Find out once, in about 2"
-            " min: attnbench doctor --deep"
-        )
-    differ = rough_percent_text(floor.between_runs.ratio)
-    return (
-        f"It shows changes of bytes, and of times by more than the {differ} that runs differ by"
-        f" here ({starts} self-checks over {duration_text(floor.span_s)})."
+    ratio = timed[0]["between_runs_ratio"]
+    differ = rough_percent_text(ASSUMED_RATIO if ratio is None else ratio)
+    known = (
+        " that runs differ by here."
+        if ratio is not None
+        else ": how much runs differ on this machine is not known. Find out once, in about 2 min:"
+        " attnbench doctor --deep"
     )
+    return f"It shows changes of bytes, and of times by more than {differ}{known}"

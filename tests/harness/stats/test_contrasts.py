@@ -136,32 +136,6 @@ def test_a_pair_much_noisier_than_the_others_has_its_own_variance():
     assert one.p_beyond(0.0) == other.p_beyond(0.0)
 
 
-@pytest.mark.parametrize("run_sd", [0.0, 0.04, 0.1])
-def test_two_runs_of_several_processes_decide_no_less_than_two_of_one(run_sd):
-    """Where three starts show how much runs differ, exact processes left few degrees of freedom."""
-    random, process = np.random.default_rng(7), Spread(sd=0.04, degrees=24)
-    told_apart = {1: 0, 5: 0, 10: 0}
-    for _ in range(200):
-        runs = Spread(sd=run_sd * math.sqrt(random.chisquare(2) / 2) + 0.01, degrees=2)
-        apart = math.log(1.5) + random.normal(0, math.sqrt(2) * run_sd)
-        for count in told_apart:
-            units = random.normal(0, process.sd, (2, count))
-            units[0] += apart
-            if count == 1:
-                blocks = units + random.normal(0, 0.01, (2, 8))
-                one = Contrast(numerator=(*blocks[0],), denominator=(*blocks[1],), reason="one")
-                contrast = replace(one, effects=(process,))
-            else:
-                contrast = Contrast(
-                    numerator=(*units[0],), denominator=(*units[1],), single=process
-                )
-            told_apart[count] += (
-                replace(contrast, effects=(*contrast.effects, runs)).interval().low > 1
-            )
-    assert told_apart[5] >= told_apart[1] - 6  # by chance: what the draws of one side are
-    assert told_apart[10] >= told_apart[5] - 6
-
-
 def test_units_that_vary_more_than_single_processes_do_keep_their_own_variance():
     noisy = Contrast(numerator=(0.0, 0.5, 1.0), denominator=(0.0, 0.4, 0.9))
     known = replace(noisy, single=Spread(sd=0.01, degrees=20))
