@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, instead_of, shown
-from ..scenario.document import read_yaml
 
 NOISE = "noise"
 USUAL_MARGIN = "5%"
@@ -47,6 +46,8 @@ def _of_file(path: Path) -> Iterable[Entry]:
         raise BadInput(
             f"--gate {shown(str(path))}: no such file; {WANTED}, or a YAML file of these"
         )
+    from ..scenario.document import read_yaml  # all of harness.scenario, which reports do without
+
     document = read_yaml(path)
     if document.data is None:
         raise BadInput(f"{document.origin}: empty; {WANTED}")
