@@ -1,0 +1,56 @@
+"""Cases over their bases: the one pairing of two cases, with the ratios of each pair."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..data.columns import DTYPES
+from ..data.load import as_frame
+from ..data.row_groups import Row
+from .pair import count_ratio, time_ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTS = ("input_bytes", "peak_bytes", "needed_bytes", "work_flops", "work_exps")
+
+
+def cases_of(
+    rows: Sequence[Row], axes: Sequence[str] = (), **more: Sequence[Any]
+) -> "pd.DataFrame":
+    """A line per row: these axes, backend, what is counted (Int64) and the `row` itself. `more`:
+    further columns.
+    """
+    frame = as_frame(rows, [*axes, "backend", *COUNTS], DTYPES)
+    return frame.assign(**_columns(frame, row=rows, **more))
+
+
+def over(
+    cases: "pd.DataFrame",
+    base: "pd.DataFrame",
+    on: Sequence[str],
+    how: Literal["inner", "left"] = "inner",
+) -> "pd.DataFrame":
+    """Each case beside its base, the first one that equals it `on` these columns; in order. `how`:
+    "left" keeps cases without a base, whose `row_base` is None.
+
+    `time`: a Ratio, None without both latencies. `peak_bytes_ratio` and so on: exact, NaN without
+    both counts.
+    """
+    pairs = cases.merge(base.drop_duplicates([*on]), on=[*on], how=how, suffixes=("", "_base"))
+    bases = [one if isinstance(one, dict) else None for one in pairs["row_base"]]
+    times = [one and time_ratio(row, one) for row, one in zip(pairs["row"], bases, strict=True)]
+    ratios = {}
+    for name in COUNTS:
+        sides = (pairs[of].to_numpy(object, na_value=None) for of in (name, f"{name}_base"))
+        ratios[f"{name}_ratio"] = [count_ratio(*both) for both in zip(*sides, strict=True)]
+    return pairs.assign(**_columns(pairs, row_base=bases, time=times), **ratios)
+
+
+def _columns(frame: "pd.DataFrame", **values: Sequence[Any]) -> "dict[str, pd.Series[Any]]":
+    """Of objects, which pandas leaves as they are."""
+    import pandas as pd  # a third of a second, which pages without a pair do without
+
+    return {
+        name: pd.Series(list(some), dtype=object, index=frame.index)
+        for name, some in values.items()
+    }
