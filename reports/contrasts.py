@@ -242,6 +242,6 @@ def _against(
     is_base = cases["setting"] == (base or cases.groupby("problem")["setting"].transform("first"))
     pairs = over(cases[~is_base], cases[is_base], ["problem", "backend"])
     return [
-        (found[number], [Contrast(axis=axis, row=one.row, base=one.row_base) for one in some])
-        for number, some in by(pairs.itertuples(), lambda one: int(one.problem)).items()
+        (found[number], [Contrast(axis=axis, row=one["row"], base=one["row_base"]) for one in some])
+        for number, some in by(pairs.to_dict("records"), lambda one: int(one["problem"])).items()
     ]

@@ -41,8 +41,9 @@ def over(
     times = [one and time_ratio(row, one) for row, one in zip(pairs["row"], bases, strict=True)]
     ratios = {}
     for name in COUNTS:
-        sides = (pairs[of].to_numpy(object, na_value=None) for of in (name, f"{name}_base"))
-        ratios[f"{name}_ratio"] = [count_ratio(*both) for both in zip(*sides, strict=True)]
+        sides = pairs[[name, f"{name}_base"]].astype(object)  # Python's integers
+        both = sides.where(sides.notna(), None).to_numpy()
+        ratios[f"{name}_ratio"] = [count_ratio(*counts) for counts in both]
     return pairs.assign(**_columns(pairs, row_base=bases, time=times), **ratios)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.processor_time import told_time
-from ..data.row_groups import Group, Row, groups, once
+from ..data.row_groups import Group, Row, by, groups, once
 from ..data.run_meta import OUT_OF_MEMORY
 from ..formatting import capital, number_text
 from ..judging.pair import Ratio, time_ratio
@@ -100,6 +100,12 @@ class Raced(NamedTuple):
     def place(self) -> str:
         """`N = 1 024, h = 8`."""
         return ", ".join(filter(None, (n_text(self.n), self.group.label)))
+
+
+def fastest_of(rows: Sequence[Row], axes: Sequence[str]) -> list[Row]:
+    """The fastest exact row of each problem that these axes tell apart."""
+    problems = by(rows, lambda row: tuple(row.get(axis) for axis in axes)).values()
+    return [row for some in problems for row in race(some).ranking[:1]]
 
 
 def against_fastest(row: Row, rows: Sequence[Row]) -> tuple[str, Ratio | None]:
