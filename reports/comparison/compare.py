@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
@@ -23,6 +22,7 @@ from ..data.run_meta import (
 )
 from ..formatting import plural
 from ..judging.many import geometric_mean
+from ..judging.over import cases_of, over
 from ..judging.pair import Noise, Ratio, noise_of
 from ..words import SAME_RATIO
 from .gate import Gate, GateResult, apply
@@ -181,19 +181,16 @@ def compare_sides(
     """
     if not allow:
         _refuse_other_device(base, new)
-    pairs = _pairs(base, new)
-    if not any(before and now for before, now in pairs):
+    before, now = (cases_of(side.rows, ["case"]) for side in (base, new))
+    pairs = over(now, before, ["case"], "left")
+    if pairs["row_base"].isna().all():
         raise BadInput(
             f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
             " scenario"
         )
-    return _compared(base, new, pairs, gate, only, margin_ratio, turns=turns, history=history)
-
-
-def _pairs(base: Side, new: Side) -> list[Pair]:
-    """By the id of the case; those of `new` first."""
-    before, now = base.by_id, new.by_id
-    return [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]
+    gone: list[Pair] = [(row, None) for row in before["row"][~before["case"].isin(now["case"])]]
+    every = [*zip(pairs["row_base"], pairs["row"], strict=True), *gone]
+    return _compared(base, new, every, gate, only, margin_ratio, turns=turns, history=history)
 
 
 def compare_backends(
@@ -216,11 +213,15 @@ def compare_backends(
             f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
-    bases = {problem_of(row): row for row in reversed(run.rows) if row["backend"] == baseline}
-    pairs = [(bases.get(problem_of(row)), row) for row in run.rows if row["backend"] != baseline]
-    if not any(base is not None for base, _ in pairs):
+    # of copies, only those of one group are compared
+    problems = [(*problem(row).values(), row.get("replica")) for row in run.rows]
+    cases = cases_of(run.rows, problem=problems)
+    is_base = cases["backend"] == baseline
+    pairs = over(cases[~is_base], cases[is_base], ["problem"], "left")
+    if pairs["row_base"].isna().all():
         raise BadInput(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
-    return _compared(run, run, pairs, gate, only, margin_ratio, baseline=baseline)
+    every = [*zip(pairs["row_base"], pairs["row"], strict=True)]
+    return _compared(run, run, every, gate, only, margin_ratio, baseline=baseline)
 
 
 def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:
@@ -306,11 +307,6 @@ def read_sides(paths: Sequence[Folder], *, salvage: bool) -> list[Side]:
         )
         for run in runs
     ]
-
-
-def problem_of(row: Row) -> tuple[Any, ...]:
-    """What the backends of one group share: of copies, only those of one are compared."""
-    return (*problem(row).values(), row.get("replica"))
 
 
 def _refuse_other_device(base: Side, new: Side) -> None:
