@@ -237,7 +237,7 @@ def _against(
     if not lines:
         return []
     numbers, settings, rows = zip(*lines, strict=True)
-    cases = cases_of(rows, problem=numbers, setting=settings)
+    cases = cases_of(rows, ["backend"], problem=numbers, setting=settings)
     cases = cases.drop_duplicates(["problem", "backend", "setting"])
     is_base = cases["setting"] == (base or cases.groupby("problem")["setting"].transform("first"))
     pairs = over(cases[~is_base], cases[is_base], ["problem", "backend"])

@@ -215,7 +215,7 @@ def compare_backends(
         )
     # of copies, only those of one group are compared
     problems = [(*problem(row).values(), row.get("replica")) for row in run.rows]
-    cases = cases_of(run.rows, problem=problems)
+    cases = cases_of(run.rows, ["backend"], problem=problems)
     is_base = cases["backend"] == baseline
     pairs = over(cases[~is_base], cases[is_base], ["problem"], "left")
     if pairs["row_base"].isna().all():

@@ -9,7 +9,7 @@ from ..data.row_groups import Row
 from .pair import count_ratio, time_ratio
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # a third of a second, which pages without a pair do without
 
 COUNTS = ("input_bytes", "peak_bytes", "needed_bytes", "work_flops", "work_exps")
 
@@ -17,11 +17,11 @@ COUNTS = ("input_bytes", "peak_bytes", "needed_bytes", "work_flops", "work_exps"
 def cases_of(
     rows: Sequence[Row], axes: Sequence[str] = (), **more: Sequence[Any]
 ) -> "pd.DataFrame":
-    """A line per row: these axes, backend, what is counted (Int64) and the `row` itself. `more`:
-    further columns.
+    """A line per row: these axes, what is counted (Int64) and the `row` itself. `more`: further
+    columns.
     """
-    frame = as_frame(rows, [*axes, "backend", *COUNTS], DTYPES)
-    return frame.assign(**_columns(frame, row=rows, **more))
+    frame = as_frame(rows, [*axes, *COUNTS], DTYPES)
+    return frame.assign(row=[*rows], **more)
 
 
 def over(
@@ -44,14 +44,14 @@ def over(
         sides = pairs[[name, f"{name}_base"]].astype(object)  # Python's integers
         both = sides.where(sides.notna(), None).to_numpy()
         ratios[f"{name}_ratio"] = [count_ratio(*counts) for counts in both]
-    return pairs.assign(**_columns(pairs, row_base=bases, time=times), **ratios)
+    return pairs.assign(row_base=bases, time=times, **ratios)
 
 
-def _columns(frame: "pd.DataFrame", **values: Sequence[Any]) -> "dict[str, pd.Series[Any]]":
-    """Of objects, which pandas leaves as they are."""
-    import pandas as pd  # a third of a second, which pages without a pair do without
-
-    return {
-        name: pd.Series(list(some), dtype=object, index=frame.index)
-        for name, some in values.items()
-    }
+def paired(
+    cases: Sequence[Row], base: Sequence[Row], on: Sequence[str], *more: str
+) -> list[list[Any]]:
+    """Each pair of rows, its time ratio and `more` columns of `over`."""
+    if not cases or not base:
+        return []
+    pairs = over(*(cases_of(rows, on) for rows in (cases, base)), on)
+    return list(pairs[["row", "row_base", "time", *more]].to_numpy().tolist())

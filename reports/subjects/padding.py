@@ -1,9 +1,10 @@
 """From which share of padding on packing sequences is faster, and at what bytes."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import starmap
 from math import isfinite
-from typing import Any
+from typing import NamedTuple
 
 from ..data.processor_time import time_of
 from ..data.row_groups import (
@@ -15,15 +16,13 @@ from ..data.row_groups import (
     by,
     case_key,
     family,
+    groups,
     is_timed,
-    label,
-    problem,
-    varying_axes,
 )
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, note, table_of
 from ..formatting import bytes_text, capital, list_text, more_below, paragraph, rough_percent_text
-from ..judging.over import cases_of, over
+from ..judging.over import paired
 from ..judging.pair import Ratio
 from ..quantity import Quantity
 from . import Subject
@@ -41,8 +40,7 @@ OF_LENGTHS = ("lengths", *SUMS)
 BATCH = [axis for axis in AXES if axis not in SUMS]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Batch(NamedTuple):
     """A ragged batch: the fastest padded call over the fastest packed one, by time and peak (NaN
     without both).
     """
@@ -112,47 +110,21 @@ def comparisons(rows: Sequence[Row]) -> list[tuple[Group, Batches]]:
     """
     ragged = [row for row in rows if row.get("lengths") and is_timed(row)]
     kinds = by(ragged, lambda row: family(row["backend"]) == PADDED)
-    if len(kinds) < 2:
-        return []
-    padded, packed = (cases_of(fastest_of(kinds[kind], BATCH), BATCH) for kind in (True, False))
-    known = map(_batch, over(padded, packed, BATCH).to_dict("records"))
-    batches = by(sorted(known, key=lambda one: one.share), lambda one: _family(one.padded))
-    families = {of: alike for of, alike in by(ragged, _family).items() if of in batches}
-    found = {
-        of: problem(families[of][0]) for of in sorted(families, key=lambda of: -len(batches[of]))
-    }
-    axes = [axis for axis in varying_axes([*found.values()]) if axis not in OF_LENGTHS]
-    return [
-        (
-            Group(label=_label(one, axes, batches[of]), problem=one, rows=[*families[of]]),
-            batches[of],
-        )
-        for of, one in found.items()
+    padded, packed = (fastest_of(kinds.get(kind, ()), BATCH) for kind in (True, False))
+    pairs = paired(padded, packed, BATCH, "peak_bytes_ratio")
+    batches = sorted(starmap(Batch, pairs), key=lambda one: one.share)
+    found = [
+        (replace(group, label=", ".join(filter(None, (words, group.label))), rows=[*some]), mine)
+        for group in groups(ragged, "lengths")
+        for words, some in by(group.rows, _cached).items()
+        if (mine := [one for one in batches if any(row is one.padded for row in some)])
     ]
+    return sorted(found, key=lambda of: -len(of[1]))
 
 
-def _batch(pair: Mapping[Any, Any]) -> Batch:
-    return Batch(
-        padded=pair["row"],
-        packed=pair["row_base"],
-        time=pair["time"],
-        bytes_ratio=pair["peak_bytes_ratio"],
-    )
-
-
-def _family(row: Row) -> tuple[Any, ...]:
-    """What is equal in batches that differ in their lengths alone."""
-    return (_cached(row), *(row.get(axis) for axis in AXES if axis not in OF_LENGTHS))
-
-
-def _cached(row: Row) -> bool:
-    """Whether its sequences have more keys than queries."""
-    return bool(row["kv_seq_len"] != row["seq_len"])
-
-
-def _label(of: dict[str, Any], axes: Sequence[str], batches: Batches) -> str:
-    cached = "cached sequences" if _cached(batches[0].padded) else ""
-    return ", ".join(filter(None, (cached, label(of, axes))))
+def _cached(row: Row) -> str:
+    """Where sequences have more keys than queries."""
+    return "cached sequences" if row["kv_seq_len"] != row["seq_len"] else ""
 
 
 def finding(batches: Batches) -> str:
@@ -190,11 +162,10 @@ def _caption(group: Group, meta: Meta) -> str:
 def _panel(group: Group, batches: Batches) -> Panel:
     """Every backend's time over that of the fastest padded one, by the share of padding."""
     rows = sorted(group.rows, key=lambda row: float(row["padding_ratio"]))
-    padded = cases_of([one.padded for one in batches], BATCH)
     drawn = [
-        with_ends(one["row"], RATIO, one["time"])
-        for one in over(cases_of(rows, BATCH), padded, BATCH).to_dict("records")
-        if one["row"] is not one["row_base"]
+        with_ends(row, RATIO, time)
+        for row, padded, time in paired(rows, [one.padded for one in batches], BATCH)
+        if row is not padded
     ]
     found = panel(
         replace(group, rows=drawn),

@@ -3,8 +3,9 @@ plain ones.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import starmap
 from math import isclose
+from typing import NamedTuple
 
 from ..data.row_groups import (
     AXES,
@@ -20,7 +21,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Card, note, table_of
 from ..formatting import bytes_text, capital, list_text
-from ..judging.over import cases_of, over
+from ..judging.over import paired
 from ..judging.pair import Ratio
 from ..quantity import Quantity
 from . import Subject
@@ -36,8 +37,7 @@ APART = [axis for axis in AXES if axis not in WAYS]
 SAME_BYTES = 0.005  # of the ratio: a page table adds less
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(NamedTuple):
     """The fastest call on keys and values that are stored in one way, over that on plain ones.
 
     `bytes_ratio`: of the inputs, nearly all of them keys and values.
@@ -122,18 +122,8 @@ def comparisons(rows: Sequence[Row]) -> list[Stored]:
     """Every way of storing, with the plain problem that is alike in all else."""
     timed = [row for row in rows if is_timed(row) and row.get("kv_dtype") is not None]
     kinds = by(timed, lambda row: tuple(row[axis] for axis in WAYS) == PLAIN)
-    if len(kinds) < 2:
-        return []
-    ways, plain = (cases_of(fastest_of(kinds[kind], AXES), APART) for kind in (False, True))
-    return [
-        Stored(
-            row=pair["row"],
-            plain=pair["row_base"],
-            time=pair["time"],
-            bytes_ratio=pair["input_bytes_ratio"],
-        )
-        for pair in over(ways, plain, APART).to_dict("records")
-    ]
+    ways, plain = (fastest_of(kinds.get(kind, ()), AXES) for kind in (False, True))
+    return [*starmap(Stored, paired(ways, plain, APART, "input_bytes_ratio"))]
 
 
 def finding(alike: Sequence[Stored]) -> str:
