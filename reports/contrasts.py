@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite, log
+from operator import itemgetter
 from typing import Any
 
 from .data.row_groups import (
@@ -151,12 +152,7 @@ def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast
         # of heads that share d_model against_one_head has it
         if axis != "heads" or of_given_width(group) or 1 not in group.by_value(axis)
     ]
-    # a backend that ran with neither setting has nothing to compare, nor to say
-    ran = [
-        (group, [one for one in some if "ok" in (one.row["status"], one.base["status"])])
-        for group, some in _against(found, axis)
-    ]
-    return [pair for pair in ran if pair[1]]
+    return _against(found, axis, failed=False)
 
 
 def _of_two_values(rows: Sequence[Row], axis: str) -> Iterator[Group]:
@@ -225,23 +221,24 @@ def setting(axis: str, row: Row) -> str:
 
 
 def _against(
-    found: Sequence[Group], axis: str, base: str = ""
+    found: Sequence[Group], axis: str, base: str = "", *, failed: bool = True
 ) -> list[tuple[Group, list[Contrast]]]:
-    """By backend; within one, in the order of the plan. `base`: a setting, else the first one."""
-    lines = [
-        (number, setting(axis, row), row)
-        for number, group in enumerate(found)
-        for some in by(group.rows, lambda row: row["backend"]).values()
-        for row in some
-    ]
-    if not lines:
+    """By backend; within one, in the order of the plan. `base`: a setting, else the first one.
+    `failed`: also of backends that ran with neither, which have nothing to compare, nor to say.
+    """
+    rows = [row for group in found for row in group.rows]
+    if not rows:
         return []
-    numbers, settings, rows = zip(*lines, strict=True)
-    cases = cases_of(rows, ["backend"], problem=numbers, setting=settings)
-    cases = cases.drop_duplicates(["problem", "backend", "setting"])
+    problems = [number for number, group in enumerate(found) for _ in group.rows]
+    settings = [setting(axis, row) for row in rows]
+    cases = cases_of(rows, ["backend", "status"], problem=problems, setting=settings)
+    by_backend = cases.groupby(["problem", "backend"], sort=False).ngroup().argsort(kind="stable")
+    cases = cases.iloc[by_backend].drop_duplicates(["problem", "backend", "setting"])
     is_base = cases["setting"] == (base or cases.groupby("problem")["setting"].transform("first"))
     pairs = over(cases[~is_base], cases[is_base], ["problem", "backend"])
+    ran = pairs[["status", "status_base"]].eq("ok").any(axis=1)
+    told = pairs[ran | failed][["problem", "row", "row_base"]].to_numpy().tolist()
     return [
-        (found[number], [Contrast(axis=axis, row=one["row"], base=one["row_base"]) for one in some])
-        for number, some in by(pairs.to_dict("records"), lambda one: int(one["problem"])).items()
+        (found[number], [Contrast(axis=axis, row=row, base=base) for _, row, base in some])
+        for number, some in by(told, itemgetter(0)).items()
     ]

@@ -244,9 +244,9 @@ def count_ratio(count: float | None, base: float | None) -> float:
     if count is None or not base:
         return nan
     ratio = count / base
-    rest = count - int(ratio) * base
-    is_rounded = ratio.is_integer() and rest != 0
-    return nextafter(ratio, inf if rest > 0 else -inf) if is_rounded else ratio
+    if count % base and ratio.is_integer():  # rounded
+        return nextafter(ratio, inf if count > int(ratio) * base else 0.0)
+    return ratio
 
 
 def _time_ratio(rows: tuple[Row, Row]) -> Ratio:
