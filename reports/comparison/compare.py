@@ -13,7 +13,7 @@ from ...harness.stats.intervals import Interval
 from ..data.load import rows_of
 from ..data.noise_floor import COMMITS, NoiseFloor, newest_noise_floor
 from ..data.read import Document, read_run
-from ..data.row_groups import Row, by, problem
+from ..data.row_groups import AXES, Row, by
 from ..data.run_meta import (
     Difference,
     device_identity,
@@ -22,7 +22,7 @@ from ..data.run_meta import (
 )
 from ..formatting import plural
 from ..judging.many import geometric_mean
-from ..judging.over import cases_of, over
+from ..judging.over import paired
 from ..judging.pair import Noise, Ratio, noise_of
 from ..words import SAME_RATIO
 from .gate import Gate, GateResult, apply
@@ -181,16 +181,21 @@ def compare_sides(
     """
     if not allow:
         _refuse_other_device(base, new)
-    before, now = (cases_of(side.rows, ["case"]) for side in (base, new))
-    pairs = over(now, before, ["case"], "left")
-    if pairs["row_base"].isna().all():
+    pairs = _pairs(new.rows, base.rows, ["case"])
+    if not any(one for one, _ in pairs):
         raise BadInput(
             f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
             " scenario"
         )
-    gone: list[Pair] = [(row, None) for row in before["row"][~before["case"].isin(now["case"])]]
-    every = [*zip(pairs["row_base"], pairs["row"], strict=True), *gone]
-    return _compared(base, new, every, gate, only, margin_ratio, turns=turns, history=history)
+    known = new.by_id
+    pairs += [(row, None) for case, row in base.by_id.items() if case not in known]
+    return _compared(base, new, pairs, gate, only, margin_ratio, turns=turns, history=history)
+
+
+def _pairs(rows: Sequence[Row], bases: Sequence[Row], on: Sequence[str]) -> list[Pair]:
+    """Of all rows, also of those without a base."""
+    before = {row["case"]: base for row, base, _ in paired(rows, bases, on)}
+    return [(before.get(row["case"]), row) for row in rows]
 
 
 def compare_backends(
@@ -213,15 +218,12 @@ def compare_backends(
             f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
+    sides = by(run.rows, lambda row: row["backend"] == baseline)
     # of copies, only those of one group are compared
-    problems = [(*problem(row).values(), row.get("replica")) for row in run.rows]
-    cases = cases_of(run.rows, ["backend"], problem=problems)
-    is_base = cases["backend"] == baseline
-    pairs = over(cases[~is_base], cases[is_base], ["problem"], "left")
-    if pairs["row_base"].isna().all():
+    pairs = _pairs(sides.get(False, ()), sides[True], [*AXES, "replica"])
+    if not any(one for one, _ in pairs):
         raise BadInput(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
-    every = [*zip(pairs["row_base"], pairs["row"], strict=True)]
-    return _compared(run, run, every, gate, only, margin_ratio, baseline=baseline)
+    return _compared(run, run, pairs, gate, only, margin_ratio, baseline=baseline)
 
 
 def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:

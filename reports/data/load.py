@@ -61,12 +61,11 @@ def as_frame(
     import pandas as pd  # half a second, which pages do without
 
     values = {name: [row.get(name) for row in rows] for name in columns}
-    frame = pd.DataFrame(
-        {
-            name: pd.Series(some, dtype=kinds[name] if name in kinds else dtype_of(some))
-            for name, some in values.items()
-        }
-    )
+    series = {
+        name: pd.Series(some, dtype=kinds.get(name) or dtype_of(some))
+        for name, some in values.items()
+    }
+    frame = pd.DataFrame(series)
     if run is None:
         return frame
     frame.attrs = {"run": run.meta["run"]}

@@ -1,7 +1,7 @@
 """Cases over their bases: the one pairing of two cases, with the ratios of each pair."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..data.columns import DTYPES
 from ..data.load import as_frame
@@ -24,27 +24,20 @@ def cases_of(
     return frame.assign(row=[*rows], **more)
 
 
-def over(
-    cases: "pd.DataFrame",
-    base: "pd.DataFrame",
-    on: Sequence[str],
-    how: Literal["inner", "left"] = "inner",
-) -> "pd.DataFrame":
-    """Each case beside its base, the first one that equals it `on` these columns; in order. `how`:
-    "left" keeps cases without a base, whose `row_base` is None.
+def over(cases: "pd.DataFrame", base: "pd.DataFrame", on: Sequence[str]) -> "pd.DataFrame":
+    """Each case that has a base, beside the first one that equals it `on` these columns; in order.
 
     `time`: a Ratio, None without both latencies. `peak_bytes_ratio` and so on: exact, NaN without
     both counts.
     """
-    pairs = cases.merge(base.drop_duplicates([*on]), on=[*on], how=how, suffixes=("", "_base"))
-    bases = [one if isinstance(one, dict) else None for one in pairs["row_base"]]
-    times = [one and time_ratio(row, one) for row, one in zip(pairs["row"], bases, strict=True)]
+    pairs = cases.merge(base.drop_duplicates([*on]), on=[*on], suffixes=("", "_base"))
+    times = [*map(time_ratio, pairs["row"], pairs["row_base"])]
     ratios = {}
     for name in COUNTS:
         sides = pairs[[name, f"{name}_base"]].astype(object)  # Python's integers
         both = sides.where(sides.notna(), None).to_numpy()
         ratios[f"{name}_ratio"] = [count_ratio(*counts) for counts in both]
-    return pairs.assign(row_base=bases, time=times, **ratios)
+    return pairs.assign(time=times, **ratios)
 
 
 def paired(

@@ -36,7 +36,6 @@ ORDER = 12
 NEEDS = ("padding_ratio", "latency_ms")
 PADDED = "padded"  # the backend, and its variants
 RATIO = "padded_{}ratio"
-OF_LENGTHS = ("lengths", *SUMS)
 BATCH = [axis for axis in AXES if axis not in SUMS]
 
 
@@ -66,7 +65,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     shown = found[:MOST_PANELS]
     picture = Figure(
         title=joined([(group, finding(batches)) for group, batches in shown]),
-        caption=_caption(shown[0][0], meta),
+        caption=caption(shown[0][0].problem, meta),
         panels=tuple(_panel(group, batches) for group, batches in shown),
         table=table_of(
             "Padded and packed",
@@ -152,11 +151,6 @@ def finding(batches: Batches) -> str:
         sizes = [bytes_text(row["peak_bytes"]) for row in (last.packed, last.padded)]
         text += f"; {last.packed['backend']} needs {sizes[0]}, padding {sizes[1]}"
     return text
-
-
-def _caption(group: Group, meta: Meta) -> str:
-    same = {axis: value for axis, value in group.problem.items() if axis not in OF_LENGTHS}
-    return caption(same, meta)
 
 
 def _panel(group: Group, batches: Batches) -> Panel:
