@@ -236,7 +236,7 @@ def _against(
     cases = cases.iloc[by_backend].drop_duplicates(["problem", "backend", "setting"])
     is_base = cases["setting"] == (base or cases.groupby("problem")["setting"].transform("first"))
     pairs = over(cases[~is_base], cases[is_base], ["problem", "backend"])
-    ran = pairs[["status", "status_base"]].eq("ok").any(axis=1)
+    ran = (pairs[["status", "status_base"]] == "ok").any(axis=1)
     told = pairs[ran | failed][["problem", "row", "row_base"]].to_numpy().tolist()
     return [
         (found[number], [Contrast(axis=axis, row=row, base=base) for _, row, base in some])

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 COUNTS = ("input_bytes", "peak_bytes", "needed_bytes", "work_flops", "work_exps")
 
 
-def cases_of(
-    rows: Sequence[Row], axes: Sequence[str] = (), **more: Sequence[Any]
-) -> "pd.DataFrame":
+def cases_of(rows: Sequence[Row], axes: Sequence[str] = (), **more: Any) -> "pd.DataFrame":
     """A line per row: these axes, what is counted (Int64) and the `row` itself. `more`: further
     columns.
     """
-    frame = as_frame(rows, [*axes, *COUNTS], DTYPES)
-    return frame.assign(row=[*rows], **more)
+    more["row"] = [*rows]
+    return as_frame(rows, [*axes, *COUNTS], DTYPES).assign(**more)
 
 
 def over(cases: "pd.DataFrame", base: "pd.DataFrame", on: Sequence[str]) -> "pd.DataFrame":
@@ -31,20 +29,17 @@ def over(cases: "pd.DataFrame", base: "pd.DataFrame", on: Sequence[str]) -> "pd.
     both counts.
     """
     pairs = cases.merge(base.drop_duplicates([*on]), on=[*on], suffixes=("", "_base"))
-    times = [*map(time_ratio, pairs["row"], pairs["row_base"])]
-    ratios = {}
+    found: dict[str, Any] = {"time": [*map(time_ratio, pairs["row"], pairs["row_base"])]}
     for name in COUNTS:
         sides = pairs[[name, f"{name}_base"]].astype(object)  # Python's integers
         both = sides.where(sides.notna(), None).to_numpy()
-        ratios[f"{name}_ratio"] = [count_ratio(*counts) for counts in both]
-    return pairs.assign(time=times, **ratios)
+        found[f"{name}_ratio"] = [count_ratio(*counts) for counts in both]
+    return pairs.assign(**found)
 
 
-def paired(
-    cases: Sequence[Row], base: Sequence[Row], on: Sequence[str], *more: str
-) -> list[list[Any]]:
-    """Each pair of rows, its time ratio and `more` columns of `over`."""
+def paired(cases: Sequence[Row], base: Sequence[Row], on: Sequence[str], *more: str) -> list[Any]:
+    """Both rows of each pair, its time ratio and `more` columns of `over`."""
     if not cases or not base:
         return []
-    pairs = over(*(cases_of(rows, on) for rows in (cases, base)), on)
-    return list(pairs[["row", "row_base", "time", *more]].to_numpy().tolist())
+    pairs = over(cases_of(cases, on), cases_of(base, on), on)
+    return [*pairs[["row", "row_base", "time", *more]].to_numpy().tolist()]
