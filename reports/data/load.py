@@ -60,11 +60,10 @@ def as_frame(
     """
     import pandas as pd  # half a second, which pages do without
 
-    values = {name: [row.get(name) for row in rows] for name in columns}
-    series = {
-        name: pd.Series(some, dtype=kinds.get(name) or dtype_of(some))
-        for name, some in values.items()
-    }
+    series = {}
+    for name in columns:
+        values = [row.get(name) for row in rows]
+        series[name] = pd.Series(values, dtype=kinds.get(name) or dtype_of(values))
     frame = pd.DataFrame(series)
     if run is None:
         return frame
