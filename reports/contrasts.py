@@ -8,7 +8,8 @@ d_model it is one head.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isfinite, log, nan
+from math import isfinite, log
+from operator import itemgetter
 from typing import Any
 
 from .data.row_groups import (
@@ -17,13 +18,14 @@ from .data.row_groups import (
     Group,
     Row,
     axis_text,
-    backends,
+    by,
     follows,
     groups,
     value_text,
 )
 from .formatting import STATUS_WORDS, kernel_text, plural
-from .judging.pair import Ratio, time_ratio
+from .judging.over import cases_of, over
+from .judging.pair import Ratio, count_ratio, time_ratio
 
 WHOLE_STEP = "forward+backward"
 NAMES = {
@@ -82,8 +84,7 @@ class Contrast:
 
     def counted(self, column: str) -> float:
         """An exact ratio, NaN without a number."""
-        ours, base = self.row.get(column), self.base.get(column)
-        return ours / base if ours is not None and base else nan
+        return count_ratio(self.row.get(column), self.base.get(column))
 
     @property
     def kernels(self) -> str:
@@ -145,19 +146,13 @@ class Contrast:
 
 def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast]]]:
     """Every problem on which some backend ran with one of two values of the axis at least."""
-    found: list[tuple[Group, list[Contrast]]] = []
-    for group in _of_two_values(rows, axis):
-        if axis == "heads" and not of_given_width(group) and 1 in group.by_value(axis):
-            continue  # against_one_head has it
-        # a backend that ran with neither setting has nothing to compare, nor to say
-        some = [
-            one
-            for one in _against(group, axis, setting(axis, group.rows[0]))
-            if "ok" in (one.row["status"], one.base["status"])
-        ]
-        if some:
-            found.append((group, some))
-    return found
+    found = [
+        group
+        for group in _of_two_values(rows, axis)
+        # of heads that share d_model against_one_head has it
+        if axis != "heads" or of_given_width(group) or 1 not in group.by_value(axis)
+    ]
+    return _against(found, axis, failed=False)
 
 
 def _of_two_values(rows: Sequence[Row], axis: str) -> Iterator[Group]:
@@ -182,11 +177,12 @@ def against_one_head(rows: Sequence[Row]) -> list[tuple[Group, list[Contrast]]]:
 
     Problems with the most measured backends come first, then the longest.
     """
+    several = [group for group in groups(rows, "heads") if len(group.by_value("heads")) > 1]
     found = [
-        (group, sorted(_against(group, "heads", ONE_HEAD), key=lambda one: one.heads))
-        for group in groups(rows, "heads")
+        (group, sorted(some, key=lambda one: one.heads))
+        for group, some in _against(several, "heads", ONE_HEAD)
+        if most_heads(some)
     ]
-    found = [(group, some) for group, some in found if most_heads(some)]
     return sorted(
         found, key=lambda pair: (-len(most_heads(pair[1])), -(pair[0].problem["seq_len"] or 0))
     )
@@ -224,15 +220,25 @@ def setting(axis: str, row: Row) -> str:
     return ", ".join(filter(None, (text, window)))
 
 
-def _against(group: Group, axis: str, base_setting: str) -> list[Contrast]:
-    """By backend; within one, in the order of the plan."""
-    found = []
-    for backend in backends(group.rows):
-        by_setting = {
-            setting(axis, row): row for row in reversed(group.rows) if row["backend"] == backend
-        }
-        if base := by_setting.pop(base_setting, None):
-            found += [
-                Contrast(axis=axis, row=row, base=base) for row in reversed(by_setting.values())
-            ]
-    return found
+def _against(
+    found: Sequence[Group], axis: str, base: str = "", *, failed: bool = True
+) -> list[tuple[Group, list[Contrast]]]:
+    """By backend; within one, in the order of the plan. `base`: a setting, else the first one.
+    `failed`: also of backends that ran with neither, which have nothing to compare, nor to say.
+    """
+    rows = [row for group in found for row in group.rows]
+    if not rows:
+        return []
+    problems = [number for number, group in enumerate(found) for _ in group.rows]
+    settings = [setting(axis, row) for row in rows]
+    cases = cases_of(rows, ["backend", "status"], problem=problems, setting=settings)
+    by_backend = cases.groupby(["problem", "backend"], sort=False).ngroup().argsort(kind="stable")
+    cases = cases.iloc[by_backend].drop_duplicates(["problem", "backend", "setting"])
+    is_base = cases["setting"] == (base or cases.groupby("problem")["setting"].transform("first"))
+    pairs = over(cases[~is_base], cases[is_base], ["problem", "backend"])
+    ran = (pairs[["status", "status_base"]] == "ok").any(axis=1)
+    told = pairs[ran | failed][["problem", "row", "row_base"]].to_numpy().tolist()
+    return [
+        (found[number], [Contrast(axis=axis, row=row, base=base) for _, row, base in some])
+        for number, some in by(told, itemgetter(0)).items()
+    ]

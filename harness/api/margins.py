@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, instead_of, shown
-from ..scenario.document import read_yaml
 
 NOISE = "noise"
 METRICS = ("latency", "peak_bytes", "energy_per_call")
@@ -46,6 +45,8 @@ def _of_file(path: Path) -> Iterable[Entry]:
         raise BadInput(
             f"--gate {shown(str(path))}: no such file; {WANTED}, or a YAML file of these"
         )
+    from ..scenario.document import read_yaml  # all of harness.scenario, which reports do without
+
     document = read_yaml(path)
     if document.data is None:
         raise BadInput(f"{document.origin}: empty; {WANTED}")

@@ -6,7 +6,6 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from ...harness.files.printable import visible
@@ -14,7 +13,7 @@ from ...harness.stats.intervals import Interval
 from ..data.load import rows_of
 from ..data.noise_floor import COMMITS, NoiseFloor, newest_noise_floor
 from ..data.read import Document, read_run
-from ..data.row_groups import Row, by, problem
+from ..data.row_groups import AXES, Row, by
 from ..data.run_meta import (
     Difference,
     device_identity,
@@ -23,6 +22,7 @@ from ..data.run_meta import (
 )
 from ..formatting import plural
 from ..judging.many import geometric_mean
+from ..judging.over import paired
 from ..judging.pair import Noise, Ratio, noise_of
 from ..words import SAME_RATIO
 from .gate import Gate, GateResult, apply
@@ -181,19 +181,21 @@ def compare_sides(
     """
     if not allow:
         _refuse_other_device(base, new)
-    pairs = _pairs(base, new)
-    if not any(before and now for before, now in pairs):
+    pairs = _pairs(new.rows, base.rows, ["case"])
+    if not any(one for one, _ in pairs):
         raise BadInput(
             f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
             " scenario"
         )
+    known = new.by_id
+    pairs += [(row, None) for case, row in base.by_id.items() if case not in known]
     return _compared(base, new, pairs, gate, only, margin_ratio, turns=turns, history=history)
 
 
-def _pairs(base: Side, new: Side) -> list[Pair]:
-    """By the id of the case; those of `new` first."""
-    before, now = base.by_id, new.by_id
-    return [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]
+def _pairs(rows: Sequence[Row], bases: Sequence[Row], on: Sequence[str]) -> list[Pair]:
+    """Of all rows, also of those without a base."""
+    before = {row["case"]: base for row, base, _ in paired(rows, bases, on)}
+    return [(before.get(row["case"]), row) for row in rows]
 
 
 def compare_backends(
@@ -216,9 +218,10 @@ def compare_backends(
             f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
-    bases = {problem_of(row): row for row in reversed(run.rows) if row["backend"] == baseline}
-    pairs = [(bases.get(problem_of(row)), row) for row in run.rows if row["backend"] != baseline]
-    if not any(base is not None for base, _ in pairs):
+    sides = by(run.rows, lambda row: row["backend"] == baseline)
+    # of copies, only those of one group are compared
+    pairs = _pairs(sides.get(False, ()), sides[True], [*AXES, "replica"])
+    if not any(one for one, _ in pairs):
         raise BadInput(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
     return _compared(run, run, pairs, gate, only, margin_ratio, baseline=baseline)
 
@@ -306,11 +309,6 @@ def read_sides(paths: Sequence[Folder], *, salvage: bool) -> list[Side]:
         )
         for run in runs
     ]
-
-
-def problem_of(row: Row) -> tuple[Any, ...]:
-    """What the backends of one group share: of copies, only those of one are compared."""
-    return (*problem(row).values(), row.get("replica"))
 
 
 def _refuse_other_device(base: Side, new: Side) -> None:

@@ -113,6 +113,7 @@ def _nested_last(columns: Iterator[Column]) -> dict[str, Column]:
 
 COLUMNS = _nested_last(_columns())
 """By name, in the order of the table."""
+DTYPES = {"run": TEXT, **{one.name: one.dtype for one in COLUMNS.values()}}
 NESTED_COLUMNS = [one.name for one in COLUMNS.values() if one.dtype == NESTED]
 
 

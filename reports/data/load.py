@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...harness.files.printable import visible
 from ...harness.stats.contrasts import Spread
 from ...harness.stats.intervals import CONFIDENCE, Interval, latency_interval, t_quantile
-from .columns import COLUMNS, NUMBER, TEXT, YES_NO, dtype_of
+from .columns import COLUMNS, DTYPES, NUMBER, YES_NO, dtype_of
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
@@ -46,8 +46,7 @@ def load(run: str | Path | Sequence[str | Path], *, salvage: bool = False) -> "p
 def frame_of(runs: Sequence[Run], *, several: bool) -> "pd.DataFrame":
     """The table of runs that were read. `several`: with the column `run`."""
     rows = rows_of(runs)
-    kinds = {"run": TEXT, **{name: one.dtype for name, one in COLUMNS.items()}}
-    return as_frame(rows, columns_of(rows), kinds, None if several else runs[0])
+    return as_frame(rows, columns_of(rows), DTYPES, None if several else runs[0])
 
 
 def as_frame(
@@ -61,13 +60,11 @@ def as_frame(
     """
     import pandas as pd  # half a second, which pages do without
 
-    values = {name: [row.get(name) for row in rows] for name in columns}
-    frame = pd.DataFrame(
-        {
-            name: pd.Series(some, dtype=kinds[name] if name in kinds else dtype_of(some))
-            for name, some in values.items()
-        }
-    )
+    series = {}
+    for name in columns:
+        values = [row.get(name) for row in rows]
+        series[name] = pd.Series(values, dtype=kinds.get(name) or dtype_of(values))
+    frame = pd.DataFrame(series)
     if run is None:
         return frame
     frame.attrs = {"run": run.meta["run"]}

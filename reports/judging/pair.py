@@ -9,7 +9,7 @@ throttled GPU or another clock may have done to one of them. So the mark follows
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import exp, expm1, hypot, inf, isfinite, log, log1p, nan, sqrt
+from math import exp, expm1, hypot, inf, isfinite, log, log1p, nan, nextafter, sqrt
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -233,8 +233,20 @@ def energy_ratio(numerator: Row, denominator: Row) -> Ratio | None:
 def exact_ratio(numerator: float, denominator: float, margin_ratio: float = 0.0) -> Ratio:
     """Of counts, such as bytes, which have no noise."""
     grown = inf if numerator else 1.0
-    ratio = numerator / denominator if denominator > 0 else grown
+    ratio = count_ratio(numerator, denominator) if denominator > 0 else grown
     return Ratio(value=ratio, low=ratio, high=ratio, paired=True, margin_ratio=margin_ratio)
+
+
+def count_ratio(count: float | None, base: float | None) -> float:
+    """NaN without both. Whole if and only if the base goes into the count, which integers decide:
+    of 2^53 + 1 over 2^53 the nearest float is 1.
+    """
+    if count is None or not base:
+        return nan
+    ratio = count / base
+    if count % base and ratio.is_integer():  # rounded
+        return nextafter(ratio, inf if count > int(ratio) * base else 0.0)
+    return ratio
 
 
 def _time_ratio(rows: tuple[Row, Row]) -> Ratio:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.processor_time import told_time
-from ..data.row_groups import Group, Row, groups, once
+from ..data.row_groups import Group, Row, by, groups, is_timed, once
 from ..data.run_meta import OUT_OF_MEMORY
 from ..formatting import capital, number_text
 from ..judging.pair import Ratio, time_ratio
@@ -68,10 +68,7 @@ def race(rows: Sequence[Row]) -> Race:
 
 
 def _race(rows: Sequence[Row]) -> Race:
-    timed = sorted(
-        (row for row in rows if row.get("latency_ms") is not None),
-        key=lambda row: (row["latency_ms"], row["case"]),
-    )
+    timed = sorted(filter(is_timed, rows), key=lambda row: (row["latency_ms"], row["case"]))
     ranking = [row for row in timed if is_exact(row)]
     margins = _margins(ranking)
     if any(margin.by_processor_time and margin.value < 1 for margin in margins):
@@ -100,6 +97,12 @@ class Raced(NamedTuple):
     def place(self) -> str:
         """`N = 1 024, h = 8`."""
         return ", ".join(filter(None, (n_text(self.n), self.group.label)))
+
+
+def fastest_of(rows: Sequence[Row], axes: Sequence[str]) -> list[Row]:
+    """The fastest exact row of each problem that these axes tell apart."""
+    problems = by(rows, lambda row: tuple(row.get(axis) for axis in axes)).values()
+    return [row for some in problems for row in race(some).ranking[:1]]
 
 
 def against_fastest(row: Row, rows: Sequence[Row]) -> tuple[str, Ratio | None]:

@@ -3,7 +3,6 @@ its memory, however small the budget of the run was.
 """
 
 from bisect import bisect
-from collections.abc import Sequence
 
 from ..data.row_groups import Group
 from ..data.run_meta import Meta, budget_bytes, caption, finite_number
@@ -15,7 +14,6 @@ from ._memory_over_n import MemoryCurve, memory_curves
 LEAST_RATIO = 1.1  # of the card to the budget: below it the run's own wall is that of the card
 STEPS = 40  # doublings of a curve
 MOST_N = 1 << STEPS
-Ends = Sequence[tuple[MemoryCurve, int]]
 
 
 def whole_card(group: Group, meta: Meta) -> tuple[str, Figure] | None:

@@ -1,14 +1,16 @@
 """Which form of latent attention is faster, by the number of queries, and where FLOPs say so."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import starmap
 from math import floor, sqrt
+from typing import NamedTuple
 
 from ..data.polynomial import through
 from ..data.row_groups import AXES, Row, by, case_key, distinguishing_axes, is_timed, label, problem
 from ..data.run_meta import Meta
 from ..elements import note, table_of
-from ..judging.pair import Ratio, time_ratio
+from ..judging.over import paired
+from ..judging.pair import Ratio
 from ..quantity import Quantity
 from . import Subject
 from ._crossovers import Crossover
@@ -20,12 +22,11 @@ NEEDS = ("latent", "configuration", "latency_ms")
 ABSORBED, UNABSORBED = "absorbed", "unabsorbed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forms:
+class Forms(NamedTuple):
     """Both forms of one problem at one number of queries; `time`: unabsorbed over absorbed."""
 
-    absorbed: Row
     unabsorbed: Row
+    absorbed: Row
     time: Ratio
 
     @property
@@ -71,17 +72,11 @@ def comparisons(rows: Sequence[Row]) -> list[list[Forms]]:
     """Problems that differ in more than the number of queries, each by that number."""
     timed = [row for row in rows if is_timed(row) and row.get("latent") and _form(row)]
     apart = [axis for axis in AXES if axis not in ("seq_len", "causal_align")]
-    found = []
-    for alike in by(timed, lambda row: tuple(row.get(axis) for axis in apart)).values():
-        some = []
-        for each in by(alike, lambda row: row["seq_len"]).values():
-            forms = {_form(row): row for row in each}
-            if len(forms) == 2 and (time := time_ratio(forms[UNABSORBED], forms[ABSORBED])):
-                one = Forms(absorbed=forms[ABSORBED], unabsorbed=forms[UNABSORBED], time=time)
-                some.append(one)
-        if some:
-            found.append(sorted(some, key=lambda one: one.queries))
-    return found
+    on = [*apart, "seq_len"]
+    forms = by({(_form(row), *map(row.get, on)): row for row in timed}.values(), _form)
+    pairs = paired(forms.get(UNABSORBED, ()), forms.get(ABSORBED, ()), on)
+    found = sorted(starmap(Forms, pairs), key=lambda one: one.queries)
+    return [[*some] for some in by(found, lambda one: (*map(one.absorbed.get, apart),)).values()]
 
 
 def finding(some: Sequence[Forms]) -> str:

@@ -1,32 +1,34 @@
 """From which share of padding on packing sequences is faster, and at what bytes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from itertools import starmap
+from math import isfinite
+from typing import NamedTuple
 
 from ..data.processor_time import time_of
 from ..data.row_groups import (
     AXES,
+    SUMS,
     Group,
     Row,
     axis_text,
     by,
     case_key,
     family,
+    groups,
     is_timed,
-    label,
-    problem,
-    varying_axes,
 )
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, note, table_of
 from ..formatting import bytes_text, capital, list_text, more_below, paragraph, rough_percent_text
-from ..judging.pair import Ratio, time_ratio
+from ..judging.over import paired
+from ..judging.pair import Ratio
 from ..quantity import Quantity
 from . import Subject
 from ._crossovers import Crossover
 from ._over import MOST_PANELS, joined, panel, with_ends
-from ._race import race
+from ._race import fastest_of
 
 TITLE = "Padding or packing"
 SECTION = "asked"
@@ -34,29 +36,22 @@ ORDER = 12
 NEEDS = ("padding_ratio", "latency_ms")
 PADDED = "padded"  # the backend, and its variants
 RATIO = "padded_{}ratio"
-OF_LENGTHS = ("lengths", "seq_len", "kv_seq_len", "causal_align")
+BATCH = [axis for axis in AXES if axis not in SUMS]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """A ragged batch: the fastest padded call, the fastest packed one, and `time`, that of the
-    padded one over that of the packed one. `rows`: of all backends.
+class Batch(NamedTuple):
+    """A ragged batch: the fastest padded call over the fastest packed one, by time and peak (NaN
+    without both).
     """
 
     padded: Row
     packed: Row
     time: Ratio
-    rows: Sequence[Row]
+    bytes_ratio: float
 
     @property
     def share(self) -> float:
         return float(self.padded["padding_ratio"])
-
-    @property
-    def bytes_ratio(self) -> float | None:
-        """Peak of the padded call over that of the packed one."""
-        padded, packed = (row.get("peak_bytes") for row in (self.padded, self.packed))
-        return padded / packed if padded is not None and packed else None
 
 
 Batches = Sequence[Batch]
@@ -70,7 +65,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     shown = found[:MOST_PANELS]
     picture = Figure(
         title=joined([(group, finding(batches)) for group, batches in shown]),
-        caption=_caption(shown[0][0], meta),
+        caption=caption(shown[0][0].problem, meta),
         panels=tuple(_panel(group, batches) for group, batches in shown),
         table=table_of(
             "Padded and packed",
@@ -113,38 +108,22 @@ def comparisons(rows: Sequence[Row]) -> list[tuple[Group, Batches]]:
     that have cached keys apart. What has most batches is first.
     """
     ragged = [row for row in rows if row.get("lengths") and is_timed(row)]
-    apart = [axis for axis in AXES if axis not in OF_LENGTHS]
-    families = by(ragged, lambda row: (_cached(row), *(row.get(axis) for axis in apart)))
-    found = []
-    for alike in families.values():
-        batches = map(_batch, by(alike, lambda row: row["lengths"]).values())
-        known = sorted((one for one in batches if one), key=lambda one: one.share)
-        if known:
-            found.append((problem(alike[0]), known))
-    found.sort(key=lambda of: -len(of[1]))
-    varying = [axis for axis in varying_axes([of for of, _ in found]) if axis not in OF_LENGTHS]
-    return [
-        (Group(label=_label(of, varying, batches), problem=of, rows=[*batches[0].rows]), batches)
-        for of, batches in found
+    kinds = by(ragged, lambda row: family(row["backend"]) == PADDED)
+    padded, packed = (fastest_of(kinds.get(kind, ()), BATCH) for kind in (True, False))
+    pairs = paired(padded, packed, BATCH, "peak_bytes_ratio")
+    batches = sorted(starmap(Batch, pairs), key=lambda one: one.share)
+    found = [
+        (replace(group, label=", ".join(filter(None, (words, group.label))), rows=[*some]), mine)
+        for group in groups(ragged, "lengths")
+        for words, some in by(group.rows, _cached).items()
+        if (mine := [one for one in batches if any(row is one.padded for row in some)])
     ]
+    return sorted(found, key=lambda of: -len(of[1]))
 
 
-def _cached(row: Row) -> bool:
-    """Whether its sequences have more keys than queries."""
-    return bool(row["kv_seq_len"] != row["seq_len"])
-
-
-def _label(of: dict[str, Any], axes: Sequence[str], batches: Batches) -> str:
-    cached = "cached sequences" if _cached(batches[0].padded) else ""
-    return ", ".join(filter(None, (cached, label(of, axes))))
-
-
-def _batch(rows: Sequence[Row]) -> Batch | None:
-    padded = race([row for row in rows if family(row["backend"]) == PADDED]).ranking
-    packed = race([row for row in rows if family(row["backend"]) != PADDED]).ranking
-    if not padded or not packed or (time := time_ratio(padded[0], packed[0])) is None:
-        return None
-    return Batch(padded=padded[0], packed=packed[0], time=time, rows=rows)
+def _cached(row: Row) -> str:
+    """Where sequences have more keys than queries."""
+    return "cached sequences" if row["kv_seq_len"] != row["seq_len"] else ""
 
 
 def finding(batches: Batches) -> str:
@@ -168,24 +147,19 @@ def finding(batches: Batches) -> str:
     parts = [first.time.text, *([at[-1]] if last is not first else [])]
     text = f"packing is faster than padding {where}: {list_text(parts)}"
     text += f" (below: {list_text(at[:start])})" if start else ""
-    if last.bytes_ratio is not None:
+    if isfinite(last.bytes_ratio):
         sizes = [bytes_text(row["peak_bytes"]) for row in (last.packed, last.padded)]
         text += f"; {last.packed['backend']} needs {sizes[0]}, padding {sizes[1]}"
     return text
 
 
-def _caption(group: Group, meta: Meta) -> str:
-    same = {axis: value for axis, value in group.problem.items() if axis not in OF_LENGTHS}
-    return caption(same, meta)
-
-
 def _panel(group: Group, batches: Batches) -> Panel:
     """Every backend's time over that of the fastest padded one, by the share of padding."""
+    rows = sorted(group.rows, key=lambda row: float(row["padding_ratio"]))
     drawn = [
-        with_ends(row, RATIO, ratio)
-        for one in batches
-        for row in one.rows
-        if row is not one.padded and (ratio := time_ratio(row, one.padded)) is not None
+        with_ends(row, RATIO, time)
+        for row, padded, time in paired(rows, [one.padded for one in batches], BATCH)
+        if row is not padded
     ]
     found = panel(
         replace(group, rows=drawn),

@@ -3,8 +3,9 @@ plain ones.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import starmap
 from math import isclose
+from typing import NamedTuple
 
 from ..data.row_groups import (
     AXES,
@@ -20,10 +21,11 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Card, note, table_of
 from ..formatting import bytes_text, capital, list_text
-from ..judging.pair import Ratio, time_ratio
+from ..judging.over import paired
+from ..judging.pair import Ratio
 from ..quantity import Quantity
 from . import Subject
-from ._race import race
+from ._race import fastest_of
 
 TITLE = "Pages, quantized keys and values, and shared prefixes"
 SECTION = "asked"
@@ -31,29 +33,26 @@ ORDER = 13
 NEEDS = ("page", "kv_dtype", "latency_ms")
 WAYS = ("page", "kv_dtype", "prefix")
 PLAIN = (0, "same", 0)
+APART = [axis for axis in AXES if axis not in WAYS]
 SAME_BYTES = 0.005  # of the ratio: a page table adds less
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """The fastest call on keys and values that are stored in one way, and on plain ones; `time`: of
-    that over this.
+class Stored(NamedTuple):
+    """The fastest call on keys and values that are stored in one way, over that on plain ones.
+
+    `bytes_ratio`: of the inputs, nearly all of them keys and values.
     """
 
     row: Row
     plain: Row
     time: Ratio
+    bytes_ratio: float
 
     @property
     def way(self) -> str:
         """`pages of 16 tokens`, `keys and values in int8` or both, or a shared prefix."""
         texts = (axis_text(axis, self.row[axis]) for axis in WAYS if self.row[axis] not in PLAIN)
         return " with ".join(texts)
-
-    @property
-    def bytes_ratio(self) -> float:
-        """Bytes of the inputs, nearly all of them keys and values, over those of plain ones."""
-        return float(self.row["input_bytes"] / self.plain["input_bytes"])
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -121,17 +120,10 @@ def sentence(found: Sequence[Stored], where: str) -> str:
 
 def comparisons(rows: Sequence[Row]) -> list[Stored]:
     """Every way of storing, with the plain problem that is alike in all else."""
-    apart = [axis for axis in AXES if axis not in WAYS]
     timed = [row for row in rows if is_timed(row) and row.get("kv_dtype") is not None]
-    found = []
-    for alike in by(timed, lambda row: tuple(row.get(axis) for axis in apart)).values():
-        ways = by(alike, lambda row: tuple(row[axis] for axis in WAYS))
-        plain = race(ways.pop(PLAIN, ())).ranking
-        for some in ways.values() if plain else ():
-            ranking = race(some).ranking
-            if ranking and (time := time_ratio(ranking[0], plain[0])) is not None:
-                found.append(Stored(row=ranking[0], plain=plain[0], time=time))
-    return found
+    kinds = by(timed, lambda row: tuple(row[axis] for axis in WAYS) == PLAIN)
+    ways, plain = (fastest_of(kinds.get(kind, ()), AXES) for kind in (False, True))
+    return [*starmap(Stored, paired(ways, plain, APART, "input_bytes_ratio"))]
 
 
 def finding(alike: Sequence[Stored]) -> str:

@@ -3,7 +3,8 @@ are accepted than it takes times as long.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import starmap
+from typing import NamedTuple
 
 from ..data.row_groups import (
     AXES,
@@ -19,7 +20,8 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import note, table_of
 from ..formatting import capital, list_text
-from ..judging.pair import Ratio, time_ratio
+from ..judging.over import paired
+from ..judging.pair import Ratio
 from ..quantity import Quantity
 from . import Subject
 
@@ -32,8 +34,7 @@ OF_STEP = ("seq_len", "mask", "window", "causal_align")
 MOST_NAMED = 2  # of the shapes that drafted tokens have
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class Verified(NamedTuple):
     """Drafted tokens verified in one call, and `time`: of that over a step of one token."""
 
     row: Row
@@ -81,7 +82,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def verifications(rows: Sequence[Row]) -> list[Verified]:
     """All of which a step of one token over the same keys was timed too."""
-    apart = ("backend", *(axis for axis in AXES if axis not in OF_STEP))
     timed = [
         row
         for row in rows
@@ -92,14 +92,10 @@ def verifications(rows: Sequence[Row]) -> list[Verified]:
         and row["mask"] in ("none", "tree")
         and row["seq_len"] <= MOST_DRAFTED
     ]
-    found = []
-    for alike in by(timed, lambda row: tuple(row.get(axis) for axis in apart)).values():
-        steps = [row for row in alike if row["seq_len"] == 1 and row["mask"] == "none"]
-        for row in alike if steps else ():
-            time = time_ratio(row, steps[0])
-            if row["seq_len"] > 1 and time is not None:
-                found.append(Verified(row=row, step=steps[0], time=time))
-    return found
+    drafted = [row for row in timed if row["seq_len"] > 1]
+    steps = [row for row in timed if row["seq_len"] == 1 and row["mask"] == "none"]
+    apart = ["backend", *(axis for axis in AXES if axis not in OF_STEP)]
+    return [*starmap(Verified, paired(drafted, steps, apart))]
 
 
 def finding(alike: Sequence[Verified]) -> str:

@@ -307,7 +307,7 @@ DEFECTS = (
                 "and isnan(value)):\n        return 0 if dtype == COUNT else None\n",
             ),
             Patch(
-                "reports/data/load.py", "import COLUMNS, NUMBER,", "import COLUMNS, COUNT, NUMBER,"
+                "reports/data/load.py", "import COLUMNS, DTYPES,", "import COLUMNS, COUNT, DTYPES,"
             ),
         ),
         noticed_by=("tests/approved/test_facts.py::test_the_facts_were_approved[failures]",),
