@@ -20,6 +20,7 @@ from .chart_frame import (
     LINE_PX,
     NAME_PX,
     TICK_GAP,
+    WALLS,
     Frame,
     Layout,
     labels_of,
@@ -59,7 +60,8 @@ STEPS = 8  # from point to point on linear axes, where the way is that of a powe
 
 def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
     """SVG of each panel. `cases`: the number of each case on the page."""
-    layout = LAYOUTS.get((width, len(figure.panels))) or LAYOUTS["narrow", 0]
+    layouts = WALLS if figure.both_scales else LAYOUTS
+    layout = layouts.get((width, len(figure.panels))) or layouts["narrow", 0]
     every = [one for panel in figure.panels for one in panel.series]
     names = name_room((one.backend for one in every), NAME_PX, layout.name)
     endings = name_room((one.ending for one in every), layout.text_px, layout.name, TEXT_EM)
@@ -212,7 +214,7 @@ class _Drawn:
     @property
     def _ways(self) -> list[list[tuple[float, float]]]:
         return [
-            [(x, y) for _, x, y in run]
+            self._inside(one, run)
             for one in self.panel.series
             if one.kind not in CROSSED
             for run in self._runs(one)
