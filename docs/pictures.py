@@ -1,8 +1,9 @@
 """Draw the README's pictures anew from stored runs, and its answer: `make pictures`.
 
 They are photographs of the page's own cards, without words and switches, so they cannot show what a
-page no longer has. Beside them, pictures.json has a digest of the cards that they show: it tells when they are not current, on
-every machine, whatever its fonts. Needs Debian's chromium, and attnbench with its test tools.
+page no longer has. Beside them, pictures.json has a digest of the cards that they show: it tells
+when they are not current, on every machine, whatever its fonts. Needs Debian's chromium, and
+attnbench with its test tools.
 """
 
 import hashlib
@@ -30,10 +31,11 @@ CARDS = {  # of the newest quickstart that is kept of each device
 }
 WIDTHS = {"wall": 1020, "heads": 620}  # of the window in which a card has no empty half
 PIXELS_PER_POINT = 1.5
-BARE = """for (const one of document.querySelectorAll(".scales > label")) one.style.visibility = "hidden";
-for (const one of document.querySelectorAll(".told")) one.remove();"""
+BARE = """const each = (selector, act) => document.querySelectorAll(selector).forEach(act);
+each(".scales > label", (one) => (one.style.visibility = "hidden"));
+each(".told", (one) => one.remove());"""
 ANSWER = "cpu"  # whose answer the README has
-MOST = 110  # characters of a line of it
+MOST = 96  # characters of a line of it
 
 
 def newest_quickstart(device: str) -> Path:
@@ -60,13 +62,13 @@ def digests(page: str, cards: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_answer(readme: str) -> str:
-    """The README with what the run's end and `attnbench show` print: the answer, what each backend
-    costs, and the heads. The question, how sure that is and how far to trust it stand beside it.
+    """The README with what the end of a run and `attnbench show` print: the device, the answer, and
+    what each backend costs. How sure that is, the heads and how far to trust it stand beside it.
     """
     run = newest_quickstart(ANSWER)
     done = CliRunner().invoke(app, ["show", str(run)], env={"COLUMNS": "100"})
-    _, _, answer, _, *regret, heads, _, _ = done.stdout.strip().splitlines()
-    lines = [*textwrap.wrap(answer, MOST), *regret, *textwrap.wrap(heads, MOST)]
+    _, device, answer, _, *regret, _, _, _ = done.stdout.strip().splitlines()
+    lines = [device, *textwrap.wrap(answer, MOST), *regret]
     block = re.compile(r"(?<=<!-- answer -->\n)```text\n.*?```", re.DOTALL)
     return block.sub(lambda _: "\n".join(["```text", *lines, "```"]), readme)
 
