@@ -67,8 +67,9 @@ def with_answer(readme: str) -> str:
     """
     run = newest_quickstart(ANSWER)
     done = CliRunner().invoke(app, ["show", str(run)], env={"COLUMNS": "100"})
-    _, device, answer, _, *regret, _, _, _ = done.stdout.strip().splitlines()
-    lines = [device, *textwrap.wrap(answer, MOST), *regret]
+    printed = done.stdout.splitlines()
+    regret = [line for line in printed if "  " in line]  # the rest are sentences
+    lines = [printed[1], *textwrap.wrap(open_report([run]).answer, MOST), *regret]
     block = re.compile(r"(?<=<!-- answer -->\n)```text\n.*?```", re.DOTALL)
     return block.sub(lambda _: "\n".join(["```text", *lines, "```"]), readme)
 

@@ -38,18 +38,13 @@ def overview(
     rows = scenarios()
     first = rows if every else rows[: len(BEGIN)]
     print_table(("scenario" if every else "begin with", *COLUMNS), first)
-    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
-    lines = {
-        "more scenarios": ", ".join(name for name, *_ in rows[len(first) :]),
-        "backends": ", ".join(dict.fromkeys(one.partition(":")[0] for one in impls.names())),
-        "newest runs": ", ".join(newest) or no_runs(out),
-    }
     typer.echo("")
-    for what, line in lines.items():
-        if line:
-            say(f"{what}: {line}")
-    more = "" if every else "--all, "
-    say(f"\nmore: attnbench list {more}backends, models, runs, baselines, studies, probes")
+    if not every:
+        say(f"more scenarios: {', '.join(name for name, *_ in rows[len(BEGIN) :])}")
+    say(f"backends: {', '.join(dict.fromkeys(one.partition(':')[0] for one in impls.names()))}")
+    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
+    say(f"newest runs: {', '.join(newest) or no_runs(out)}")
+    say("\nmore: attnbench list --all, backends, models, runs, baselines, studies, probes")
 
 
 @command(list_app, name="backends")
@@ -104,14 +99,9 @@ def scenarios() -> list[tuple[str, str, str]]:
         return takes_min is None, name.startswith(CLAIMS), begin, takes_min or 0.0, name
 
     every = sorted(summaries(), key=lambda one: order(one.name, one.takes_min))
-    return [
-        (
-            one.name,
-            "needs a GPU" if one.takes_min is None else duration_text(60 * one.takes_min),
-            one.question,
-        )
-        for one in every
-    ]
+    times = (one.takes_min for one in every)
+    takes = ("needs a GPU" if time is None else duration_text(60 * time) for time in times)
+    return [(one.name, time, one.question) for one, time in zip(every, takes, strict=True)]
 
 
 @command(list_app, name="models")

@@ -29,17 +29,13 @@ def whole_card(group: Group, meta: Meta) -> tuple[str, Panel, Table] | None:
     if run["device"] != "cuda" or not card_bytes or card_bytes < LEAST_RATIO * (budget or 0):
         return None
     curves = [one for one in memory_curves(group, meta) if one.need is not None and one.peak]
-    ends = [
-        (one, longest(one, card_bytes))
-        for one in curves
-        if one.need is not None and one.need.quadratic > 0
-    ]
+    growing = [one for one in curves if one.need is not None and one.need.quadratic > 0]
+    ends = sorted([(one, longest(one, card_bytes)) for one in growing], key=lambda end: end[1])
     if not ends:
         return None
-    ends.sort(key=lambda end: end[1])
     last, size = ends[-1][1], size_text(int(card_bytes))
     texts = [f"{n_text(n)} for {one.backend}" for one, n in ends]
-    linear = [one for one in curves if one.need is not None and one.need.quadratic <= 0]
+    linear = [one for one in curves if one not in growing]
     heads = plural(group.problem["heads"], "head")
     panel = Panel(
         title=f"{heads} in {size}, the whole GPU",
