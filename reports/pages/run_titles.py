@@ -29,6 +29,7 @@ def run_titles(meta: Meta) -> dict[str, str]:
     names = {run: scenario_name(of) for run, of in meta.items()}
     several = len(set(names.values())) > 1
     days = {run: when_text(of).rpartition(" ")[0] for run, of in meta.items()}
+    days = {run: day.replace(" ", "\u00a0") for run, day in days.items()}
     times = {run: when_text(of, clock=True) for run, of in meta.items()}
     numbers = {run: f"run {place}" for place, run in enumerate(meta, start=1)}
     titles = names
