@@ -13,7 +13,6 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 RELATIVE = re.compile(r"(!?)\[([^\]]+)\]\((?!\w+:|#)([^)\s]+)\)")
 """A link or a picture of Markdown that leads into the repository: mark, words, path."""
-PLACEHOLDER = "URL-OF-THIS-REPOSITORY"
 
 
 class Links(BuildHookInterface):
@@ -61,4 +60,4 @@ def elsewhere(text: str) -> str:
             return "" if mark else words
         return f"{mark}[{words}]({address}/{'raw' if mark else 'blob'}/{commit}/{path})"
 
-    return RELATIVE.sub(absolute, text).replace(PLACEHOLDER, address or PLACEHOLDER)
+    return RELATIVE.sub(absolute, text)

@@ -1,14 +1,16 @@
-"""Draw the README's pictures anew from stored runs, and their answers: `make pictures`.
+"""Draw the README's pictures anew from stored runs, and its answer: `make pictures`.
 
-They are photographs of the page's own cards, so they cannot show what a page no longer has. Beside
-them, pictures.json has a digest of the cards that they show: it tells when they are not current, on
-every machine, whatever its fonts. Needs Debian's chromium, and attnbench with its test tools.
+They are photographs of the page's own cards, without words and switches, so they cannot show what a
+page no longer has. Beside them, pictures.json has a digest of the cards that they show: it tells
+when they are not current, on every machine, whatever its fonts. Needs Debian's chromium, and
+attnbench with its test tools.
 """
 
 import hashlib
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import which
@@ -24,11 +26,16 @@ from attnbench.reports.pages.report import open_report
 DOCS = Path(__file__).parent
 DRAWN = "pictures.json"
 CARDS = {  # of the newest quickstart that is kept of each device
-    "cpu": {"wall": "wall.png", "heads": "heads.png"},
-    "h200": {"wall": "wall-h200.png"},
+    "h200": {"wall": "wall.png"},
+    "cpu": {"heads": "heads.png"},
 }
-WINDOW = {"width": 1280, "height": 900}
+WIDTHS = {"wall": 1020, "heads": 620}  # of the window in which a card has no empty half
 PIXELS_PER_POINT = 1.5
+BARE = """const each = (selector, act) => document.querySelectorAll(selector).forEach(act);
+each(".scales > label", (one) => (one.style.visibility = "hidden"));
+each(".told", (one) => one.remove());"""
+ANSWER = "cpu"  # whose answer the README has
+MOST = 96  # characters of a line of it
 
 
 def newest_quickstart(device: str) -> Path:
@@ -54,18 +61,17 @@ def digests(page: str, cards: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def with_answers(readme: str) -> str:
-    """The README with what `attnbench show` prints of each device's run."""
-    for device in CARDS:
-        readme = with_answer(readme, device, newest_quickstart(device))
-    return readme
-
-
-def with_answer(readme: str, device: str, run: Path) -> str:
+def with_answer(readme: str) -> str:
+    """The README with what the end of a run and `attnbench show` print: the device, the answer, and
+    what each backend costs. How sure that is, the heads and how far to trust it stand beside it.
+    """
+    run = newest_quickstart(ANSWER)
     done = CliRunner().invoke(app, ["show", str(run)], env={"COLUMNS": "100"})
-    shown = done.stdout.strip()
-    block = re.compile(rf"(?<=<!-- answer: {device} -->\n)```text\n.*?```", re.DOTALL)
-    return block.sub(lambda _: f"```text\n{shown}\n```", readme)
+    printed = done.stdout.splitlines()
+    regret = [line for line in printed if "  " in line]  # the rest are sentences
+    lines = [printed[1], *textwrap.wrap(open_report([run]).answer, MOST), *regret]
+    block = re.compile(r"(?<=<!-- answer -->\n)```text\n.*?```", re.DOTALL)
+    return block.sub(lambda _: "\n".join(["```text", *lines, "```"]), readme)
 
 
 def pictures(page: str, cards: Mapping[str, str], folder: Path) -> Mapping[str, str]:
@@ -80,9 +86,11 @@ def pictures(page: str, cards: Mapping[str, str], folder: Path) -> Mapping[str, 
         file = Path(place) / "page.html"
         file.write_text(page, encoding="utf-8")
         browser = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        shown = browser.new_page(viewport=WINDOW, device_scale_factor=PIXELS_PER_POINT)
+        shown = browser.new_page(device_scale_factor=PIXELS_PER_POINT)
         shown.goto(file.as_uri())
+        shown.evaluate(BARE)
         for name, picture in cards.items():
+            shown.set_viewport_size({"width": WIDTHS[name], "height": 900})
             shown.locator(f"#card-{name}").screenshot(path=folder / picture)
         browser.close()
     return drawn
@@ -96,6 +104,6 @@ if __name__ == "__main__":
     }
     (DOCS / DRAWN).write_text(json.dumps(drawn, indent=2) + "\n", encoding="utf-8")
     readme = DOCS.parent / "README.md"
-    readme.write_text(with_answers(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    readme.write_text(with_answer(readme.read_text(encoding="utf-8")), encoding="utf-8")
     for name in drawn:
         sys.stdout.write(f"{DOCS / name}\n")

@@ -80,6 +80,12 @@ class Table:
         return replace(self, columns=("", *names), rows=tuple((name, *row) for name, row in rows))
 
     @property
+    def upright(self) -> "Table":
+        """Turned, if it may be and has more columns than rows: there is room downwards."""
+        is_wide = self.of_two_axes and len(self.columns) > len(self.rows) + 1
+        return self.turned if is_wide else self
+
+    @property
     def cells(self) -> tuple[tuple[Marked, ...], ...]:
         """The rows, every cell with its look."""
         return tuple(tuple(map(marked_cell, row)) for row in self.rows)

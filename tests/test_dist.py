@@ -139,7 +139,6 @@ def test_a_release_names_the_repository_that_it_is_built_in(monkeypatch):
     home = "https://git.example/some/fork"
     named = core()
     assert named.urls["Source"] == home
-    assert f"git clone {home} attnbench" in named.readme
     assert f"[glossary]({home}/blob/f00d/docs/glossary.md)" in named.readme
     assert f"]({home}/raw/f00d/docs/wall.png)" in named.readme
     monkeypatch.delenv("GITHUB_REPOSITORY")

@@ -14,15 +14,22 @@ from tests.made_runs import read_rows
 
 README = (ROOT / "README.md").read_text()
 BACKENDS = (ROOT / "docs" / "backends.md").read_text()
+COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
 
 
 def test_what_reading_results_needs_is_all_but_torch_and_the_driver():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[>=]", one)[0] for one in project["dependencies"]}
-    named = re.search(r"`pip install (pandas .*?)`", README)
+    named = re.search(r"`pip install (pandas .*?)`", COOKBOOK)
     assert named is not None
     brought = {"numpy", "typing_extensions"}  # by pandas and pydantic
     assert {*named[1].split()} == needed - {"torch", "nvidia-ml-py"} - brought
+
+
+def test_the_readme_is_short_and_its_first_screen_has_a_picture_and_the_first_command():
+    assert len(README.encode()) <= 9_000
+    first = README[: README.index("## Start") + 400]
+    assert first.index("](docs/wall.png)") < first.index("    make demo")
 
 
 def test_the_layer_and_its_mask_work_as_shown():

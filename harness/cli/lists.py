@@ -2,26 +2,32 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ..files.errors import BadInput
 from ..files.printable import duration_text, spaced
-from .options import DEFAULT_ROOT, Device, PickedDevice, Root, switch
+from .options import DEFAULT_ROOT, Device, PickedDevice, Root, option, switch
 from .verbs import command, verbs
 
-MOST_RUNS = 5  # of the overview
+MOST_RUNS = 2  # of the overview, which fits one screen of 80 x 24
 BEGIN = ("quickstart", "head_cost", "memory_wall", "backends")  # what a newcomer runs first
+COLUMNS = ("2 CPU cores", "question")  # of scenarios, after their names
 list_app = typer.Typer(
     cls=verbs("attnbench list", "attnbench list backends", "attnbench list runs"),
-    help="List scenarios, backends, models, runs and more. Without a word: scenarios.",
+    help="List scenarios, backends, models, runs and more. Without a word: what to begin with.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
 
 
 @list_app.callback()
-def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
+def overview(
+    context: typer.Context,
+    out: Root = DEFAULT_ROOT,
+    every: Annotated[bool, option("--all", "Every scenario with its question.")] = False,
+) -> None:
     if context.invoked_subcommand is not None:
         return
     from ... import impls
@@ -29,16 +35,16 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     from ..store.run_store import runs
     from ..terminal.progress import say
 
-    list_scenarios()
-    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
-    lines = {
-        "backends": ", ".join(dict.fromkeys(one.partition(":")[0] for one in impls.names())),
-        "newest runs": ", ".join(newest) or no_runs(out),
-    }
+    rows = scenarios()
+    first = rows if every else rows[: len(BEGIN)]
+    print_table(("scenario" if every else "begin with", *COLUMNS), first)
     typer.echo("")
-    for what, line in lines.items():
-        say(f"{what}: {line}")
-    typer.echo("\nmore: attnbench list backends, models, runs, baselines, studies, probes")
+    if not every:
+        say(f"more scenarios: {', '.join(name for name, *_ in rows[len(BEGIN) :])}")
+    say(f"backends: {', '.join(dict.fromkeys(one.partition(':')[0] for one in impls.names()))}")
+    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
+    say(f"newest runs: {', '.join(newest) or no_runs(out)}")
+    say("\nmore: attnbench list --all, backends, models, runs, baselines, studies, probes")
 
 
 @command(list_app, name="backends")
@@ -80,6 +86,11 @@ def folded(rows: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
 @command(list_app, name="scenarios")
 def list_scenarios() -> None:
     """Shipped scenarios: how long each takes, and the question that it answers."""
+    print_table(("scenario", *COLUMNS), scenarios())
+
+
+def scenarios() -> list[tuple[str, str, str]]:
+    """Name, time and question of each, what a newcomer runs first."""
     from ..scenario import summaries
     from ..scenario.names import CLAIMS
 
@@ -88,15 +99,9 @@ def list_scenarios() -> None:
         return takes_min is None, name.startswith(CLAIMS), begin, takes_min or 0.0, name
 
     every = sorted(summaries(), key=lambda one: order(one.name, one.takes_min))
-    rows = [
-        (
-            one.name,
-            "needs a GPU" if one.takes_min is None else duration_text(60 * one.takes_min),
-            one.question,
-        )
-        for one in every
-    ]
-    print_table(("scenario", "2 CPU cores", "question"), rows)
+    times = (one.takes_min for one in every)
+    takes = ("needs a GPU" if time is None else duration_text(60 * time) for time in times)
+    return [(one.name, time, one.question) for one, time in zip(every, takes, strict=True)]
 
 
 @command(list_app, name="models")

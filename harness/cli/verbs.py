@@ -103,10 +103,10 @@ def exit_code(app: typer.Typer) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except UsageError as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
-            error.show()
-        else:
-            say_error(misused(error))
+        if type(error).__name__ == "NoArgsIsHelpError":  # the first screen was asked for
+            sys.stdout.write(f"{error.format_message()}\n")
+            return 0
+        say_error(misused(error))
         return int(error.exit_code)
     except typer.Abort:
         return 1

@@ -20,11 +20,12 @@ from .chart_frame import (
     LINE_PX,
     NAME_PX,
     TICK_GAP,
+    WALLS,
     Frame,
     Layout,
     labels_of,
 )
-from .chart_guides import RADIUS, Room, by_formula, guides, keys_of
+from .chart_guides import RADIUS, Room, by_formula, keys_of
 from .marks import (
     CROSS_PX,
     TEXT_EM,
@@ -59,7 +60,8 @@ STEPS = 8  # from point to point on linear axes, where the way is that of a powe
 
 def draw(figure: Figure, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
     """SVG of each panel. `cases`: the number of each case on the page."""
-    layout = LAYOUTS.get((width, len(figure.panels))) or LAYOUTS["narrow", 0]
+    layouts = WALLS if figure.both_scales else LAYOUTS
+    layout = layouts.get((width, len(figure.panels))) or layouts["narrow", 0]
     every = [one for panel in figure.panels for one in panel.series]
     names = name_room((one.backend for one in every), NAME_PX, layout.name)
     endings = name_room((one.ending for one in every), layout.text_px, layout.name, TEXT_EM)
@@ -125,14 +127,10 @@ class _Drawn:
         ends = (self.left + INSET, self.right - INSET)
         return Axis(self.panel.x_scale, *self.frame.x_limits, *ends)
 
-    @property
-    def is_first(self) -> bool:
-        """It has the keys, and the guides."""
-        return self.panel is self.figure.panels[0]
-
     def svg(self, width: Width) -> str:
         below = self._below
-        keys = keys_of(self.figure, self.layout, below) if self.is_first else []
+        is_first = self.panel is self.figure.panels[0]
+        keys = keys_of(self.figure, self.layout, below) if is_first else []
         body = [self._grid(), self._line(), *map(self._band, self.panel.series)]
         body += [self._way(place, one) for place, one in enumerate(self.panel.series)]
         body += [self._marks(one) for one in self.panel.series]
@@ -174,15 +172,9 @@ class _Drawn:
     def _line(self) -> str:
         """A line across; of bytes it is a limit, and what is above does not fit."""
         limit = self.panel.line
-        room = Room((self.left, self.top, self.right, self.bottom), self._ways)
         y = None if limit is None else self.y_axis.at(limit[0], clipped=False)
-        is_seen = y is not None and self.top < y < self.bottom
-        guided = ""
-        if self.figure.both_scales and self.is_first:
-            ceiling = y if y is not None and is_seen else self.top
-            guided = guides(self.x_axis, self.y_axis, ceiling, self.layout.text_px, room)
-        if limit is None or y is None or not is_seen:
-            return guided
+        if limit is None or y is None or not self.top < y < self.bottom:
+            return ""
         words = limit[1]
         if self.panel.unit != "bytes":
             shown = line(
@@ -190,7 +182,8 @@ class _Drawn:
             )
             return shown + (text(self.left + 4, y - 5, words, "src halo") if words else "")
         zone = rect(self.left, self.top, self.right - self.left, y - self.top, "zone")
-        zone += line(self.left, y, self.right, y, "bud") + guided
+        zone += line(self.left, y, self.right, y, "bud")
+        room = Room((self.left, self.top, self.right, self.bottom), self._ways)
         left, top = self.left + 7, self.top + 4
         for said in (f"does not fit in {words}", "does not fit"):
             right = left + text_width(said, self.layout.text_px)
@@ -212,7 +205,7 @@ class _Drawn:
     @property
     def _ways(self) -> list[list[tuple[float, float]]]:
         return [
-            [(x, y) for _, x, y in run]
+            self._inside(one, run)
             for one in self.panel.series
             if one.kind not in CROSSED
             for run in self._runs(one)

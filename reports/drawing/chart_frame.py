@@ -17,21 +17,23 @@ CROSSED = ("failed", "untried")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Measures of a panel, in units of its view box. `tall`: the height of a figure that has the
-    page's first place. `name`: most of a name's line.
-    """
+    """Measures of a panel, in units of its view box. `name`: most of a name's line."""
 
     width: float
     height: float
-    tall: float
     name: float
     text_px: float
 
 
 LAYOUTS: Mapping[tuple[Width, int], Layout] = {
-    ("wide", 1): Layout(632, 250, 283, 150, 13),
-    ("wide", 2): Layout(540, 230, 260, 130, 13),
-    ("narrow", 0): Layout(326, 190, 240, 104, 14),
+    ("wide", 1): Layout(632, 250, 150, 13),
+    ("wide", 2): Layout(540, 230, 130, 13),
+    ("narrow", 0): Layout(326, 190, 104, 14),
+}
+WALLS: Mapping[tuple[Width, int], Layout] = {  # of what has both scales: as wide as the page
+    ("wide", 1): Layout(1100, 320, 150, 13),
+    ("wide", 2): Layout(540, 270, 130, 13),
+    ("narrow", 0): Layout(326, 250, 104, 14),
 }
 
 
@@ -50,8 +52,7 @@ class Frame:
         compared = figure.panels if figure.same_y else (panel,)
         alike = [one for one in compared if one.unit == panel.unit and one.y_scale == panel.y_scale]
         shared = [one for one in figure.panels if one.x_label == panel.x_label]
-        height = layout.tall if figure.both_scales else layout.height
-        height = max(height, *(_label_px(one, layout, label) for one in compared))
+        height = max(layout.height, *(_label_px(one, layout, label) for one in compared))
         above = 2.3 * CROSS_PX * max(map(_floating, compared))
         y = Axis(panel.y_scale, *y_limits(alike), height + above, above)
         ticks = y_ticks(y, panel.unit)

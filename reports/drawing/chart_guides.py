@@ -1,5 +1,5 @@
-"""What a chart says of its marks, where words have room, and triangles: what twice the size needs.
-What has no room is left out; the card's sentence and table have it.
+"""What a chart says of its marks, and where words have room. What has none is left out; the card's
+sentence and table have it.
 """
 
 from collections.abc import Sequence
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ..elements import Figure, Panel
-from .chart_axes import Axis
-from .chart_frame import CROSSED, LINE_PX, Layout
-from .marks import CROSS_PX, cross, line, mark, text, text_width, triangle
+from .chart_frame import CROSSED, Layout
+from .marks import CROSS_PX, cross, line, mark, text, text_width
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 CLEARANCE_PX = 3.0  # between a text and a line
@@ -41,44 +40,6 @@ class Room:
             for x, y, marked in pieces
             for by in [CLEARANCE_PX + CROSS_PX * marked]
         )
-
-
-def guides(x: Axis, y: Axis, ceiling: float, text_px: float, room: Room) -> str:
-    """Of logarithmic axes: four times and twice as much for twice the size, below the ceiling."""
-    if "linear" in (x.scale, y.scale) or x.high < 2 * x.low:
-        return ""
-    return "".join(_guide(x, y, factor, ceiling, text_px, room) for factor in (4, 2))
-
-
-def _guide(x: Axis, y: Axis, factor: int, ceiling: float, text_px: float, room: Room) -> str:
-    """The steep one at the upper left with words above it, the other at the lower right; "" without
-    room.
-    """
-    wide = x.at(2 * x.low) - x.start
-    high = y.at(1, clipped=False) - y.at(factor, clipped=False)
-    words = ("length ×2", f"memory ×{factor}")
-    text_wide = max(text_width(one, text_px) for one in words)
-    for below in (0.1, 0.05, 0.02) if factor == 4 else (0.0,):
-        if factor == 4:
-            left, top = x.start, ceiling + below * (y.start - ceiling)
-            up, text_left = top + 2 * LINE_PX + 4, left
-        else:
-            left = room.plot[2] - wide - 9 - text_wide
-            up = y.start - 4 - max(high, LINE_PX + high / 2)
-            top, text_left = up + high / 2 - LINE_PX, left + wide + 8
-        middle = up + high / 2
-        # the triangle is the wider half above it if it is steep, else below
-        half = (left, up, left + wide, middle) if factor == 4 else None
-        boxes = (
-            (text_left, top, text_left + text_wide, top + 2 * LINE_PX),
-            half or (left, middle, left + wide, up + high),
-        )
-        if all(map(room.is_free, boxes)):
-            return triangle(left, up, wide, high, steep=factor == 4) + "".join(
-                text(text_left, top + 11 + place * LINE_PX, one, "gt")
-                for place, one in enumerate(words)
-            )
-    return ""
 
 
 # ---- keys ----------------------------------------------------------------------------------------

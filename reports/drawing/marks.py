@@ -140,13 +140,6 @@ def cross(x: float, y: float, number: str, *, hollow: bool) -> str:
     return area([(x + dx, y + dy) for dx, dy in HOLLOW], f"hollow s-{number}")
 
 
-def triangle(left: float, up: float, wide: float, high: float, *, steep: bool) -> str:
-    """Its long side rises to the right; the others are above it if it is steep, else below."""
-    right, below = left + wide, up + high
-    corner = (left, up) if steep else (right, below)
-    return area([(left, below), (right, up), corner], "guide")
-
-
 @dataclass(frozen=True, slots=True)
 class Value:
     """What a picture says at one x: a line of text, its tone, and the case's number on the page."""

@@ -1,6 +1,6 @@
 """Every picture as SVG, of one design. Most are drawn for wide and for narrow pages; CSS shows one.
 
-`pages/pictures.css` has the styles. What is drawn on logarithmic and on linear axes has two radio
+`pages/pictures.css` has the styles. What is drawn on linear and on logarithmic axes has two radio
 buttons that switch between them without a script.
 """
 
@@ -13,7 +13,7 @@ from . import bars, chart, dot_plot, maps
 from .marks import WIDTHS, Width
 from .palette import KNOWN, Places, places_of
 
-SCALES: tuple[Scale, ...] = ("log", "linear")
+SCALES: tuple[Scale, ...] = ("linear", "log")  # N squared is a straight line on logarithmic axes
 FEW = 2  # panels that are larger on a wide page
 
 
@@ -66,11 +66,11 @@ def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
 
 
 def _switched(figure: Figure, places: Places, name: str, cases: Mapping[str, int]) -> str:
-    """Both scales; the logarithmic one is shown first."""
+    """Both scales; the first one is shown until the reader switches."""
     name = escape(name)
     switch = "".join(
         f'<input type="radio" class="{scale}" name="{name}-scale" id="{name}-{scale}"'
-        f'{" checked" if scale == "log" else ""}><label for="{name}-{scale}">{scale}</label>'
+        f'{" checked" if scale == SCALES[0] else ""}><label for="{name}-{scale}">{scale}</label>'
         for scale in SCALES
     )
     drawings = "".join(

@@ -177,7 +177,7 @@ def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]
         if isinstance(card.decisions, Bars):
             found |= {"bars": _drawn(card.decisions, report, f"{name}-bars", cases)}
         elif card.decisions is not None:
-            found |= {"tables": [card.decisions]}
+            found |= {"tables": [card.decisions.upright]}
     return found
 
 

@@ -24,8 +24,8 @@ from ..subjects import (
 )
 from ..subjects._choice import Choices, certainty, choices, regret, take
 from ..subjects._memory_card import WALL
-from .exactness_marks import marked, marked_names
-from .run_titles import page_title, questions, run_titles, subtitle
+from .exactness_marks import Shown, marked, marked_names
+from .run_titles import header, page_title, questions, run_titles, subtitle
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
 TRUST, MORE = "trust", "more"
@@ -121,7 +121,7 @@ class Report:
         """One sentence: which backend to take, or what was asked; "" with several questions."""
         if self.lead is not None:
             return told(self.lead)
-        return marked(take(self._choices), self.names) if self._choices else ""
+        return self._called(take(self._choices)) if self._choices else ""
 
     @cached_property
     def certainty(self) -> str:
@@ -134,19 +134,19 @@ class Report:
         if self._choices is None:
             return ""
         found = certainty(self._choices, self.rows, self.meta, brief=brief)
-        return marked(found, {**self.names, **self.titles})
+        return self._called(found)
 
     @cached_property
     def regret(self) -> Table | None:
         """What taking each backend would have cost; None with nothing to choose from."""
-        return marked(regret(self._choices), self.names) if self._choices else None
+        return self._called(regret(self._choices)) if self._choices else None
 
     @property
     def brief_regret(self) -> Table | None:
         """The same in short, for a terminal."""
         if self.regret is None or self._choices is None:
             return None
-        return marked(regret(self._choices, brief=True), self.names)
+        return self._called(regret(self._choices, brief=True))
 
     @cached_property
     def stopped(self) -> Sequence[str]:
@@ -167,10 +167,10 @@ class Report:
 
     @property
     def headers(self) -> Mapping[str, tuple[str, str]]:
-        """Of each run its title, "" if there is only one, and its device, sizes and date."""
+        """Of each run its scenario and title, "" if there is only one; its device, sizes, date."""
         return {
             name: (
-                self.titles[name] if len(self.meta) > 1 else "",
+                header(run, self.titles[name]) if len(self.meta) > 1 else "",
                 subtitle(run, [row for row in self.rows if row["run"] == name]),
             )
             for name, run in self.meta.items()
@@ -179,13 +179,16 @@ class Report:
     @cached_property
     def cards(self) -> Sequence[Card]:
         """The answers, in the page's order."""
-        names = {**self.names, **self.titles}
-        return marked(tuple(cards(self._rows)), names)
+        return self._called(tuple(cards(self._rows)))
 
     @cached_property
     def trust(self) -> Sequence[Badge]:
         """Right, undisturbed, repeated, complete: a sentence each; none without cases."""
         found = tuple(trust.trust(self.rows, self.meta))
+        return self._called(found)
+
+    def _called(self, found: Shown) -> Shown:
+        """With the names that a page has for backends and runs."""
         return marked(found, {**self.names, **self.titles})
 
     @cached_property
@@ -255,7 +258,7 @@ class Report:
 
     def _lines(self, one: Teller) -> Sequence[str]:
         """Findings that no card says, a sentence each."""
-        return marked(self._rows.tell(one).lines, {**self.names, **self.titles})
+        return self._called(self._rows.tell(one).lines)
 
     @property
     def lines(self) -> list[str]:

@@ -23,14 +23,26 @@ EQUAL = ("dtype", "batch", "d_model")  # named in the header if all cases have o
 
 
 def run_titles(meta: Meta) -> dict[str, str]:
-    """The title of each run: its scenario; of several with one scenario, with date and time."""
+    """The title of each run: its scenario; of several with one scenario the day, with the time if
+    need be, else a number. It stands in headlines and before every problem.
+    """
     names = {run: scenario_name(of) for run, of in meta.items()}
-    times = {run: f"{names[run]} ({when_text(of, clock=True)})" for run, of in meta.items()}
-    numbered = {run: f"{names[run]} {place}" for place, run in enumerate(meta, start=1)}
-    for titles in (names, times):
-        if len(set(titles.values())) == len(titles):
-            return titles
-    return numbered
+    several = len(set(names.values())) > 1
+    days = {run: when_text(of).rpartition(" ")[0] for run, of in meta.items()}
+    days = {run: day.replace(" ", "\u00a0") for run, day in days.items()}
+    times = {run: when_text(of, clock=True) for run, of in meta.items()}
+    numbers = {run: f"run {place}" for place, run in enumerate(meta, start=1)}
+    titles = names
+    for when in (days, times, numbers):
+        if len(set(titles.values())) < len(meta):
+            titles = {run: f"{names[run]} {at}" if several else at for run, at in when.items()}
+    return titles
+
+
+def header(run: Mapping[str, Any], title: str) -> str:
+    """`quickstart 24 Nov`."""
+    name = scenario_name(run)
+    return title if title.startswith(name) else f"{name} {title}"
 
 
 def page_title(meta: Meta) -> str:

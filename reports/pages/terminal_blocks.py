@@ -38,8 +38,7 @@ def safe(text: str) -> str:
 
 
 def grid(table: Table) -> TerminalTable:
-    if table.of_two_axes and len(table.columns) > len(table.rows) + 1:
-        table = table.turned  # there is room downwards
+    table = table.upright
     numbers = table.numbers
     rows = [list(map(_cell, row)) for row in table.cells[:MOST_ROWS]]
     if len(table.rows) > MOST_ROWS:

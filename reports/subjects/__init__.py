@@ -28,6 +28,7 @@ SECTIONS = {
 }
 """The sections of a page below its answer, in order."""
 ALL_CLAIMS = "Which textbook claims about attention hold here?"
+MOST_BESIDE = 4  # columns of a table that stands beside a picture
 CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 
 
@@ -127,7 +128,7 @@ class Rows:
 
 def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
     """What the subject has to say. Its card has the subject's name, and is wide if its figure has
-    many panels.
+    many panels or its table many columns.
     """
     known = columns_of(rows)
     missing = [column for column in getattr(one, "NEEDS", ()) if column not in known]
@@ -137,6 +138,8 @@ def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
     if (card := told.card) is None:
         return told
     wide = card.wide or (isinstance(card.picture, Figure) and len(card.picture.panels) > 2)
+    if isinstance(card.decisions, Table):
+        wide = wide or len(card.decisions.upright.columns) > MOST_BESIDE
     named = replace(card, name=name_of(one), section=one.SECTION, wide=wide)
     return replace(told, card=named)
 

@@ -65,6 +65,7 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
             table=needs_table(shown),
             both_scales=True,
         ),
+        wide=True,
         note=_note(every, len(found[0]) - len(shown), len(found) - 1),
     )
 
@@ -79,6 +80,8 @@ def _panel(title: str, curves: Sequence[MemoryCurve], budget: int | None) -> Pan
         x_label="sequence length N",
         y_label="memory needed",
         unit="bytes",
+        x_scale="linear",
+        y_scale="linear",
         series=tuple(one for curve in curves for one in _series(curve, budget)),
         line=None if budget is None else (budget, bytes_text(budget)),
     )

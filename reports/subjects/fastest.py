@@ -87,8 +87,10 @@ def _card(
     # where something else is compared with dense attention, that card draws them
     others = [challenges(row) for row in rows if is_timed(row)]
     drawn_there = any(others) and not all(others) and not testing_claims(meta)
-    # of many problems the first and the last ones, which differ most
-    shown = over_n if len(over_n) <= MOST_PANELS else [over_n[0], over_n[-1]]
+    # of many problems the last one in every run, else the first and the last, which differ most
+    last = [one for one in over_n if _in_any_run(one) == _in_any_run(over_n[-1])]
+    shown = last if 1 < len(last) <= MOST_PANELS else [*over_n[:1], *over_n[-1:]]
+    shown = over_n if len(over_n) <= MOST_PANELS else shown
     shown = [] if drawn_there else shown
     picture: Figure | Table = decisions or table
     if shown:
@@ -146,7 +148,8 @@ def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
     """
     if len(raced) == 1:
         return _ranking(raced[0])
-    labels = list(dict.fromkeys(one.group.label for one in contested))[:MOST_ROWS]
+    alike = by(contested, lambda one: _in_any_run(one.group)).values()  # runs beside each other
+    labels = list(dict.fromkeys(one.group.label for some in alike for one in some))[:MOST_ROWS]
     lengths = sorted({one.n for one in raced})[-MOST_COLUMNS:]
     places = {(one.group.label, one.n): one for one in raced}
 
@@ -164,6 +167,10 @@ def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
         return table_of(BY_TIME, lengths, {"N": length_text, **by_label})
     by_n = {n_text(n) if len(lengths) > 1 else "fastest": partial(cell, n) for n in lengths}
     return replace(table_of(BY_TIME, labels, {"problem": str, **by_n}), of_two_axes=True)
+
+
+def _in_any_run(group: Group) -> tuple[object, ...]:
+    return tuple(value for axis, value in group.problem.items() if axis != "run")
 
 
 def _ranking(of: Raced) -> Table:

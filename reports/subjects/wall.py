@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, over_lengths
 from ..data.run_meta import Meta
-from ..elements import Card, Figure, Table, table_of
+from ..elements import Block, Card, Figure, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
     capital,
@@ -64,14 +64,23 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         if group.problem not in on_cards and any(map(need_bytes, group.rows))
     ]
     whole = whole_card(drawn(found[0])[0], meta) if found and cards else None
-    if whole:
-        cards[0] = replace(cards[0], note=paragraph(cards[0].note, whole[0]))
+    apart: tuple[Block, ...] = ()
+    if whole and isinstance(cards[0].picture, Figure):
+        said, panel, table = whole
+        figure = cards[0].picture
+        first, *rest = figure.panels
+        limit = f" in {first.line[1]}" if first.line else ""
+        both = (replace(first, title=first.title + limit), panel)
+        cards[0] = replace(cards[0], note=paragraph(cards[0].note, said))
+        cards[0] = replace(cards[0], picture=replace(figure, panels=both, same_y=False))
+        others = [replace(figure, title=one.title, panels=(one,)) for one in rest]
+        apart = (*others, table)
     return Subject(
         card=cards[0] if cards else None,
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
         blocks=(
             *(one.picture for one in cards[1:] if isinstance(one.picture, Figure)),
-            *(whole[1:] if whole else ()),
+            *apart,
             *([walls(searched)] if searched and (found or len(searched) > 1) else []),
             *([needs_table(left, folded=bool(found))] if left else []),
         ),

@@ -2,13 +2,15 @@
 
 import json
 import os
+import pty
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from attnbench.impls.discovery.source import EXACTNESS
-from tests.conftest import ran
+from tests.conftest import command_line, environment, ran
 from tests.made_runs import fake_run
 
 
@@ -41,6 +43,27 @@ def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run
     )
     words = arguments.replace("RUNS", str(finished_run.parent)).split()
     ran([sys.executable, "-c", code, *words], check=True)
+
+
+def test_without_a_word_it_says_what_to_begin_with(here):
+    done = here()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "begin with: attnbench run quickstart" in done.stdout
+
+
+def test_the_list_fits_one_screen_and_begins_with_what_to_begin_with(here):
+    ours, theirs = pty.openpty()
+    shipped = environment({"COLUMNS": "80", "ATTNBENCH_BACKENDS": ""})
+    subprocess.run(command_line("list"), env=shipped, stdout=theirs, check=True)
+    os.close(theirs)
+    heading, *lines = os.read(ours, 1 << 16).decode().splitlines()
+    os.close(ours)
+    assert "begin with" in heading
+    assert any(line.startswith("quickstart ") for line in lines[:2])
+    assert 1 + len(lines) < 24  # with the next prompt
+    every = here("list", "--all").stdout
+    assert "kernel_sweep " in every
+    assert "more scenarios" not in every
 
 
 @pytest.mark.long

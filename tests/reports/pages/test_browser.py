@@ -105,16 +105,15 @@ def test_a_printed_page_is_the_answer_pictures_and_trust_on_white(opened: Open) 
     assert len(page.pdf(format="A4")) > 50_000
 
 
-def test_the_first_screen_has_the_answer_and_a_picture_with_its_words_beside_it(
-    opened: Open,
-) -> None:
+def test_the_first_screen_has_the_answer_and_a_picture_as_wide_as_its_card(opened: Open) -> None:
     page = opened()
-    picture = page.locator("#card-wall svg:visible").first.bounding_box()
-    words = page.locator("#card-wall .say").bounding_box()
-    assert picture["x"] + picture["width"] < words["x"]
-    assert picture["y"] + picture["height"] <= 900
+    card = page.locator("#card-wall").bounding_box()
+    first, last = (one.bounding_box() for one in page.locator("#card-wall svg:visible").all())
+    assert last["x"] + last["width"] - first["x"] > 0.95 * card["width"]
+    assert page.locator(".scales input.linear").first.is_checked()
+    assert first["y"] + first["height"] <= 900
     for selector in ("p.answer", ".sure", "table.regret tbody tr"):
-        assert page.locator(selector).first.bounding_box()["y"] < picture["y"]
+        assert page.locator(selector).first.bounding_box()["y"] < first["y"]
     assert page.locator("table.down").filter(visible=True).count() == 0
 
 

@@ -1,6 +1,7 @@
 """The page as a whole: its policy, several runs on it, and reproducible bytes."""
 
 import re
+import shutil
 from base64 import b64encode
 from hashlib import sha256
 from html import unescape
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from attnbench.reports.pages.html import write_page
 from attnbench.reports.pages.report import open_report
+from tests.conftest import ROOT
 
 
 def test_the_policy_allows_only_our_own_script_and_style(page: str) -> None:
@@ -36,3 +38,24 @@ def test_a_page_is_one_file_with_all_that_was_measured(tmp_path: Path) -> None:
         assert 'href="found' not in text
         assert f'id="{"claims" if number == 0 else "growth"}"' in text
         assert open_report([runs / names[0]]).questions[0] in text
+
+
+def test_runs_of_one_scenario_are_called_by_their_days_and_stand_side_by_side(
+    tmp_path: Path,
+) -> None:
+    first = shutil.copytree(
+        ROOT / "results" / "reference" / "cpu-20261124-quickstart", tmp_path / "a"
+    )
+    other = shutil.copytree(first, tmp_path / "b")
+    meta = (other / "run.json").read_text()
+    (other / "run.json").write_text(meta.replace('"2026-11-24T', '"2026-11-28T'))
+    report = open_report([first, other])
+    assert [*report.titles.values()] == ["24\u00a0Nov", "28\u00a0Nov"]
+    assert str(tmp_path) not in report.answer + str(report.regret.texts)
+    (time,) = (card for card in report.cards if card.title == "Time")
+    assert [one.title for one in time.picture.panels] == [
+        f"{day}\u00a0Nov, h\u00a0=\u00a08" for day in (24, 28)
+    ]
+    assert [column.partition(",")[0] for column in time.decisions.upright.columns[1:3]] == [
+        *report.titles.values()
+    ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import Figure, Panel, Series
+from attnbench.reports.elements import Panel, Series, Table
 from attnbench.reports.subjects import memory, wall
 from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, retold, row, write_run
 from tests.reports.rendering import card_of, subject_of
@@ -86,13 +86,18 @@ def test_the_wall_of_the_whole_card_is_calculated_and_marked_as_such(tmp_path: P
     """64 N^2 + 10240 N of 80 GiB, with a budget of 2 GiB."""
     run = retold(over_n(tmp_path), device="cuda", device_memory_bytes=80 * GIB)
     told = subject_of(wall, run)
-    (figure,) = (one for one in told.blocks if isinstance(one, Figure))
-    assert "Calculated" in figure.title
-    ends = {line[0]: int(re.sub(r"\D", "", line[1])) for line in figure.table.texts}
+    (table,) = (one for one in told.blocks if isinstance(one, Table))
+    assert "calculated" in table.title
+    ends = {line[0]: int(re.sub(r"\D", "", line[1])) for line in table.texts}
     n = ends["fused"]
     assert 64 * n * n + 10240 * n <= 80 * GIB < 64 * (n + 1) ** 2 + 10240 * (n + 1)
-    assert figure.panels[0].line[0] == 80 * GIB
-    assert {one.kind for one in figure.panels[0].series} == {"formula"}
+    measured_ones, whole = told.card.picture.panels
+    assert (measured_ones.line[0], whole.line[0]) == (2 * GIB, 80 * GIB)
+    longest = {
+        kind: max(max(one.x) for one in whole.series if one.kind == kind)
+        for kind in ("measured", "formula")
+    }
+    assert longest["measured"] < n == longest["formula"]
 
 
 def test_a_cpu_has_no_whole_card(tmp_path: Path) -> None:
