@@ -25,7 +25,8 @@ from .data.row_groups import (
 )
 from .formatting import STATUS_WORDS, kernel_text, plural
 from .judging.over import cases_of, over
-from .judging.pair import Ratio, count_ratio, time_ratio
+from .judging.pair import time_ratio
+from .judging.ratio import Ratio, count_ratio
 
 WHOLE_STEP = "forward+backward"
 NAMES = {

@@ -14,7 +14,7 @@ from .data.row_groups import Row
 from .data.run_meta import Meta, plan_of
 from .data.typed import with_plan
 from .formatting import capital, number_text
-from .judging.pair import Ratio
+from .judging.ratio import Ratio
 from .words import SAME_RATIO
 
 LIKELY = 0.8  # a plan that decides a ratio in this share of runs is said to decide it

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-from .judging.pair import Ratio
+from .judging.ratio import Ratio
 from .words import Mark
 
 

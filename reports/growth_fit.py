@@ -17,7 +17,8 @@ from ..harness.stats.intervals import CONFIDENCE, WIDENED_LEVEL, Interval, t_qua
 from .data.processor_time import disturbed
 from .data.row_groups import Group, Row, backends, groups
 from .formatting import number_text
-from .judging.pair import Ratio, log_bounds, time_ratio
+from .judging.pair import log_bounds, time_ratio
+from .judging.ratio import Ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 5  # that show whether a curve of three terms misses them

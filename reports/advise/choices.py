@@ -8,15 +8,14 @@ from ..data.noise_floor import DISTURBED
 from ..judging.pair import (
     HINDERED,
     Allowance,
-    Ratio,
     between_runs,
     noise_of,
     of_one_process,
     one_process,
     ratio_of_times,
-    summed,
     time_ratio,
 )
+from ..judging.ratio import Ratio, summed
 from .asked import Asked, Implementation, Inquiry, Phase
 from .stored import StoredRows
 from .times import MISSING, Cell, Times, total

@@ -12,7 +12,8 @@ from ..data.polynomial import bytes_over_n, coefficient_text, flops_over
 from ..data.row_groups import AXES, Row, axis_title, backends, by, family, groups
 from ..formatting import count_text, in_brackets, number_text
 from ..growth_fit import growths_of, interval_text
-from ..judging.pair import Ratio, time_ratio
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
 from ..subjects.correctness import ALLOWED_RATIO
 from ..words import DISTURBED, SAME_RATIO
 from .claim import Found, Measured

@@ -26,7 +26,7 @@ from ..formatting import (
     rough_percent_text,
 )
 from ..judging.many import beyond
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from .compare import Comparison
 from .gate import GateResult
 from .verdict import METRICS, CaseVerdict

@@ -11,7 +11,8 @@ from typing import Literal
 from ...harness.stats.intervals import latency_interval
 from ..data.row_groups import Row
 from ..data.run_meta import UNFINISHED
-from ..judging.pair import Ratio, energies, energy_ratio, exact_ratio, time_ratio
+from ..judging.pair import energies, energy_ratio, time_ratio
+from ..judging.ratio import Ratio, exact_ratio
 from ..words import NOT_DECIDED, SAME_RATIO, Mark, Word
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]

@@ -15,7 +15,7 @@ from ..data.row_groups import Row, by
 from ..data.run_meta import OUT_OF_MEMORY
 from ..elements import Marked, Table, table_of
 from ..formatting import STATUS_WORDS, list_text, number_text, plural, ratio_range_text, time_text
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from ..quantity import Cell, Number
 from ..words import NOISY, NOT_DECIDED, SEEN, meaning_of
 from .verdict import BETTER_WORSE, NO_VALUE, SAME, CaseVerdict, value_of

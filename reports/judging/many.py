@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ...harness.stats.contrasts import holm, pooled
 from ...harness.stats.intervals import CONFIDENCE, Interval
-from .pair import Ratio
+from .ratio import Ratio
 
 ALPHA = 1 - CONFIDENCE
 

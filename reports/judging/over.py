@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from ..data.columns import DTYPES
 from ..data.load import as_frame
 from ..data.row_groups import Row
-from .pair import count_ratio, time_ratio
+from .pair import time_ratio
+from .ratio import count_ratio
 
 if TYPE_CHECKING:
     import pandas as pd  # a third of a second, which pages without a pair do without

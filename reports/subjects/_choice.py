@@ -13,7 +13,8 @@ from ..data.run_meta import OUT_OF_MEMORY, Meta
 from ..deciding import what_decides_ratios
 from ..elements import Marked, Table, table_of
 from ..formatting import bytes_text, capital, length_text, list_text, number_text, paragraph, plural
-from ..judging.pair import Ratio, time_ratio
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
 from ..quantity import Cell, Number
 from ..words import BY_PROCESSOR_TIME, CONFIRMED, NOISY, REACH, SAME, SAME_RATIO, SEEN, Mark
 from ._memory_over_n import need_bytes

@@ -21,7 +21,7 @@ from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
 from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, paragraph, plural
-from ..judging.pair import Ratio, exact_ratio
+from ..judging.ratio import Ratio, exact_ratio
 from ..quantity import Cell, Number, Quantity
 from ..words import MARKS, NOISY, SAME, SAME_RATIO, SEEN
 

@@ -9,7 +9,8 @@ from math import exp, log
 
 from ..data.row_groups import Row
 from ..formatting import count_text, list_text
-from ..judging.pair import Ratio, time_ratio
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ from ..contrasts import asks_for
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..formatting import number_text, ratio_bounds_text
 from ..growth_fit import EXPONENT_MARGIN, interval_text, power
-from ..judging.pair import Ratio, time_ratio
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
 from ..words import DISTURBED
 
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")

@@ -24,7 +24,7 @@ from ..data.run_meta import OUT_OF_MEMORY, Meta, caption
 from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, list_text, plural
 from ..growth_fit import slope
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from ..quantity import Cell, Quantity, Unit
 
 N_LABEL = "sequence length N (1k = 1024)"

@@ -10,7 +10,8 @@ from ..data.processor_time import told_time
 from ..data.row_groups import Group, Row, by, groups, is_timed, once
 from ..data.run_meta import OUT_OF_MEMORY
 from ..formatting import capital, number_text
-from ..judging.pair import Ratio, time_ratio
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
 from ..words import CONFIRMED, NOISY, SAME, SEEN, Mark
 from ._over import n_text
 

@@ -12,7 +12,7 @@ from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, gro
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Card, Figure, Panel, Table, note, table_of
 from ..formatting import capital, list_text, more_below, paragraph, percent_text, rough_percent_text
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from ..quantity import Cell, Number, Quantity
 from . import Subject
 from ._over import not_drawn, panel

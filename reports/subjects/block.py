@@ -14,7 +14,8 @@ from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, gro
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, note, table_of
 from ..formatting import count_text, list_text, more_below, paragraph
-from ..judging.pair import Ratio, time_ratio
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
 from ..quantity import Quantity
 from . import Subject
 from ._crossovers import Crossover, about_text

@@ -22,7 +22,8 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Card, Table, note, table_of
 from ..formatting import bytes_text, capital, list_text, more_below, paragraph
-from ..judging.pair import Ratio, summed, time_ratio
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio, summed
 from ..quantity import Quantity
 from . import Subject
 

@@ -10,7 +10,8 @@ from ..data.row_groups import Group, Row, axis_text, case_key, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Text, note, table_of
 from ..formatting import plural
-from ..judging.pair import Ratio, energy_ratio
+from ..judging.pair import energy_ratio
+from ..judging.ratio import Ratio
 from ..quantity import Quantity
 from ..words import CONFIRMED
 from . import Subject

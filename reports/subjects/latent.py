@@ -10,7 +10,7 @@ from ..data.row_groups import AXES, Row, by, case_key, distinguishing_axes, is_t
 from ..data.run_meta import Meta
 from ..elements import note, table_of
 from ..judging.over import paired
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from ..quantity import Quantity
 from . import Subject
 from ._crossovers import Crossover

@@ -23,7 +23,7 @@ from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, note, table_of
 from ..formatting import bytes_text, capital, list_text, more_below, paragraph, rough_percent_text
 from ..judging.over import paired
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from ..quantity import Quantity
 from . import Subject
 from ._crossovers import Crossover

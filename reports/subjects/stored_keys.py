@@ -22,7 +22,7 @@ from ..data.run_meta import Meta
 from ..elements import Card, note, table_of
 from ..formatting import bytes_text, capital, list_text
 from ..judging.over import paired
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from ..quantity import Quantity
 from . import Subject
 from ._race import fastest_of

@@ -21,7 +21,7 @@ from ..data.run_meta import Meta
 from ..elements import note, table_of
 from ..formatting import capital, list_text
 from ..judging.over import paired
-from ..judging.pair import Ratio
+from ..judging.ratio import Ratio
 from ..quantity import Quantity
 from . import Subject
 

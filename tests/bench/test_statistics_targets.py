@@ -30,7 +30,8 @@ from attnbench.reports.data.noise_floor import (
 )
 from attnbench.reports.growth_fit import NOTHING, Growth, growth, predict
 from attnbench.reports.judging.many import beyond
-from attnbench.reports.judging.pair import Ratio, time_ratio
+from attnbench.reports.judging.pair import time_ratio
+from attnbench.reports.judging.ratio import Ratio
 from attnbench.reports.subjects._race import race
 from attnbench.reports.words import CONFIRMED
 from tests.made_runs import case, loaded, problem, row

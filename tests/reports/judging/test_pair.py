@@ -8,7 +8,8 @@ import pytest
 
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.judging.pair import Ratio, time_ratio
+from attnbench.reports.judging.pair import time_ratio
+from attnbench.reports.judging.ratio import Ratio
 from attnbench.reports.subjects._race import race
 from attnbench.reports.words import CONFIRMED, NOISY, NOT_DECIDED, SAME, SEEN, Mark
 from tests.made_runs import quickstart
