@@ -129,10 +129,8 @@ class Contrast:
     def log_ratio(self) -> float:
         return self.centre(self.numerator) - self.centre(self.denominator)
 
-    def interval(self, *, one_sided: bool = False) -> Interval:
-        """As ratio_interval if paired; else Welch's t (1947). `one_sided`: each bound alone holds
-        as often as both together do otherwise: within a margin, two one-sided tests say that the
-        sides are equal (Schuirmann 1987).
+    def interval(self) -> Interval:
+        """As ratio_interval if paired; else Welch's t (1947).
 
         Its sides may differ in spread and number; their distributions are taken to have one shape.
         With a `prior`, and too few processes for ranks: the moderated t of Smyth (2004).
@@ -143,7 +141,6 @@ class Contrast:
         moderated = self._holds_prior and not ranks_reach(units, CONFIDENCE)
         by_units = not (self.denominator or self.effects or self.reason or moderated)
         level = SINGLE_LEVEL if self.effects else CONFIDENCE
-        level = 1 - 2 * (1 - level) if one_sided else level
         if by_units and errors:
             low, high = bounds_of(self.numerator, level, of_processes=True)
         else:

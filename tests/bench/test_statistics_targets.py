@@ -15,7 +15,6 @@ from scipy.special import ndtri
 
 from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
-from attnbench.harness.stats.contrasts import paired_contrast
 from attnbench.harness.stats.intervals import latency_interval, ratio_interval, stationary
 from attnbench.reports.claims.claim import Found, Quantity
 from attnbench.reports.claims.ledger import near
@@ -491,27 +490,6 @@ def as_row(planned: dict, block_ms: list, noise_ratio: float) -> dict:
         "process_noise_source": "selfcheck",
         "blocks": sum(map(len, block_ms)),
     }
-
-
-@pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
-def test_times_that_differ_by_the_margin_are_called_equal_in_at_most_5_percent(benchmark, effects):
-    plan = STANDARD
-
-    def wrong() -> float:
-        found = 0
-        for seed in range(SEEDS):
-            truths = {"a": 2.0 * 1.05, "b": 2.0}
-            machine = Machine(seed, truths, effects, block_sd=0.005)
-            draw = machine.draw
-            machine.draw = lambda random, count, draw=draw: draw(random, count) / 4
-            samples = machine.run(plan, (("a", "b"),))
-            ratio = paired_contrast(samples["a"], samples["b"]).interval(one_sided=True)
-            found += ratio.low > 1 / 1.05 and ratio.high < 1.05
-        return found / SEEDS
-
-    found = benchmark.pedantic(wrong, rounds=1)
-    benchmark.extra_info.update(wrong=found)
-    assert found <= MOST_FALSE
 
 
 # ---- growth --------------------------------------------------------------------------------------

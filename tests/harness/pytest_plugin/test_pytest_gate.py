@@ -37,14 +37,6 @@ def told(base: Path, new: Path) -> tuple[int, str]:
     return code, "\n".join(lines)
 
 
-def test_without_self_checks_two_runs_decide_nothing_and_it_is_said_what_would(base, tmp_path):
-    code, said = told(base, fake_run(tmp_path, 2, ratio=1.15))
-    assert code == 6
-    assert said.startswith("Gate latency 5 %: latency: nothing decided (0 of 6: ")
-    assert "attnbench doctor --deep" in said
-    assert said.endswith("every case: attnbench compare before after")
-
-
 def test_a_slower_case_fails_with_its_ratio_and_the_same_code_passes(base, tmp_path):
     starts(tmp_path, run_sd=0.005)
     code, said = told(base, changed(base, "slow", slower))

@@ -61,24 +61,6 @@ def test_the_value_of_a_run_is_the_geometric_mean_of_its_processes_medians() -> 
     assert merged([[one]])[0]["block_ms"] == ((pytest.approx((4.0,)),),)
 
 
-def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> None:
-    for drift in (0.0, 0.7, -0.7):
-        base, new = both(3, 1.2, drift=drift)
-        assert latency(base, new).verdict == "slower"
-        base, new = both(3, 1.0, drift=drift)
-        assert latency(base, new).verdict in ("same", "not decided")
-
-
-@pytest.mark.nightly
-def test_equals_rarely_differ_without_a_margin() -> None:
-    """test_history.py tries it with fewer, each time."""
-    without = [
-        latency(*both(seed, own=0.05, drift=0.3), margin_ratio=0.0).ratio.is_decided
-        for seed in range(400)
-    ]
-    assert sum(without) <= 0.055 * 400  # 3.5 % are expected
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("count", first(1, [100, 400]))
 def test_equals_never_differ_with_a_margin(count: int) -> None:
@@ -110,22 +92,3 @@ def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
         assert side["status"] == NOT_REACHED
         (found,) = verdicts(merged(good), [side])
         assert (found.verdict, found.reasons) == ("not decided", ("missing",))
-
-
-def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:
-    random = Random(2)
-    windows = [
-        {"way": "eager", "window_s": 1.0, "calls": 10, "energy_j": joules, "process": 0}
-        for joules in (5.0, 5.0)
-    ]
-    base = merged(
-        [[measured(1.0, random, peak_bytes=100 + extra, windows=windows)] for extra in (0, 0, 64)]
-    )
-    dearer = [{**window, "energy_j": window["energy_j"] * 1.5} for window in windows]
-    new = merged([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
-    assert base[0]["peak_bytes"] == 100
-    found = {one.metric: one for one in verdicts(base, new)}
-    assert found["peak_bytes"].verdict == "same"
-    assert found["energy_per_call"].ratio.paired
-    assert found["energy_per_call"].ratio.value == pytest.approx(1.5)
-    assert found["energy_per_call"].verdict == "more"

@@ -79,12 +79,6 @@ def test_what_times_decide(base, new, verdict, reasons):
     assert (found.verdict, found.reasons) == (verdict, reasons)
 
 
-def test_another_environment_is_told_of_what_was_not_measured_together():
-    rules = {"environment_differs": True}
-    assert "environment_differs" in latency(A, measured(2, 1.5), **rules).reasons
-    assert latency(A, A, **rules).reasons == ()
-
-
 @pytest.mark.parametrize("code", ["contended", "throttled"])
 def test_a_disturbed_side_proves_only_what_is_far_off(code):
     loud = {f"{code}_blocks": EVERY_BLOCK}
