@@ -13,7 +13,7 @@ from ...harness.stats.intervals import Interval
 from ..data.load import rows_of
 from ..data.noise_floor import COMMITS, NoiseFloor, newest_noise_floor
 from ..data.read import Document, read_run
-from ..data.row_groups import AXES, Row, by
+from ..data.row_groups import AXES, LoadedRow, Row, by
 from ..data.run_meta import (
     Difference,
     device_identity,
@@ -160,7 +160,7 @@ def as_one(runs: Sequence[Side]) -> Side:
     return replace(
         runs[0],
         name=name if len(runs) > 1 else runs[0].name,
-        rows=merged([run.rows for run in runs]),
+        rows=[*map(LoadedRow, merged([run.rows for run in runs]))],
         notes=[f"{run.shown}: {note}" for run in runs for note in run.notes],
         is_several=True,
     )

@@ -8,7 +8,7 @@ from math import log, sqrt
 from ...harness.files.errors import BadInput
 from ...harness.stats.contrasts import Spread, spread
 from ..data.noise_floor import is_like
-from ..data.row_groups import Row
+from ..data.row_groups import LoadedRow, Row
 from ..formatting import plural
 from ..words import SAME_RATIO
 from .compare import Comparison, Folder, as_one, compare_sides, read_sides
@@ -59,4 +59,5 @@ def beside(row: Row, earlier: Row | None) -> Row:
     if learnt is None:
         return row
     one = Spread(sd=learnt.sd / sqrt(2), degrees=learnt.degrees / (1 + 2 / len(units)))
-    return row | {"between_runs_ratio": one.ratio, "between_runs_degrees": one.degrees}
+    noise = {"between_runs_ratio": one.ratio, "between_runs_degrees": one.degrees}
+    return LoadedRow(row | noise)
