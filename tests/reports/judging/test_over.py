@@ -47,8 +47,8 @@ def test_a_count_that_no_float_holds_comes_out_of_every_way_as_it_is(tmp_path: P
 
 
 def test_a_byte_more_than_a_float_tells_fails_the_gate(tmp_path: Path) -> None:
-    base, new = (counting(tmp_path / str(more), more) for more in (0, 1))
-    found = compare_runs(base, new, Gate(margins={"peak_bytes": 0.0}))
+    runs = (counting(tmp_path / str(more), more) for more in (0, 1))
+    found = compare_runs(*runs, Gate(margins={"peak_bytes": 0.0}))
     assert not found.gate_result.passed
     assert f'"base": {2 * LARGE + 1}, "new": {2 * LARGE + 2}' in as_json(found)
 
@@ -67,6 +67,6 @@ def test_each_case_is_beside_the_first_base_that_is_equal() -> None:
     frames = [cases_of(some, ["seq_len"]) for some in (cases, bases)]
     assert {*map(str, frames[0][[*COUNTS]].dtypes)} == {COUNT}
     pairs = over(*frames, ["seq_len"])
-    assert [one["backend"] for one in pairs["row_base"]] == ["sdpa"] * 2
+    assert {one["backend"] for one in pairs["row_base"]} == {"sdpa"}
     assert all(pairs["peak_bytes_ratio"] > 1)
     assert pairs[["seq_len", "work_flops_ratio"]].values.tolist() == [[512, 1], [64, 1]]
