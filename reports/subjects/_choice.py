@@ -247,17 +247,13 @@ def _how_fast(best: Choice, many: int) -> str:
     good = [one for one in best.times if one.is_good]
     left = sum(not (one.is_good or one.is_slower) for one in best.times)
     if many == 1:
-        return (
-            "not confirmed"
-            if left
-            else "the fastest"
-            if good[0].ratio is None
-            else "as fast as any"
-        )
+        words = "as fast as any" if best.slowest.ratio else "the fastest"
+        return f"{words} seen, not confirmed" if left else words
     equal = any(one.mark == SAME for one in good)
     words = "fastest or equal" if equal else "the fastest"
     first = f"{words} in {_count(len(good), many)}" if good else ""
-    return ", ".join(filter(None, [first, _left(best)]))
+    never = f"never more than {number_text(best.regret)} times the fastest's time"
+    return ", ".join(filter(None, [first, _left(best)])) or never
 
 
 def _left(best: Choice) -> str:

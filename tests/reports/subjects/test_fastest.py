@@ -8,7 +8,7 @@ import pytest
 from attnbench.reports.data.row_groups import groups
 from attnbench.reports.elements import Table
 from attnbench.reports.subjects import fastest
-from attnbench.reports.subjects._choice import NOT_JUDGED, Choices, choices
+from attnbench.reports.subjects._choice import NOT_JUDGED, Choices, choices, take
 from attnbench.reports.subjects._race import race, races
 from attnbench.reports.words import NOISY, SAME
 from tests import made_runs
@@ -145,6 +145,15 @@ def test_what_failed_everywhere_is_no_choice_and_what_does_not_fit_is_counted(
     times |= {("a", 256): 3.0, ("b", 256): 4.0, ("c", 256): None, ("d", 128): None}
     found = at_worst(taken(tmp_path, times))
     assert found == [("a", 1.0, 2, 0), ("b", 1.33, 2, 0), ("c", 1.2, 1, 1)]
+
+
+def test_one_that_is_the_fastest_nowhere_is_said_to_be_never_far_from_it(tmp_path: Path) -> None:
+    times: dict[tuple[str, int], float | None] = {("a", 128): 1.1, ("b", 128): 1.0}
+    times |= {("c", 128): None, ("a", 256): 2.2, ("b", 256): None, ("c", 256): 2.0}
+    found = taken(tmp_path, times)
+    assert found is not None
+    said = "Take a: never more than 1.10 times the fastest's time"
+    assert take(found).startswith(said)
 
 
 def test_what_is_far_off_somewhere_comes_later(tmp_path: Path) -> None:
