@@ -64,6 +64,7 @@ def export(runs):
 # attnbench run five_files
 name: five_files
 question: Does one new file of each kind suffice?
+takes_min: 1
 backends: [fused, halves]
 baseline: fused
 grid: {batch: 1, seq_len: [32, 64], d_model: 32, heads: 2}
@@ -97,8 +98,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, house / folder, symlinks=True, ignore=ignore)
     for file in FILES:
         shutil.copy(ROOT / file, house)
-    (house / "results").mkdir()
-    shutil.copy(ROOT / "results" / "README.md", house / "results")
+    (house / "results" / "published").mkdir(parents=True)
+    for page in ("README.md", "published/README.md"):
+        shutil.copy(ROOT / "results" / page, house / "results" / page)
     for name, content in (ADDED | {name: shown(name) for name in SHOWN}).items():
         assert not (house / name).exists()
         (house / name).write_text(content.lstrip("\n"))

@@ -74,11 +74,13 @@ def committed_schema(name: str, current: dict) -> dict:
 
 
 def take_measures(made: dict) -> set[str]:
-    """The names that `measure` accepts, taken out of the schema."""
-    one, several = made["properties"]["measure"]["anyOf"]
-    names = one.pop("enum")
-    assert several["items"].pop("enum") == names
-    return set(names)
+    """The names that `measure` and `measure_on_cuda` accept, taken out of the schema."""
+    found = []
+    for field in ("measure", "measure_on_cuda"):
+        one, several = made["properties"][field]["anyOf"]
+        found += [one.pop("enum"), several["items"].pop("enum")]
+    assert all(names == found[0] for names in found)
+    return set(found[0])
 
 
 def test_the_schema_documents_every_field_and_alias() -> None:
