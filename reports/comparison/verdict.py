@@ -126,13 +126,12 @@ def _verdicts(base: Row | None, new: Row | None, rules: Rules) -> Iterator[CaseV
     if base is None or new is None or base["status"] != "ok" or new["status"] != "ok":
         yield _status(base, new, rules)
         return
-    ways = {"latency": _latency, "peak_bytes": peak_verdict, "energy_per_call": _energy}
     # one backend was measured on inputs in two orders: by an earlier version, and now
     order = {row.get("input_order") or "heads" for row in (base, new)}
     apart = base["backend"] == new["backend"] and len(order) > 1
-    for metric, judged in ways.items():
+    for metric in METRICS:
         if value_of(base, metric) is not None:
-            found = judged(base, new, rules)
+            found = _judged(metric, base, new, rules)
             yield replace(found, reasons=("inputs_differ", *found.reasons)) if apart else found
 
 
@@ -161,16 +160,7 @@ def _status(base: Row | None, new: Row | None, rules: Rules) -> CaseVerdict:
     return CaseVerdict(metric="status", base=base, new=new, ended=ended, reasons=reasons)
 
 
-def _latency(base: Row, new: Row, rules: Rules) -> CaseVerdict:
-    found = time_ratio(new, base)
-    return _judged("latency", base, new, rules, found)
-
-
-def _energy(base: Row, new: Row, rules: Rules) -> CaseVerdict:
-    return _judged("energy_per_call", base, new, rules, energy_ratio(new, base))
-
-
-def peak_verdict(base: Row, new: Row, rules: Rules) -> CaseVerdict:
+def _peaks(base: Row, new: Row, rules: Rules) -> CaseVerdict:
     """Bytes are exact, so the ratio has no interval. What both keep between calls counts."""
     before, now = base.get("peak_bytes"), new.get("peak_bytes")
     if before is None or now is None:
@@ -190,7 +180,10 @@ def peak_verdict(base: Row, new: Row, rules: Rules) -> CaseVerdict:
     )
 
 
-def _judged(metric: Metric, base: Row, new: Row, rules: Rules, ratio: Ratio | None) -> CaseVerdict:
+def _judged(metric: Metric, base: Row, new: Row, rules: Rules) -> CaseVerdict:
+    if metric == "peak_bytes":
+        return _peaks(base, new, rules)
+    ratio = time_ratio(new, base) if metric == "latency" else energy_ratio(new, base)
     if ratio is None:
         return CaseVerdict(metric=metric, base=base, new=new, reasons=("missing",))
     ratio = replace(ratio, margin_ratio=rules.margin_ratio)

@@ -56,7 +56,7 @@ REASONS = {  # why a verdict is not decided, and what would decide it
         "use more turns, or fewer cases with --only",
     ),
     "runs_differ": (
-        "runs may differ here by as much",
+        "measured at different times: the interval allows for what runs differ by here",
         "measure both in turns (attnbench gate, --turns); or let attnbench doctor --deep learn more"
         " of the machine",
     ),

@@ -14,7 +14,7 @@ from .columns import COLUMNS, DTYPES, NUMBER, YES_NO, dtype_of
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
-from .noise_floor import ProcessNoise, process_noise, spread_of_pairs, spread_of_runs_like
+from .noise_floor import process_noise, spread_of_pairs, spread_of_runs_like
 from .processor_time import (
     PROCESSOR_TIMES,
     is_known,
@@ -74,10 +74,10 @@ def as_frame(
 def rows_of(runs: Sequence[Run]) -> list[Row]:
     """The same of runs that were read, as dictionaries that all have the same fields, `run` too."""
     records = [
-        {"run": name, **record, **_noise_fields(noise, between_runs, pairs)}
+        {"run": name, **record, **noise}
         for name, run in zip(run_names(runs), runs, strict=True)
-        for noise, between_runs, pairs in [_noise(runs, run)]
-        for record in _records(run, between_runs)
+        for noise, of_latencies in [_noise(runs, run)]
+        for record in _records(run, of_latencies)
     ]
     # Columns of probes come after the columns that every run has.
     extra = sorted(
@@ -113,8 +113,11 @@ def _known(value: Any, dtype: str = "") -> Any:
     return _PLAIN[dtype](value) if dtype in _PLAIN else value
 
 
-def _noise(runs: Sequence[Run], run: Run) -> tuple[ProcessNoise, Spread | None, Spread | None]:
-    """How much processes, runs and pairs differ on a run's device: what marks have to allow for."""
+def _noise(runs: Sequence[Run], run: Run) -> tuple[dict[str, Any], Spread | None]:
+    """How much processes, runs and pairs differ on a run's device: what marks have to allow for.
+    And what intervals of latencies do: without a check, by the runs of its scenario beside it. Of
+    those one may be of other code, which a comparison of two runs must not take for noise.
+    """
     noise, floor = process_noise(runs, run)
     between_runs = floor.between_runs if floor is not None else None
     timed = [row for row in run.rows if row["status"] == "ok"]
@@ -122,13 +125,7 @@ def _noise(runs: Sequence[Run], run: Run) -> tuple[ProcessNoise, Spread | None, 
         (row["case"], row.get("session"), samples)
         for row, samples in zip(timed, samples_of_pairs(timed), strict=True)
     )
-    return noise, between_runs or spread_of_runs_like(run), pairs
-
-
-def _noise_fields(
-    noise: ProcessNoise, between_runs: Spread | None, pairs: Spread | None
-) -> dict[str, Any]:
-    return {
+    fields = {
         "process_noise_ratio": noise.spread.ratio,
         "process_noise_degrees": noise.spread.degrees,
         "process_noise_source": noise.source,
@@ -137,6 +134,7 @@ def _noise_fields(
         "pair_noise_ratio": nan if pairs is None else pairs.ratio,
         "pair_noise_degrees": nan if pairs is None else pairs.degrees,
     }
+    return fields, between_runs or spread_of_runs_like(run)
 
 
 def _records(run: Run, between_runs: Spread | None) -> list[dict[str, Any]]:

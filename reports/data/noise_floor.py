@@ -219,12 +219,13 @@ def spread_between(starts: Sequence[Mapping[str, float]]) -> Spread | None:
 
 def spread_of_runs_like(run: Run) -> Spread | None:
     """What the newest runs beside this one differ by that have its scenario, machine, versions and
-    settings; None with too few of them.
+    settings; None with too few of them. A link names a run that is there anyway.
     """
-    beside = sorted((path for path in run.path.parent.iterdir() if path.is_dir()), reverse=True)
-    like = [run]
+    like, beside = [run], []
+    with suppress(OSError):
+        beside = sorted(run.path.parent.iterdir(), reverse=True)
     for path in beside[:MOST_BESIDE]:
-        if len(like) > MOST_LIKE or path.resolve() == run.path.resolve():
+        if len(like) > MOST_LIKE or path.is_symlink() or path.name == run.path.resolve().name:
             continue
         with suppress(BadRun, OSError):
             if (path / ROWS).stat().st_size > MOST_LIKE_BYTES:

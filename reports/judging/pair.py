@@ -145,7 +145,8 @@ def _ratio_of(
     if contrast is None:
         value = rows[0]["latency_ms"] / rows[1]["latency_ms"]
         return Ratio(value=value, low=nan, high=nan, paired=False)
-    single = any(sum(map(any, side)) < 2 for side in samples) and not any(map(_of_runs, rows))
+    of_processes = not any(map(_of_runs, rows))
+    single = of_processes and any(sum(map(any, side)) < 2 for side in samples)
     # Different problems of a run have their turns anyway; one that is there twice was repeated.
     other_run = not at_once and (
         rows[0].get("run") != rows[1].get("run") or problem(rows[0]) == problem(rows[1])
@@ -157,9 +158,10 @@ def _ratio_of(
     if processor_time is not None:
         allowed.append(Allowance(processor_time, "contended", "processor time may mislead by"))
     contrast = replace(contrast, effects=tuple(one.spread for one in allowed if one.spread))
-    if paired and not single:
+    several = of_processes and not single
+    if paired and several and rows[0].get("case") != rows[1].get("case"):  # no copies
         contrast = replace(contrast, prior=noise.pairs)
-    if other_run and not single and noise.process.source != "assumed":
+    if other_run and several and noise.process.source != "assumed":
         contrast = replace(contrast, single=noise.process.spread)
     interval = contrast.interval()
     return Ratio(

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..data.anonymous import anonymous
 from ..data.load import rows_of
 from ..data.read import Run, read_runs
-from ..data.row_groups import Row, distinguishing_axes, first_copies
+from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, by_question, run_meta, stopped, unanswered_texts
 from ..elements import Badge, Block, Card, Table, Text
 from ..subjects import (
@@ -108,8 +108,8 @@ class Report:
         if len(by_question(self.meta)) > 1 and not testing_claims(self.meta):
             return None
         walls = [card for card in self.cards if card.title == WALL]
-        if walls and not asked and distinguishing_axes(self.rows) == ["seq_len"]:
-            return walls[0]  # how long a sequence fits, of each backend
+        if walls and not asked and any("how long" in one.lower() for one in self.questions):
+            return walls[0]
         is_cost = bool(asked) and asked[0].name in COSTS
         is_wall = any(card.name == "wall" for card in self.cards)
         if self._choices is not None and (not asked or (is_cost and is_wall)):
