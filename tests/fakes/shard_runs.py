@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attnbench.harness.cases.case import Case, PlannedStudy, Wall
-from attnbench.harness.rows.record import Planned, Record, Status
+from attnbench.harness.cases.case import Wall
+from attnbench.harness.rows.record import Planned, Record
 from attnbench.harness.run.planning import planned_fields
 from attnbench.harness.scenario import Scenario, from_mapping
 from attnbench.harness.scenario.selection import Selection, select
@@ -90,20 +90,8 @@ def write_shard(
 def ended_as(planned: Planned, status: str, where: Mapping[str, Any]) -> Record | None:
     if not status:
         return None
-    if isinstance(planned, Case):
-        return record(planned, status, **where)
     values: dict[str, Any] = dict(where)
     if isinstance(planned, Wall):
         found = {"seq_len_low": 1024, "limited_by": "memory"} if status == "ok" else {}
         values |= {"memory_bytes": 1 << 29, "predicted_reason": "", **found}
-    else:
-        assert isinstance(planned, PlannedStudy)
-    reason = "" if status == "ok" else f"made up: {status}"
-    return Record(
-        planned=planned,
-        device="cpu",
-        attempt=1,
-        status=Status(status),
-        reason=reason,
-        values=values,
-    )
+    return record(planned, status, **values)

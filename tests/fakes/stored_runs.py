@@ -6,7 +6,7 @@ from typing import Any
 
 from attnbench.harness.cases.case import Case
 from attnbench.harness.cases.costs import known_costs
-from attnbench.harness.rows.record import Record, Status
+from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 
@@ -15,16 +15,19 @@ def case(number: int = 0, backend: str = "fused") -> Case:
     return Case(backend=backend, problem=Problem(batch=1, seq_len=64 + number, d_model=32, heads=2))
 
 
-def record(planned: Case, status: str = "ok", reason: str | None = None, **values: Any) -> Record:
-    """What a run would keep of a case; `values` are further fields of its row."""
+def record(
+    planned: Planned, status: str = "ok", reason: str | None = None, **values: Any
+) -> Record:
+    """What a run would keep of it; `values` are further fields of its row."""
     why = reason if reason is not None else "" if status == "ok" else f"made up: {status}"
+    costs = known_costs(planned.problem) if isinstance(planned, Case) else {}
     return Record(
         planned=planned,
         device="cpu",
         attempt=1,
         status=Status(status),
         reason=why,
-        values={**known_costs(planned.problem), **values},
+        values={**costs, **values},
     )
 
 

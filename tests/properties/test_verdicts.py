@@ -42,6 +42,10 @@ def verdicts(base: Row, new: Row, rules: Rules) -> dict[str, CaseVerdict]:
     return {one.metric: one for one in case_verdicts([(base, new)], rules)}
 
 
+def said(of: CaseVerdict) -> tuple[Any, ...]:
+    return of.verdict, of.reasons, of.ratio and round(of.ratio.value, 9)
+
+
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(one=SIDES, other=SIDES, rules=RULES)
 def test_exchanging_both_sides_gives_the_opposite(
@@ -56,3 +60,7 @@ def test_exchanging_both_sides_gives_the_opposite(
         assert set(mirrored.reasons) == set(found.reasons)
         if metric == "latency" and found.ratio and mirrored.ratio:
             assert mirrored.ratio.value == pytest.approx(1 / found.ratio.value)
+    scaled = verdicts(side(**one, scale=7e-3), side(**other, scale=7e-3), rules)  # another unit
+    assert {name: said(one) for name, one in scaled.items()} == {
+        name: said(one) for name, one in forth.items()
+    }

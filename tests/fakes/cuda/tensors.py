@@ -14,7 +14,7 @@ from .autograd import note_streams, refuse_other_streams
 from .gpu import FakeGpu
 
 CUDA = torch.device("cuda", 0)
-ATEN = torch.ops.aten
+
 # Their results are the host's: it waits for them.
 WAITED_FOR = {"aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"}
 RANDOM = {"aten::rand", "aten::randn", "aten::normal_", "aten::uniform_", "aten::bernoulli_"}

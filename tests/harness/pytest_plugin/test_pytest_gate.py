@@ -37,6 +37,13 @@ def told(base: Path, new: Path) -> tuple[int, str]:
     return code, "\n".join(lines)
 
 
+def test_a_run_that_noise_explains_decides_nothing_and_it_is_said_what_would(base, tmp_path):
+    code, said = told(base, fake_run(tmp_path, 2, ratio=1.15))
+    assert code == 6
+    assert said.startswith("Gate latency 5 %: latency: nothing decided (0 of 6: ")
+    assert "attnbench doctor --deep" in said
+
+
 def test_a_slower_case_fails_with_its_ratio_and_the_same_code_passes(base, tmp_path):
     starts(tmp_path, run_sd=0.005)
     code, said = told(base, changed(base, "slow", slower))

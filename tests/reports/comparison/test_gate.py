@@ -17,6 +17,7 @@ MORE = A | {"peak_bytes": 101}
 FAILED = loaded(row(PLANNED[0], "oom"))
 MISSING = {"device": "cpu", **PLANNED[1], **not_reached()}
 UNDECIDED = (measured(1, processes=1), measured(2, processes=1))
+NOISY = UNDECIDED[1] | {"contended_blocks": 4}
 LATENCY, BYTES = {"latency": 0.05}, {"peak_bytes": 0.0}
 OTHER = measured(2, planned=PLANNED[1])
 
@@ -45,6 +46,10 @@ def result(pairs, margins, fail_on_undecided=False):
         ([UNDECIDED], LATENCY, "nothing decided", []),
         ([UNDECIDED], LATENCY | BYTES, "nothing decided", []),
         ([UNDECIDED], BYTES, "passed", []),
+        # what noise explains is harmless, what is too noisy is open
+        ([UNDECIDED], {"latency": None}, "passed", []),
+        ([(A, measured(2, 1.5))], {"latency": None}, "failed", ["slower"]),
+        ([(UNDECIDED[0], NOISY)], {"latency": None}, "nothing decided", []),
     ],
 )
 def test_what_a_gate_makes_of_changes(pairs, margins, outcome, regressions):

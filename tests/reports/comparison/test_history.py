@@ -35,6 +35,11 @@ def test_equal_runs_are_told_apart_in_at_most_5_percent(count):
     assert found.count("slower") + found.count("faster") <= binom.ppf(0.999, 200, 0.05)
 
 
+def test_a_run_that_is_half_as_fast_is_slower():
+    random = Random(2)
+    assert [verdict(random, 5, ratio=2.0) for _ in range(20)] == ["slower"] * 20
+
+
 def test_runs_decide_without_a_self_check_and_the_text_says_what_is_allowed_for(tmp_path):
     runs = [fake_run(tmp_path / str(seed), seed) for seed in range(1, 6)]
     slow = fake_run(tmp_path / "slow", 9, ratio=1.5)

@@ -61,6 +61,35 @@ def test_the_value_of_a_run_is_the_geometric_mean_of_its_processes_medians() -> 
     assert merged([[one]])[0]["block_ms"] == ((pytest.approx((4.0,)),),)
 
 
+def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> None:
+    for drift in (0.0, 0.7, -0.7):
+        assert latency(*both(3, 1.2, drift=drift)).verdict == "slower"
+        assert latency(*both(3, 1.0, drift=drift)).verdict in ("same", "not decided")
+
+
+def test_turns_have_their_own_noise_and_not_that_of_the_pairs_of_a_run() -> None:
+    sides = (
+        [row | {"pair_noise_ratio": 0.5, "pair_noise_degrees": 6.0} for row in side]
+        for side in both(1)
+    )
+    assert latency(*sides).ratio.high == latency(*both(1)).ratio.high
+
+
+def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:
+    random = Random(2)
+    windows = [{"way": "eager", "calls": 10, "energy_j": 5.0, "process": 0}] * 2
+    dearer = [window | {"energy_j": 7.5} for window in windows]
+    base = merged(
+        [[measured(1.0, random, peak_bytes=100 + more, windows=windows)] for more in (0, 0, 64)]
+    )
+    new = merged([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
+    found = {one.metric: one for one in verdicts(base, new)}
+    assert found["peak_bytes"].verdict == "same"
+    energy = found["energy_per_call"]
+    assert (energy.ratio.paired, energy.verdict) == (True, "more")
+    assert energy.ratio.value == pytest.approx(1.5)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("count", first(1, [100, 400]))
 def test_equals_never_differ_with_a_margin(count: int) -> None:

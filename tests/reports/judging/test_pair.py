@@ -108,8 +108,9 @@ def test_page_and_compare_give_every_pair_of_the_kept_runs_one_mark() -> None:
     pairs, differ = 0, []
     for run in sorted(KEPT.iterdir()):
         rows = {row["case"]: row for row in rows_of(run)}
-        for base in dict.fromkeys(row["backend"] for row in rows.values()):
-            for one in compare_backends(run, base, None).latencies if several(rows) else ():
+        names = {row["backend"] for row in rows.values()}
+        for base in sorted(names) if len(names) > 1 else ():
+            for one in compare_backends(run, base, None).latencies:
                 shown = one.ratio and time_ratio(rows[one.new["case"]], rows[one.base["case"]])
                 if shown is not None:
                     pairs += 1
@@ -120,10 +121,6 @@ def test_page_and_compare_give_every_pair_of_the_kept_runs_one_mark() -> None:
                     )
                     differ += [] if same else [one.new["case"]]
     assert (pairs, differ) == (PAIRS, [])
-
-
-def several(rows: dict[str, Row]) -> bool:
-    return len({row["backend"] for row in rows.values()}) > 1
 
 
 def beside_others(row: Row, times: float, processor: float, thread: float) -> Row:
