@@ -1,6 +1,4 @@
-"""`attnbench compare` as a user meets it: what is printed, and with
-which exit code.
-"""
+"""`attnbench compare` as a user meets it: what is printed, and with which exit code."""
 
 import json
 import re
@@ -99,8 +97,6 @@ def test_hostile_names_stay_inert_in_every_format(tmp_path, here):
 
 # ---- runs that were measured in turns, and margins by noise --------------------------------------
 
-GATE = ("--gate", "latency: 5%, peak_bytes: 0%")
-
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
@@ -116,8 +112,8 @@ def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 def test_in_turns_equals_pass_and_a_slower_one_is_a_regression(here, folders) -> None:
     base, *sides = folders
-    codes = [here("compare", base, side, "--turns", *GATE).returncode for side in sides]
-    assert codes == [0, 3]
+    words = ("--turns", "--gate", "latency: 5%, peak_bytes: 0%")
+    assert [here("compare", base, side, *words).returncode for side in sides] == [0, 3]
 
 
 def test_a_margin_is_what_counts_as_the_same(here, folders) -> None:

@@ -46,7 +46,6 @@ def result(pairs, margins, fail_on_undecided=False):
         ([UNDECIDED], LATENCY, "nothing decided", []),
         ([UNDECIDED], LATENCY | BYTES, "nothing decided", []),
         ([UNDECIDED], BYTES, "passed", []),
-        # what noise explains is harmless, what is too noisy is open
         ([UNDECIDED], {"latency": None}, "passed", []),
         ([(A, measured(2, 1.5))], {"latency": None}, "failed", ["slower"]),
         ([(UNDECIDED[0], NOISY)], {"latency": None}, "nothing decided", []),

@@ -112,14 +112,8 @@ def test_page_and_compare_give_every_pair_of_the_kept_runs_one_mark() -> None:
         for base in sorted(names) if len(names) > 1 else ():
             for one in compare_backends(run, base, None).latencies:
                 shown = one.ratio and time_ratio(rows[one.new["case"]], rows[one.base["case"]])
-                if shown is not None:
-                    pairs += 1
-                    same = (shown.mark, shown.low, shown.high) == (
-                        one.mark,
-                        one.ratio.low,
-                        one.ratio.high,
-                    )
-                    differ += [] if same else [one.new["case"]]
+                pairs += shown is not None
+                differ += [] if shown == one.ratio else [one.new["case"]]
     assert (pairs, differ) == (PAIRS, [])
 
 
