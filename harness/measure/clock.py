@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 from typing import NamedTuple, Protocol
 
 import torch
 
 from .graph_capture import Call, captured_graph, not_captured
+from .output_check import FirstLook
 
 # 4 times the largest L2 that we know of (H200: 60 MB); Triton's own benchmark writes as much
 L2_FLUSH_BYTES = 256 << 20
@@ -36,14 +36,15 @@ now_ns, now_s, processor_ns = time.perf_counter_ns, time.perf_counter, time.proc
 thread_ns = time.thread_time_ns
 
 
-class Look(Protocol):
-    """Gets the result of a timed call, after its time was taken."""
+class Between(Protocol):
+    """Called before each call that is timed, never inside."""
 
-    def __call__(self, result: object, /, *, must: bool) -> object:
-        """`must`: the first and the last call of a block, whose results are compared in any case.
+    def __call__(self, *, last: bool) -> object:
+        """`last`: of the block, whose result is kept."""
 
-        The inputs have other values since the block before, and the first call may not know it.
-        """
+
+def nothing(*, last: bool) -> None:
+    """Between calls that may read the same numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,8 @@ class Samples:
     thread_ms: float | None = None
     late_calls: int | None = None
     unjoined_calls: int | None = None
+    result: object = None
+    looked: FirstLook | None = None
 
     @property
     def spent_s(self) -> float:
@@ -91,13 +94,11 @@ class HostClock:
         """
         return HostTimer(call)
 
-    def time_ms(self, call: Call, look: Look) -> float:
+    def time_ms(self, call: Call) -> float:
         """Of one call, outside of blocks."""
         start = now_ns()
-        result = call()
-        took_ms = (now_ns() - start) / 1e6
-        look(result, must=False)
-        return took_ms
+        call()
+        return (now_ns() - start) / 1e6
 
     def finish(self) -> None:
         """Wait until the device has done all work; calls on a CPU are synchronous."""
@@ -113,29 +114,34 @@ class HostTimer:
     call: Call
     graph_reason: None = None
 
-    def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
+    def sample(
+        self, calls: int, between: Between = nothing, *, first: bool = False
+    ) -> Samples:
         """Make that many calls and time each one; with `first` one more before them, apart."""
         now, call = now_ns, self.call
+        result: object = None
         readings: list[float] = []
         own_ms: list[float] = []  # processor time of this thread
         all_ms: list[float] = []  # of all threads
         with no_garbage_collection():
             for left in reversed(range(calls + first)):
+                result = None  # two results at once would be more memory than the call needs
+                between(last=not left)
                 all_before, own_before = processor_ns(), thread_ns()
                 start = now()
                 result = call()
                 readings.append((now() - start) / 1e6)
                 own_ms.append((thread_ns() - own_before) / 1e6)
                 all_ms.append((processor_ns() - all_before) / 1e6)
-                if look is not None:
-                    look(result, must=left in (0, calls - 1 + first))
-                del result  # two results at once would be more memory than the call needs
+            looked = FirstLook(result)
         holds = sum(all_ms) <= sum(own_ms) * (torch.get_num_threads() + OTHERS_SLACK)
         return Samples(
             block_ms=readings[first:],
             first_ms=readings[0] if first else None,
             processor_ms=median(all_ms[first:]) if holds else None,
             thread_ms=median(own_ms[first:]) if holds else None,
+            result=result,
+            looked=looked,
         )
 
 
@@ -170,9 +176,9 @@ class CudaClock:
     ) -> "CudaTimer":
         return CudaTimer(self, call, call_ms, anew or (lambda: call))
 
-    def time_ms(self, call: Call, look: Look) -> float:
+    def time_ms(self, call: Call) -> float:
         """As hot_block_ms; the delay is by the launch before."""
-        timed = self.between_events(call, self.delay_cycles(self.launch_s), look=look, must=False)
+        timed = self.between_events(call, self.delay_cycles(self.launch_s))
         self.launch_s = timed.launch_s
         return timed.ms
 
@@ -186,8 +192,6 @@ class CudaClock:
         delay: int,
         *,
         flush: bool = False,
-        look: Look | None = None,
-        must: bool = True,
     ) -> "Timed":
         """The time between the two events.
 
@@ -207,9 +211,8 @@ class CudaClock:
         end.synchronize()
         left_ms = self.waited_ms() - self.idle_wait_ms
         ms = start.elapsed_time(end)
-        if look is not None:
-            look(result, must=must)
-        return Timed(ms, launch_s, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
+        unjoined = left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms
+        return Timed(ms, launch_s, late, unjoined, result)
 
     def finish(self) -> None:
         torch.cuda.synchronize(self.device)
@@ -240,17 +243,24 @@ class CudaTimer:
                 self.graph_reason = not_captured(error)
                 clock.finish()
 
-    def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
+    def sample(
+        self, calls: int, between: Between = nothing, *, first: bool = False
+    ) -> Samples:
         others = min(calls, MAX_OTHER_CALLS)
+
+        def timed(*, flush: bool = False, last: bool = False) -> Timed:
+            between(last=last)
+            found = self.clock.between_events(self.call, delay, flush=flush)
+            return found if last else found._replace(result=None)
+
         with no_garbage_collection():
-            wall_ms = [self._wall_ms(look), *(self._wall_ms() for _ in range(others - 1))]
+            wall_ms = [self._wall_ms(between) for _ in range(others)]
             delay = self._delay_cycles()
-            timed = partial(self.clock.between_events, self.call, delay)
-            apart = [timed(flush=True) for _ in range(first)]
-            cold = [timed(flush=True) for _ in range(calls - 1)]
-            cold.append(timed(flush=True, look=look))
             hot = [timed() for _ in range(others)]
-            graph_ms = [self.graph.replay_ms() for _ in range(others)] if self.graph else None
+            graph_ms = [self._replay_ms(between) for _ in range(others)] if self.graph else None
+            apart = [timed(flush=True) for _ in range(first)]
+            cold = [timed(flush=True, last=not left) for left in reversed(range(calls))]
+            looked = FirstLook(cold[-1].result)
         return Samples(
             block_ms=[one.ms for one in cold],
             wall_block_ms=wall_ms,
@@ -259,17 +269,22 @@ class CudaTimer:
             first_ms=apart[0].ms if apart else None,
             late_calls=sum(one.late for one in cold + hot),
             unjoined_calls=sum(one.unjoined for one in cold + hot),
+            result=cold[-1].result,
+            looked=looked,
         )
 
-    def _wall_ms(self, look: Look | None = None) -> float:
+    def _wall_ms(self, between: Between) -> float:
+        between(last=False)
         self.clock.finish()
         start = now_ns()
-        result = self.call()
+        self.call()
         self.clock.finish()
-        took_ms = (now_ns() - start) / 1e6
-        if look is not None:
-            look(result, must=True)
-        return took_ms
+        return (now_ns() - start) / 1e6
+
+    def _replay_ms(self, between: Between) -> float:
+        assert self.graph is not None
+        between(last=False)
+        return self.graph.replay_ms()
 
     def _delay_cycles(self) -> int:
         """Read without a delay: a call that synchronizes would wait for it."""
@@ -286,6 +301,7 @@ class Timed(NamedTuple):
     launch_s: float
     late: bool
     unjoined: bool
+    result: object
 
 
 def boost_clock_hz(device: torch.device) -> float:

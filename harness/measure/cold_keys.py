@@ -7,8 +7,7 @@ Its tensors get other memory; nothing is prepared again. On a GPU the clock flus
 """
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import asdict
 from math import ceil
 
@@ -20,7 +19,6 @@ from ...impls.problem import Problem
 from ..cases.costs import minimal_bytes
 from ..machine.cpu import cpu_cache_bytes
 from ..rows.plans import reads_a_cache
-from .clock import Look
 
 TIMES_THE_CACHE = 2  # beside the last level the cores have caches of their own
 UNKNOWN_CACHE_BYTES = 256 << 20  # where the kernel does not know; above most
@@ -60,33 +58,24 @@ class Turns:
         """Whether the result follows the copies; their numbers are lost, but for the first's."""
         if self.count == 1:
             return True
-        results = [call()]
+        of_own = call()
         self._turn = 0  # not the first is to be lost
-        with self.taken(no_look):
-            for tensor in self._tensors:
-                tensor.data.zero_()
-            results.append(call())
-        of_own, of_zeros = (one for one in results if isinstance(one, Tensor))
+        self.take_next()
+        for tensor in self._tensors:
+            tensor.data.zero_()
+        of_zeros = call()
+        self.take_first()
+        assert isinstance(of_own, Tensor) and isinstance(of_zeros, Tensor)
         return not torch.equal(of_own, of_zeros)
 
-    @contextmanager
-    def taken(self, look: Look) -> Iterator[Look]:
-        """The tensors have the next copy here, another after each look, the first at the end."""
-
-        def turning(result: object, /, *, must: bool) -> object:
-            found = look(result, must=must)
-            self._next()
-            return found
-
-        self._next()
-        try:
-            yield turning
-        finally:
-            self._give(self._memory[0])
-
-    def _next(self) -> None:
+    def take_next(self) -> None:
+        """The tensors have the next copy from here on."""
         self._turn = (self._turn + 1) % self.count
         self._give(self._memory[self._turn])
+
+    def take_first(self) -> None:
+        """The tensors have their own memory again."""
+        self._give(self._memory[0])
 
     def _give(self, copy: list[Tensor]) -> None:
         for tensor, data in zip(self._tensors, copy, strict=True):
@@ -97,12 +86,3 @@ def turns_of(problem: Problem, inputs: Inputs) -> Turns | None:
     """None where no cache of keys and values is read, and on a GPU."""
     on_cpu = inputs.query.device.type == "cpu"
     return Turns(problem, inputs) if on_cpu and reads_a_cache(asdict(problem)) else None
-
-
-def in_turn(turns: Turns | None, look: Look) -> AbstractContextManager[Look]:
-    """Around timed calls: what looks at their results."""
-    return nullcontext(look) if turns is None else turns.taken(look)
-
-
-def no_look(result: object, /, *, must: bool) -> None:
-    """Of calls whose results are looked at elsewhere."""

@@ -26,7 +26,7 @@ from ..machine.nvml import (
 if TYPE_CHECKING:
     import torch
 
-    from .clock import Look
+    from .clock import Between
     from .sm_stamps import SmStamps
 
 OWN_THREADS = Path("/proc/self/task")
@@ -66,9 +66,9 @@ class HostConditions:
     def before(self) -> None:
         self.start = self._counters()
 
-    def during(self, look: "Look") -> "Look":
-        """In place of `look`, which a block calls outside of timed calls."""
-        return look
+    def during(self, between: "Between") -> "Between":
+        """In place of `between`, which a block calls outside of timed calls."""
+        return between
 
     def after(self) -> Readings:
         end = self._counters()
@@ -112,15 +112,15 @@ class DeviceConditions(HostConditions):
         self._stamp = self.stamps.take() if self.stamps else None
         super().before()
 
-    def during(self, look: "Look") -> "Look":
+    def during(self, between: "Between") -> "Between":
         if self.gpu is None or self.stamps is not None:
-            return look
+            return between
         gpu = self.gpu
 
-        def look_at_clock(result: object, /, *, must: bool) -> object:
-            if (clock_mhz := sm_clock_mhz(gpu).value) is not None:
+        def look_at_clock(*, last: bool) -> None:
+            if last and (clock_mhz := sm_clock_mhz(gpu).value) is not None:
                 self._within_mhz.append(clock_mhz)
-            return look(result, must=must)
+            between(last=last)
 
         return look_at_clock
 

@@ -45,10 +45,12 @@ class Budget:
             release(device)  # segments that are merely cached are free for cases
         used = torch.cuda.memory_reserved(device) if on_gpu else address_space_bytes()
         self.limit = used + budget_bytes
+        self.extra_bytes = 0
         self.enforce()
 
     def enforce(self, extra_bytes: int = 0) -> None:
         """From here on allocations beyond the budget, and so much more, fail."""
+        self.extra_bytes = extra_bytes
         self._set(self.limit + extra_bytes)
 
     def lift(self) -> None:
@@ -60,21 +62,33 @@ class Budget:
 
     @contextmanager
     def for_code(self) -> Iterator[None]:
-        """Give more room while code is imported or compiled.
-
-        The address space that stays taken belongs to the process from then on, not to a case.
-        """
-        if self.device.type == "cuda":  # the budget is the device's memory; code is on the host
+        """Give more room while code is imported or compiled."""
+        with self._apart(self.limit + CODE_BYTES):
             yield
+
+    @contextmanager
+    def for_our_work(self) -> Iterator[None]:
+        """No limit, for what is no case's: the exact result."""
+        with self._apart(None):
+            yield
+
+    @contextmanager
+    def _apart(self, limit: int | None) -> Iterator[None]:
+        """The address space that stays taken belongs to the process from then on, not to a case."""
+        if self.device.type == "cuda":  # the budget is the device's memory; code is on the host
+            if limit is None:
+                self.lift()
+            yield
+            self.enforce(self.extra_bytes)
             return
         before = address_space_bytes()
-        self._set(self.limit + CODE_BYTES)
+        self.lift() if limit is None else self._set(limit)
         try:
             yield
             release(self.device)
             self.limit += max(0, address_space_bytes() - before)
         finally:
-            self.enforce()
+            self.enforce(self.extra_bytes)
 
     def _set(self, limit: int) -> None:
         if self.device.type == "cuda":

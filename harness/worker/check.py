@@ -1,157 +1,162 @@
-"""Check each case before any is timed: can it run, is it correct, what memory does it need."""
+"""Check a case before it is timed: can it run, is it correct, what memory does it need."""
 
 import secrets
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
+import torch
 from torch import Tensor
 
+from ... import impls
 from ...impls.backend import Backend
-from ...impls.problem import Problem
 from ..cases.case import Case
-from ..measure.input_values import InputValues, writes_to
-from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
+from ..measure.clock import Clock, now_s
+from ..measure.compile_time import CompileTime
+from ..measure.correctness import WIDE_SCORE, CheckResult, CorrectnessCheck, distance, write_rows
+from ..measure.input_values import InputValues
+from ..measure.judge import COPIED
+from ..measure.kept_memory import kept_memory, memory_fields, too_small
 from ..measure.mask_cost import mask_cost
-from ..measure.output_check import Fingerprint, improper
-from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
+from ..measure.near_problems import explained
+from ..measure.output_check import WRITES, improper
+from ..measure.peak_memory import Peak, peak, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
-from ..measure.stopwatch import Stopwatch
-from ..rows.record import Status
-from ..scenario.preflight import Preflight, preflight
-from .judged_call import Judging
+from ..rows.status import ERRORS, Status
+from ..scenario.preflight import preflight
+from .ended import Ended
 from .kernel import observed
-from .shared_inputs import by_inputs, exact_result, made_inputs
+from .settings import Settings
+
+SAME_MEMORY = "returns the same memory in every call; wanted storage of its own"
+SAME_RATIO = {"fp32": 2.0**-16, "bf16": 2.0**-6, "fp16": 2.0**-9}
+"""How far, in relative L2, two calls with the same values may be apart: sums in another order."""
 
 
 class Checker:
-    """Checks cases, one problem at a time.
+    """One case. `draw` first, then `check`; `fields` are those of its row so far."""
 
-    `resident`: whether to measure the kernel's view of the peak too (see measure/peak_memory.py).
-    """
+    def __init__(self, case: Case, settings: Settings, clock: Clock) -> None:
+        self.case, self.settings, self.clock = case, settings, clock
+        self.device, self.budget = settings.device, settings.budget
+        self.fields: dict[str, Any] = {}
 
-    def __init__(self, judging: Judging, *, resident: bool) -> None:
-        self.judging, self.judge = judging, judging.judge
-        self.phases = phases = judging.phases
-        self.config = phases.config
-        self.say = phases.say
-        self.budget = phases.budget
-        self.clock = judging.clock
-        self.resident = resident
-        self.fingerprints: dict[str, Fingerprint] = {}  # by case, of outputs that are correct
+    def draw(self) -> None:
+        """Refuse the case, or make its inputs and the exact results that its own are compared with.
 
-    def check(self, cases: list[Case]) -> None:
-        """Preflight, correctness and memory; the tensors of only one problem exist at a time."""
-        for (problem, order), same in by_inputs(cases).items():
-            admitted = [(case, view) for case in same if (view := self._admitted(case))]
-            self._check_problem(problem, order, admitted)
-            release(self.config.device)
-        freeze_gc()
-
-    def _admitted(self, case: Case) -> Preflight | None:
-        """Say what is known without running; None if the case is refused."""
-        view = self.phases.run(case, "refuse", partial(self._preflight, case))
-        if view is None:
-            return None
-        self.say({"event": "facts", "case": case.id, "fields": view.fields})
-        if view.status is not None:
-            self.phases.end(case, view.status, view.reason, "refuse")
-            return None
-        return view
-
-    def _preflight(self, case: Case) -> Preflight:
-        with self.budget.for_code():
-            return preflight(case, self.config.device, self.config.budget_bytes)
-
-    def _check_problem(
-        self, problem: Problem, order: str, admitted: list[tuple[Case, Preflight]]
-    ) -> None:
-        """All backends of a problem on the same inputs, against the same exact results."""
-        views = dict(admitted)
-        values, cases = made_inputs(self.phases, problem, order, list(views))
-        if values is None:
-            return
-        if exact_result(self.phases, self.judge, values, cases, "first") is None:
-            return
-        for case in cases:
-            backend = views[case].backend
-            assert backend is not None
-            compiling = self.phases.compiled_ahead(case, backend)
-            if compiling is None:
-                continue
-            phase = "compile" if backend.compiles else "prepare"
-            kept = kept_memory(problem, self.config.device, compiles=backend.compiles)
-            prepare = partial(self._prepare, values, backend)
-            prepared = self.phases.run(case, phase, partial(kept.of, prepare))
-            if prepared is not None:
-                compiling.add(prepared.setup_facts["compile_ms"])
-                prepared.setup_facts["compile_ms"] = compiling.ms
-                exactness = backend.exactness
-                fingerprint = Fingerprint(
-                    problem, secrets.randbits(32), is_exact=exactness == "exact"
-                )
-                checked = CheckedCall(case, prepared, values, kept, fingerprint)
-                self._check_call(checked)
-                del checked
-            del prepared  # nothing else holds its tensors
-            self.budget.lift()
-            values.restore()
-            self.budget.enforce()
-            release(self.config.device)
-
-    def _check_call(self, checked: "CheckedCall") -> None:
-        if not self.phases.run(checked.case, "gate", partial(self._first_call, checked)):
-            return
-        measured = "memory" in self.config.measure
-        phase = "memory" if measured else "gate"
-        again = partial(self._second_call, checked, phase, measured=measured)
-        self.phases.run(checked.case, phase, again)
-
-    def _prepare(self, values: InputValues, backend: Backend) -> PreparedCall:
-        with self.budget.for_code() if backend.compiles else nullcontext():
-            return prepare_call(values.problem, backend, values.tensors, values.gradient)
-
-    def _first_call(self, checked: "CheckedCall") -> bool:
-        case, prepared, values = checked.case, checked.prepared, checked.values
-        waiting = Stopwatch()
-        ask = partial(self.judging.use_gradient, values, "first", waiting)
-        with prepared.in_force():
-            start = perf_counter()
-            (output, gradients), (kernel, generation) = observed(partial(prepared.result, ask))
-            self.clock.finish()
-            first_call_ms = (perf_counter() - start - waiting.total_s) * 1e3
-        found = {"kernel": kernel, "kernel_generation": generation, "first_call_ms": first_call_ms}
-        self.say({"event": "facts", "case": case.id, "fields": found | prepared.setup_facts})
-        changed = values.changed()
-        complaint = improper(prepared.problem, output, gradients, values.tensors)
-        if changed and not complaint:
-            complaint = writes_to(changed)
-        if not complaint:
-            exactness, results = prepared.backend.exactness, (output, *gradients)
-            complaint = self.judge.complaint(case, exactness, "first", results)
-        pinned = prepared.backend.pinned_kernel
-        if complaint:
-            self.phases.end(case, Status.INCORRECT, complaint, "gate")
-        elif pinned and kernel != pinned:
-            reason = f"the kernel {pinned} was requested, but {kernel} ran; a fallback is an error"
-            self.phases.end(case, Status.ERROR, reason, "gate")
-        else:
-            timed = gradients if prepared.problem.backward else output
-            checked.fingerprint.expected[False] = checked.fingerprint.take(timed)
-            return True
-        return False
-
-    def _second_call(self, checked: "CheckedCall", phase: str, *, measured: bool) -> None:
-        """A call with other values of the inputs, whose exact peak bytes are `measured`.
-
-        Without the budget: the first call has shown that the case fits, and the profiler needs
-        memory too.
+        Raises Ended.
         """
+        with self.budget.for_code():
+            view = preflight(self.case, self.device, self.settings.budget_bytes)
+        self.fields |= view.fields
+        if view.backend is None:
+            raise Ended(view.status or Status.ERROR, view.reason, "refuse", self.fields)
+        self.backend: Backend = view.backend
+        p = self.case.problem
+        order = impls.input_order(self.case.backend, p)
+        self.values = values = InputValues(p, self.device, self.settings.seed, order)
+        with self.budget.for_our_work():
+            self.exact = _exact(values)
+            values.widen()
+            self.wide_exact = _exact(values, wide=True)
+            values.draw(self.settings.seed)
+
+    def check(self) -> None:
+        """Prepare, call, and compare; then the same with wide scores, whose memory is counted.
+
+        Raises Ended.
+        """
+        try:
+            self._check()
+        except Ended as end:
+            raise Ended(end.status, end.reason, end.phase, self.fields | end.fields) from None
+
+    def _check(self) -> None:
+        backend, compiling = self.backend, CompileTime()
+        if backend.compiles_ahead:
+            begun_s = now_s()
+            with self.budget.for_code():
+                backend.compile_ahead(self.case.problem, self.device)
+            compiling.add((now_s() - begun_s) * 1e3)
+        kept = kept_memory(self.case.problem, self.device, compiles=backend.compiles)
+        prepared = kept.of(self._prepare)
+        compiling.add(prepared.setup_facts["compile_ms"])
+        self.fields |= prepared.setup_facts | {"compile_ms": compiling.ms}
+        with prepared.in_force():
+            first = self._first_call(prepared)
+        # The first call has shown that the case fits, and the profiler needs memory too.
         self.budget.lift()
-        case, prepared, device = checked.case, checked.prepared, self.config.device
-        between = checked.kept.read()
-        results: list[object] = []
+        between = kept.read()
+        found = self._second_call(prepared, first)
+        if found is not None:
+            by_onednn = self.case.problem.dtype != "fp32" or self.case.problem.backward
+            self.fields |= memory_fields(found, between, self.device, by_onednn=by_onednn)
+            if complaint := too_small(found):
+                raise Ended(Status.ERROR, complaint, "memory")
+
+    def _prepare(self) -> PreparedCall:
+        with ExitStack() as stack:
+            if self.backend.compiles:
+                stack.enter_context(self.budget.for_code())
+            values = self.values
+            return prepare_call(values.problem, self.backend, values.tensors, values.gradient)
+
+    def _first_call(self, prepared: PreparedCall) -> Tensor:
+        """The output; its time is that of the call, and not of giving it a gradient."""
+        values, exact, waiting_s = self.values, self.exact, 0.0
+
+        def give_gradient() -> None:
+            nonlocal waiting_s
+            begun_s = now_s()
+            assert values.gradient is not None and exact.gradient is not None
+            with self.budget.for_our_work():
+                write_rows(values.gradient.data, exact.entries, exact.rows, exact.gradient)
+            waiting_s += now_s() - begun_s
+
+        begun_s = perf_counter()
+        (output, gradients), (kernel, generation) = observed(
+            partial(prepared.result, give_gradient)
+        )
+        self.clock.finish()
+        first_call_ms = (perf_counter() - begun_s - waiting_s) * 1e3
+        self.fields |= {
+            **{"kernel": kernel, "kernel_generation": generation},
+            "first_call_ms": first_call_ms,
+        }
+        complaint = improper(prepared.problem, output, gradients, values.tensors)
+        if names := values.written():
+            complaint = complaint or WRITES.format(names)
+        if not complaint:
+            with self.budget.for_our_work():
+                found = exact.check(output, gradients, self.backend.exactness)
+                complaint = found.complaint
+                if complaint and self.backend.exactness == "exact":
+                    complaint += explained(
+                        prepared.problem, values.tensors, output.detach(), exact.seed
+                    )
+            self.fields |= errors_of(found)
+        pinned = self.backend.pinned_kernel
+        if complaint:
+            raise Ended(Status.INCORRECT, complaint, "gate")
+        if pinned and kernel != pinned:
+            reason = f"the kernel {pinned} was requested, but {kernel} ran; a fallback is an error"
+            raise Ended(Status.ERROR, reason, "gate")
+        values.draw_gradient()
+        return output.detach()
+
+    def _second_call(self, prepared: PreparedCall, first: Tensor) -> Peak | None:
+        """With wide scores if the backend is exact; its exact peak bytes if they are measured."""
+        problem, values, exact = prepared.problem, self.values, self.backend.exactness == "exact"
+        measured = "memory" in self.settings.measure
+        if exact:
+            values.widen()
+            if values.gradient is not None:
+                assert self.wide_exact.gradient is not None
+                places = self.wide_exact.entries, self.wide_exact.rows
+                write_rows(values.gradient.data, *places, self.wide_exact.gradient)
+        values_of_first = first.clone()
+        results: list[Any] = []
 
         def run(ready: Tensor | None) -> object:
             result = prepared.run(ready)
@@ -159,54 +164,48 @@ class Checker:
                 results.append(result)
             return result
 
-        wide = prepared.backend.exactness == "exact"
-        if wide:
-            checked.values.widen()
-            if checked.values.gradient is not None:
-                gradient = checked.values.gradient.data
-                self.judge.write_gradient(case.problem, "wide", gradient)
         found: Peak | None = None
-        of_mask: dict[str, float | None] = {}
         with prepared.in_force():
-            saved: int | None = None
             if measured:
-                found = peak(prepared.setup, run, device, resident=self.resident)
-                if case.problem.backward:
-                    saved = saved_bytes(prepared.call, device)
+                resident = self.settings.warm_heap and self.device.type == "cpu"
+                found = peak(prepared.setup, run, self.device, resident=resident)
+                if problem.backward:
+                    self.fields["saved_bytes"] = saved_bytes(prepared.call, self.device)
             else:
                 run(prepared.setup())
                 self.clock.finish()
         if measured:
-            of_mask = mask_cost(case.problem, prepared.backend, device, self.clock)
-        complaint = self._wide_complaint(checked, results.pop()) if wide else ""
-        self.budget.enforce()
-        if found:
-            by_onednn = case.problem.dtype != "fp32" or case.problem.backward
-            fields = memory_fields(found, between, device, by_onednn=by_onednn)
-            fields |= {"saved_bytes": saved} | of_mask
-            self.say({"event": "facts", "case": case.id, "fields": fields})
-        if complaint:
-            self.phases.end(case, Status.INCORRECT, complaint, phase)
-        elif found and (complaint := too_small(found)):
-            self.phases.end(case, Status.ERROR, complaint, phase)
-        elif not case.problem.backward:
-            self.fingerprints[case.id] = checked.fingerprint
+            self.fields |= mask_cost(problem, self.backend, self.device, self.clock)
+        result, phase = results.pop(), "memory" if measured else "gate"
+        if not problem.backward and result.data_ptr() == first.data_ptr():
+            raise Ended(Status.INCORRECT, SAME_MEMORY, phase)
+        if exact and (complaint := self._wide_complaint(result, values_of_first)):
+            status = Status.ERROR if complaint == COPIED else Status.INCORRECT
+            raise Ended(status, complaint, phase)
+        return found
 
-    def _wide_complaint(self, checked: "CheckedCall", result: Any) -> str:
-        """What is wrong with a result of wide scores, an output or gradients."""
-        problem, tensors = checked.prepared.problem, checked.values.tensors
+    def _wide_complaint(self, result: Any, first: Tensor) -> str:
+        problem, tensors = self.case.problem, self.values.tensors
         output, gradients = (None, result) if problem.backward else (result, ())
         if complaint := improper(problem, output, gradients, tensors):
             return complaint
-        results = result if problem.backward else (result,)
-        return self.judge.complaint(checked.case, "exact", "wide", results)
+        complaint = self.wide_exact.check(output, gradients).complaint
+        if not complaint:
+            return ""
+        if output is not None and distance(output, first.double()) <= SAME_RATIO[problem.dtype]:
+            return COPIED
+        return f"with scores up to {WIDE_SCORE:g}: {complaint}"
 
 
-class CheckedCall(NamedTuple):
-    """A prepared call and what it is compared with. `fingerprint`: of its first result."""
+def _exact(values: InputValues, *, wide: bool = False) -> CorrectnessCheck:
+    seed = secrets.randbits(62)
+    return CorrectnessCheck(values.problem, *values.tensors, seed, few_rows=wide, wide=wide)
 
-    case: Case
-    prepared: PreparedCall
-    values: InputValues
-    kept: KeptMemory
-    fingerprint: Fingerprint
+
+def errors_of(found: CheckResult) -> dict[str, float | None]:
+    """Those that are numbers."""
+    named = {name: getattr(found, name) for name in ERRORS}
+    return {
+        name: one if one is not None and torch.tensor(one).isfinite() else None
+        for name, one in named.items()
+    }

@@ -8,49 +8,51 @@ from typing import Any, cast
 import torch
 
 from ..cases.case import study_of
-from ..files.errors import first_line, traceback_end
-from ..measure.memory_budget import is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
 from ..measure.warm_heap import WarmHeap
-from ..rows.record import Status
+from ..rows.status import Status
 from ..studies import declared, load
 from ..studies.attachments import OfFiles
-from .phases import WorkerConfig
+from .ended import outcome
+from .settings import Settings
 
 
-def run_study(request: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any]:
+def run_study(
+    planned: Mapping[str, Any],
+    settings: Settings,
+    attached: Mapping[str, Any] | None = None,
+    save_to: str | None = None,
+) -> dict[str, Any]:
     """Status, reason, log_tail and findings.
 
-    `request`: the fields of the study, and if it needs them, `attached` (what it is told of a file
-    of the user's) and `save_to` (the folder for the models that it trains).
+    `planned`: the fields of the study. If it needs them, `attached`: what it is told of a file of
+    the user's, and `save_to`: the folder for the models that it trains.
     """
-    study = study_of(request["study"])
+    study = study_of(planned)
     values: dict[str, Any] = dict(study.part)
-    if (attached := request.get("attached")) is not None:
-        values |= {**attached, "most_bytes": config.budget_bytes}
-    if request.get("save_to") is not None and declared(study.study).saves_models:
-        values["save_to"] = Path(request["save_to"])
+    if attached is not None:
+        values |= {**attached, "most_bytes": settings.budget_bytes}
+    if save_to is not None and declared(study.study).saves_models:
+        values["save_to"] = Path(save_to)
     try:
-        with _allocator_of(config):
+        with _allocator_of(settings):
             run = load(study.study).run
-            found = run(study.problem, config.device, config.seed, **values)
+            found = run(study.problem, settings.device, settings.seed, **values)
             findings = [one if isinstance(one, dict) else one.stored() for one in found]
         return {"status": Status.OK, "reason": "", "log_tail": None, "findings": findings}
     except Exception as error:  # noqa: BLE001 - a failed study does not end the run
-        status, reason, log_tail = Status.ERROR, first_line(error), traceback_end()
-        if is_out_of_memory(error):
-            status, reason = Status.OOM, out_of_memory_reason(error, config.budget_bytes)
-    release(config.device)  # only now: the error's frames held the study's tensors
-    return {"status": status, "reason": reason, "log_tail": log_tail, "findings": []}
+        ended = outcome(error, settings.budget_bytes)
+    release(settings.device)  # only now: the error's frames held the study's tensors
+    return {**ended, "findings": []}
 
 
 @contextmanager
-def _allocator_of(config: WorkerConfig) -> Iterator[None]:
+def _allocator_of(settings: Settings) -> Iterator[None]:
     """Freed memory is kept or not as while latency is measured, `plan.allocator`.
 
     Without it every tensor above 128 KiB is new pages of the kernel in each training step.
     """
-    if not config.warm_heap or config.device.type != "cpu":
+    if not settings.warm_heap or settings.device.type != "cpu":
         yield
         return
     heap = WarmHeap()
@@ -59,10 +61,12 @@ def _allocator_of(config: WorkerConfig) -> Iterator[None]:
         yield
     finally:
         heap.give_back()
-        release(config.device)
+        release(settings.device)
 
 
-def try_attachment(request: Mapping[str, Any], device: torch.device) -> dict[str, list[str]]:
+def try_attachment(
+    study: str, attached: Mapping[str, Any], budget_bytes: int, device: torch.device
+) -> dict[str, list[str]]:
     """`problems`: why its study cannot look at an attachment; `remarks`: for the user."""
-    study = cast(OfFiles, load(request["study"]))
-    return study.tried(device, request["budget_bytes"], **request["attached"])._asdict()
+    found = cast(OfFiles, load(study))
+    return found.tried(device, budget_bytes, **attached)._asdict()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..measure.clock import Look, Samples, Timer
+from ..measure.clock import Between, Samples, Timer
 from ..measure.conditions import HostConditions, always_ready, contended, has_low_clock
 from ..measure.short_waits import ShortWaits
 
@@ -41,11 +41,11 @@ class BlockTimer:
         self.waits = waits  # None: calls do not run on a processor
         self.heap_is_warm = heap_is_warm
 
-    def measure(self, timer: Timer, calls: int, look: Look, *, first: bool) -> TimedBlock:
+    def measure(self, timer: Timer, calls: int, between: Between, *, first: bool) -> TimedBlock:
         spent_s = 0.0
         first_of: dict[str, float | None] = {}
         for tried in range(1, MOST_TRIES + 1):
-            samples, readings = self._try(timer, calls, look, first=first)
+            samples, readings = self._try(timer, calls, between, first=first)
             spent_s += samples.spent_s
             # only the first try finds the new values as new as they are
             first_of = first_of or {"first_call_ms": samples.first_ms}
@@ -72,11 +72,11 @@ class BlockTimer:
             self.waits.end()
 
     def _try(
-        self, timer: Timer, calls: int, look: Look, *, first: bool
+        self, timer: Timer, calls: int, between: Between, *, first: bool
     ) -> tuple[Samples, dict[str, Any]]:
         is_short = self.waits is not None and self.waits.in_force
         self.conditions.before()
-        samples = timer.sample(calls, self.conditions.during(look), first=first)
+        samples = timer.sample(calls, self.conditions.during(between), first=first)
         readings: dict[str, Any] = self.conditions.after()
         if self.waits is not None:
             holds = is_short or self.waits.needless or not contended(readings)

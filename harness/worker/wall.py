@@ -10,49 +10,44 @@ from ...impls import input_order
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case
-from ..files.errors import first_line, traceback_end
-from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
 from ..measure.stopwatch import Stopwatch
-from ..rows.record import Status
+from ..rows.status import Status
 from ..scenario.preflight import preflight
-from .phases import WorkerConfig
+from .ended import outcome
+from .settings import Settings
 
 # ---- one trial: inputs, one call, nothing else, under the budget ---------------------------------
 
 
-def try_length(case: Case, config: WorkerConfig, budget: Budget) -> dict[str, Any]:
+def try_length(case: Case, settings: Settings) -> dict[str, Any]:
     """Status, reason, log_tail, and how long making the inputs and the call took.
 
     Compiling is not included, since it does not grow with N.
     """
-    log_tail: str | None = None
     compiling = Stopwatch()
     start = perf_counter()
+    found: dict[str, Any] = {"status": Status.OK, "reason": "", "log_tail": None}
     try:
-        with budget.for_code():
-            view = preflight(case, config.device, config.budget_bytes)
-        status, reason = view.status or Status.OK, view.reason
+        with settings.budget.for_code():
+            view = preflight(case, settings.device, settings.budget_bytes)
+        found |= {"status": view.status or Status.OK, "reason": view.reason}
         start = perf_counter()
         if view.backend is not None:
-            _call_once(case.problem, view.backend, config, budget, compiling)
+            _call_once(case.problem, view.backend, settings, compiling)
     except Exception as error:  # noqa: BLE001 - a backend may raise anything: that is the result
-        if is_out_of_memory(error):
-            status, reason = Status.OOM, out_of_memory_reason(error, config.budget_bytes)
-        else:
-            status, reason, log_tail = Status.ERROR, first_line(error), traceback_end()
-    spent_s = perf_counter() - start - compiling.total_s
-    return {"status": status, "reason": reason, "log_tail": log_tail, "spent_s": spent_s}
+        found = outcome(error, settings.budget_bytes)
+    return {**found, "spent_s": perf_counter() - start - compiling.total_s}
 
 
 def _call_once(
-    problem: Problem, backend: Backend, config: WorkerConfig, budget: Budget, compiling: Stopwatch
+    problem: Problem, backend: Backend, settings: Settings, compiling: Stopwatch
 ) -> None:
     """As a user's program would: the inputs, the output's gradient, and one call."""
-    device = config.device
+    device, budget = settings.device, settings.budget
     order = input_order(backend.name, problem)
-    tensors = make_tensors(problem, device, config.seed, order)
-    gradient = make_gradient(problem, device, config.seed, order)
+    tensors = make_tensors(problem, device, settings.seed, order)
+    gradient = make_gradient(problem, device, settings.seed, order)
     with compiling, budget.for_code():
         backend.compile_ahead(problem, device)
     with ExitStack() as stack:

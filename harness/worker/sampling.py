@@ -1,0 +1,245 @@
+"""Cases that are warm: warm them up, time blocks, and hand over what a timed call returned."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import time
+from typing import Any
+
+from torch import Tensor
+
+from ... import impls
+from ...impls.problem import Problem
+from ..cases.case import Case
+from ..machine.free_memory import available_bytes
+from ..measure.clock import Clock, Timer, now_s
+from ..measure.cold_keys import NOT_READ, turns_of
+from ..measure.conditions import conditions_for
+from ..measure.input_values import EachCall, InputValues
+from ..measure.judged_places import places, taken
+from ..measure.launch import launch_ms, shortest_call_ms
+from ..measure.output_check import CHANGED, WRITES, FirstLook, digest, improper, tensors_of
+from ..measure.peak_memory import release
+from ..measure.prepared_call import PreparedCall, prepare_call
+from ..measure.short_waits import ShortWaits
+from ..measure.steady_loop import LaunchMode
+from ..measure.warm_heap import WarmHeap
+from ..rows.status import Status
+from ..rows.warm_up import most_warm_up_s
+from .ended import Ended
+from .settings import Settings
+from .timed_block import BlockTimer
+from .warm_up import call_until_stationary
+from .window import Watched, profile_kernels, watch_window
+
+FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
+# of the free memory: a group's cases hold their inputs together, and the heap what they freed
+ROOM_SHARE = 0.9
+UNJOINED = "works on another stream than the current one, after the call's last event"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmCase:
+    """Ready to be timed. `values`: of its problem, shared with other backends."""
+
+    case: Case
+    prepared: PreparedCall
+    run: Callable[[], object]
+    timer: Timer
+    values: InputValues
+    call_ms: float
+
+
+class Sampling:
+    """The warm cases of a group, between its first `warm_up` and `release`."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self.settings, self.clock = settings, clock
+        self.device = settings.device
+        on_cpu = self.device.type == "cpu"
+        self.shortest_call_ms = shortest_call_ms(clock, self.device)
+        self.heap = WarmHeap() if settings.warm_heap and on_cpu else None
+        if self.heap:
+            self.heap.give_back()  # fixed thresholds: from the first tensor on, large ones go whole
+        watched = conditions_for(self.device)
+        waits = ShortWaits() if on_cpu else None
+        self.block_timer = BlockTimer(watched, waits, heap_is_warm=self.heap is not None)
+        self.warm: dict[str, WarmCase] = {}
+        self.values: dict[tuple[Problem, str], InputValues] = {}
+        self.result: object = None  # of the last call of the last block
+
+    def warm_up(self, case: Case, least_s: float, most_s: float) -> dict[str, Any]:
+        """Prepare the case on the inputs of its problem, and call it until its times are
+        stationary. Raises Ended.
+        """
+        self._make_room()
+        values = self._values_of(case)
+        prepared = self._prepare(case, values)
+        with prepared.in_force():
+            readings: list[float] = []
+            run = prepared.anew()
+            digests = [self._first_digest(prepared, run, readings) for _ in range(2)]
+            self._take_turns(values, run)
+            seconds = least_s, most_warm_up_s(most_s, least_s)
+            with self.block_timer.foreseeing():
+                stationary, call_ms = call_until_stationary(run, self.clock, readings, seconds)
+            timer = self.clock.timer(run, call_ms, prepared.for_graph)
+            launching_ms = launch_ms(self.clock, self.device, run)
+        if names := values.written():
+            raise Ended(Status.INCORRECT, WRITES.format(names), "latency")
+        self.warm[case.id] = WarmCase(
+            case=case, prepared=prepared, run=run, timer=timer, values=values, call_ms=call_ms
+        )
+        return {
+            "stationary": stationary,
+            "graph_reason": timer.graph_reason,
+            "call_ms": call_ms,
+            "launch_ms": launching_ms,
+            "shortest_call_ms": self.shortest_call_ms,
+            "kv_copies": values.turns.count if values.turns else None,
+            "digests": digests,
+        }
+
+    def _make_room(self) -> None:
+        """Each case is known to fit into the budget alone; together they may use what the machine
+        has.
+        """
+        if self.warm:
+            return
+        free_bytes = int(ROOM_SHARE * available_bytes(self.device))
+        self.settings.budget.enforce(max(0, free_bytes - self.settings.budget_bytes))
+        if self.heap:
+            self.heap.keep()
+
+    def _values_of(self, case: Case) -> InputValues:
+        key = case.problem, impls.input_order(case.backend, case.problem)
+        if key not in self.values:
+            self.values[key] = InputValues(case.problem, self.device, self.settings.seed, key[1])
+        return self.values[key]
+
+    def _prepare(self, case: Case, values: InputValues) -> PreparedCall:
+        backend = impls.load(case.backend)
+        if not (backend.compiles or backend.compiles_ahead):
+            return prepare_call(case.problem, backend, values.tensors, values.gradient)
+        with self.settings.budget.for_code():
+            backend.compile_ahead(case.problem, self.device)
+            return prepare_call(case.problem, backend, values.tensors, values.gradient)
+
+    def _first_digest(
+        self, prepared: PreparedCall, run: Callable[[], object], readings: list[float]
+    ) -> str:
+        """Of a call's result; how long it took goes to `readings`, in ms."""
+        begun_s = now_s()
+        result = run()
+        self.clock.finish()
+        readings.append((now_s() - begun_s) * 1e3)
+        self._refuse_improper(prepared, result)
+        return digest(result)
+
+    def _refuse_improper(self, prepared: PreparedCall, result: object) -> None:
+        tensors = tensors_of(result)
+        output, gradients = (None, tensors) if prepared.problem.backward else (result, ())
+        if complaint := improper(prepared.problem, output, gradients, prepared.tensors):
+            raise Ended(Status.INCORRECT, complaint, "latency")
+
+    def _take_turns(self, values: InputValues, run: Callable[[], object]) -> None:
+        """Make copies of keys and values if each call is to read others."""
+        if self.settings.cold_caches and values.turns is None:
+            values.turns = turns_of(values.problem, values.tensors.inputs)
+        if values.turns is not None:
+            are_read = values.turns.are_read_by(run)
+            values.turns.renew()
+            if not are_read:
+                raise Ended(Status.UNSUPPORTED, NOT_READ, "latency")
+
+    def sample(self, name: str, seed: int, calls: int) -> dict[str, Any]:
+        """One block, on the numbers of the round's seed. Raises Ended."""
+        self.result = None
+        warm, started_unix_s = self.warm[name], time()
+        values = warm.values
+        if values.seed != seed:
+            values.draw(seed)
+        begun_s = now_s()
+        each, apart = EachCall(values), warm.call_ms < FIRST_APART_BELOW_MS
+        with warm.prepared.in_force():
+            block = self.block_timer.measure(warm.timer, calls, each, first=apart)
+        block_s = now_s() - begun_s
+        samples = block.samples
+        self.result = samples.result
+        each.restore()
+        self._refuse_improper(warm.prepared, samples.result)
+        if names := values.written():
+            raise Ended(Status.INCORRECT, WRITES.format(names), "latency")
+        if samples.looked is not None and samples.looked.changed:
+            raise Ended(Status.INCORRECT, CHANGED, "latency")
+        if 2 * (samples.unjoined_calls or 0) > len(samples.block_ms):
+            raise Ended(Status.INCORRECT, UNJOINED, "latency")
+        conditions = {"calls": calls, **block.conditions, "started_unix_s": started_unix_s}
+        quantities = {
+            "block_ms": samples.block_ms,
+            "wall_block_ms": samples.wall_block_ms,
+            "hot_block_ms": samples.hot_block_ms,
+            "graph_block_ms": samples.graph_block_ms,
+            "conditions": conditions,
+        }
+        return {"quantities": quantities, "spent_s": block.spent_s, "block_s": block_s}
+
+    def output(self, name: str, places_seed: int) -> dict[str, Any]:
+        """What the last call of the last block returned, at places that nobody knew before. With
+        gradients it is a further call, whose output has a gradient at those places only.
+        """
+        warm, result = self.warm[name], self.result
+        problem = warm.case.problem
+        if problem.backward:
+            gradient = warm.values.judged_gradient(places_seed)
+            self.result = None
+            prepared = replace(warm.prepared, grad_output=gradient)
+            with prepared.in_force():
+                result = self._judged_call(prepared, warm)
+                looked = FirstLook(result)
+            self.clock.finish()
+            if looked.changed:
+                raise Ended(Status.INCORRECT, CHANGED, "latency")
+        found = taken(problem, tensors_of(result), places(problem, places_seed))
+        self.result = None
+        return {"numbers": found}
+
+    def _judged_call(self, prepared: PreparedCall, warm: WarmCase) -> object:
+        """With the graph of the timed calls, if only the backward pass is timed."""
+        if prepared.problem.passes != "backward":
+            return prepared.run(None)
+        ready: Tensor = warm.run.args[0]  # type: ignore[attr-defined]
+        return prepared.run(ready)
+
+    def window(self, name: str, window_s: float, mode: LaunchMode) -> dict[str, Any]:
+        """One window of a warm case under the device's counters."""
+        warm, on = self.warm[name], (self.device, self.settings.watched)
+        calls = warm.run, warm.prepared.for_graph
+        self.block_timer.end()
+        with warm.prepared.in_force():
+            found: Watched = watch_window(
+                *calls, warm.call_ms, window_s, self.settings.measure, mode, on
+            )
+        return found._asdict()
+
+    def profile(self, name: str) -> dict[str, Any]:
+        """What a call launches."""
+        warm, on = self.warm[name], (self.device, self.settings.watched)
+        self.block_timer.end()
+        with warm.prepared.in_force():
+            return profile_kernels(warm.run, self.settings.measure, on)._asdict()
+
+    def forget(self, name: str) -> None:
+        """Hold no tensors of a case that has ended."""
+        self.result = None
+        self.warm.pop(name, None)
+
+    def release(self) -> None:
+        """Hold no tensors between groups, and return their memory."""
+        self.result = None
+        self.warm.clear()
+        self.values.clear()
+        self.block_timer.end()
+        if self.heap:
+            self.heap.give_back()
+        release(self.device)
+        self.settings.budget.enforce()

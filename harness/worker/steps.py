@@ -1,0 +1,153 @@
+"""What a worker is asked: a method for each request, whose result is the fields of its reply."""
+
+import gc
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ...impls.problem import Problem
+from ..cases.case import Case, case_of, wall_of
+from ..machine.free_memory import available_bytes
+from ..machine.nvml import Device, nvml_device
+from ..measure.clock import Clock, clock_for
+from ..measure.memory_budget import Budget
+from ..measure.peak_memory import freeze_gc, release
+from ..scenario.preflight import predict
+from .check import Checker
+from .sampling import Sampling
+from .settings import Settings
+from .study import run_study, try_attachment
+from .wall import try_length
+
+Reply = dict[str, Any]
+TINY = Problem(batch=1, seq_len=16, d_model=32, heads=2, passes="forward+backward")
+
+
+class Steps:
+    """`phase` and `fields` (of its row): of the case that a step is about, for its end."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.phase, self.fields = "", dict[str, Any]()
+        self.budget_bytes = 0
+        self._name = ""
+        self._checker: Checker | None = None
+        self._settings: Settings | None = None
+        self._sampling: Sampling | None = None
+
+    # ---- before cases ----------------------------------------------------------------------------
+
+    def free(self) -> Reply:
+        return {"available_bytes": available_bytes(self.device)}
+
+    def open_attachment(self, study: str, attached: Mapping[str, Any], budget_bytes: int) -> Reply:
+        return dict(try_attachment(study, attached, budget_bytes, self.device))
+
+    def configure(
+        self,
+        seed: int,
+        budget_bytes: int,
+        measure: list[str],
+        warm_heap: bool,
+        cold_caches: bool,
+        gpu_uuid: str | None,
+    ) -> Reply:
+        """The budget counts from what is used now, the clock's buffers included."""
+        self.clock: Clock = clock_for(self.device)
+        self.budget_bytes = budget_bytes
+        self._settings = Settings(
+            device=self.device,
+            seed=seed,
+            budget_bytes=budget_bytes,
+            budget=Budget(budget_bytes, self.device),
+            measure=tuple(measure),
+            warm_heap=warm_heap,
+            cold_caches=cold_caches,
+            watched=Device(uuid=gpu_uuid) if gpu_uuid else nvml_device(self.device),
+        )
+        return {}
+
+    @property
+    def settings(self) -> Settings:
+        if self._settings is None:
+            raise RuntimeError("a step before configure")
+        return self._settings
+
+    @property
+    def sampling(self) -> Sampling:
+        if self._sampling is None:
+            self._sampling = Sampling(self.settings, self.clock)
+        return self._sampling
+
+    # ---- of a case -------------------------------------------------------------------------------
+
+    def draw(self, case: Mapping[str, Any]) -> Reply:
+        self._begin(case["case"], "prepare")
+        checker = self._checker = Checker(case_of(case), self.settings, self.clock)
+        self.fields = checker.fields
+        checker.draw()
+        return {}
+
+    def check(self, case: str) -> Reply:
+        self._begin(case, "gate")
+        checker, self._checker = self._checker, None
+        if checker is None or checker.case.id != case:
+            raise RuntimeError("check before draw")
+        self.fields = checker.fields
+        checker.check()
+        del checker
+        release(self.device)
+        freeze_gc()
+        return {"fields": self.fields}
+
+    def warm_up(self, case: Mapping[str, Any], least_s: float, most_s: float) -> Reply:
+        self._begin(case["case"], "latency")
+        return self.sampling.warm_up(case_of(case), least_s, most_s)
+
+    def sample(self, case: str, seed: int, calls: int) -> Reply:
+        self._begin(case, "latency")
+        return self.sampling.sample(case, seed, calls)
+
+    def output(self, case: str, places_seed: int) -> Reply:
+        self._begin(case, "latency")
+        return self.sampling.output(case, places_seed)
+
+    def window(self, case: str, window_s: float, mode: Any) -> Reply:
+        self._begin(case, "utilization")
+        return self.sampling.window(case, window_s, mode)
+
+    def profile(self, case: str) -> Reply:
+        self._begin(case, "kernels")
+        return self.sampling.profile(case)
+
+    def release(self) -> Reply:
+        if self._sampling is not None:
+            self._sampling.release()
+        return {}
+
+    def _begin(self, name: str, phase: str) -> None:
+        self._name, self.phase, self.fields = name, phase, {}
+
+    def forget(self) -> None:
+        """After a case has ended: hold none of its tensors; the traceback held them too."""
+        self._checker = None
+        if self._sampling is not None:
+            self._sampling.forget(self._name)
+        if self._settings is not None:
+            self._settings.budget.enforce(self._settings.budget.extra_bytes)
+        gc.collect()
+        release(self.device)
+
+    # ---- walls and studies -----------------------------------------------------------------------
+
+    def predict(self, wall: Mapping[str, Any]) -> Reply:
+        with self.settings.budget.for_code():
+            return predict(wall_of(wall), self.device, self.budget_bytes)
+
+    def trial(self, case: Mapping[str, Any]) -> Reply:
+        found: Case = case_of(case)
+        return try_length(found, self.settings)
+
+    def study(self, study: Mapping[str, Any], **more: Any) -> Reply:
+        return run_study(study, self.settings, **more)
