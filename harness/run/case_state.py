@@ -1,99 +1,86 @@
-"""What is known of a case while its group is measured, and what its judges said of its results."""
+"""What is known of a case while its group is measured."""
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from ..cases.case import Case
-from ..rows.status import ERRORS
-
-JUDGED = {"check": "first", "warm_up": "process", "confirm": "after"}
-"""Requests after which a case is ok only with the verdict of this check."""
-
-
-@dataclass(slots=True)
-class Verdicts:
-    """`told`: by which process. `needed`: how many of each, by process and check."""
-
-    told: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
-    needed: Counter[tuple[int, str]] = field(default_factory=Counter)
-
-    def need(self, process: int, request: str) -> None:
-        """Note that a process was asked to do this."""
-        if request in JUDGED:
-            self.needed[process, JUDGED[request]] += 1
-
-    @property
-    def complaint(self) -> str:
-        """What is wrong with the first result that is; "" if none is known to be."""
-        for _, verdict in self.told:
-            if verdict["complaint"]:
-                return str(verdict["complaint"])
-            error, limit = verdict["error_ratio"], verdict["error_limit_ratio"]
-            if error is not None and limit is not None and not error <= limit:
-                return f"{error:.3g} times the error of the textbook formula; {limit:.3g} passes"
-        return ""
-
-    def lacking(self, exactness: str | None) -> str:
-        """Why the case cannot be ok, as a reason; "" if all that it needs was judged."""
-        counts = Counter((process, verdict["check"]) for process, verdict in self.told)
-        needed = self.needed + Counter({(0, "wide"): int(exactness == "exact")})
-        missing = [f"{check} in process {process}" for process, check in needed - counts]
-        judged_as = {verdict["exactness"] for _, verdict in self.told} - {exactness}
-        if missing:
-            return f"its results were not all judged; missing: {', '.join(missing)}"
-        if judged_as:
-            return f"was judged as {', '.join(sorted(judged_as))} and says that it is {exactness}"
-        return ""
-
-    def fields(self) -> dict[str, Any]:
-        """The fields of the case's row: the errors of its first result, and what was judged."""
-        first = next((one for _, one in self.told if one["check"] == "first"), {})
-        judged = [
-            {
-                "process": process,
-                **{name: one[name] for name in ("check", "rows_seed", "values_seed")},
-            }
-            for process, one in self.told
-        ]
-        found = {**{name: first.get(name) for name in ERRORS}, "judged": judged or None}
-        first_calls = [(process, one) for process, one in self.told if one["check"] == "process"]
-        if len({process for process, _ in first_calls}) > 1:
-            digests = {one["output_digest"] for _, one in first_calls}
-            found["processes_repeat_exactly"] = len(digests) == 1
-        return found
-
+from ..measure.launch_flags import add_floor
+from ..process.worker_process import CaseEnded
+from ..rows.status import Status
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
+STALE = (
+    "a timed call gave the result of earlier inputs: it answers from memory, not from the values"
+    " that the inputs have"
+)
 
 
 @dataclass(slots=True, kw_only=True)
 class CaseState:
-    """`clocks`: seconds of each block, by our clock and by the worker's."""
+    """`backend`: that its worker is for, "" if it shares the run's own. `beside`: the baseline that
+    is timed beside it there. `judged`: its results that were; `digests`: of first results, by
+    process. `clocks`: seconds of each block, by our clock and by the worker's.
+    """
 
     case: Case
     fields: dict[str, Any]
+    backend: str = ""
+    beside: str | None = None
+    compiles: bool = False
     started_utc: str | None = None
     spent_s: float = 0.0
-    checked: bool = False  # it has passed its check
     watched: int = 0  # how often, of the plan's windows
     windows: list[dict[str, Any]] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
-    missing: dict[str, str] | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+    judged: list[dict[str, Any]] = field(default_factory=list)
+    digests: dict[int, list[str]] = field(default_factory=dict)
     clocks: list[tuple[float, float]] = field(default_factory=list)
-    verdicts: Verdicts = field(default_factory=Verdicts)
-
-    def repeated(self, exactly: bool | None) -> None:
-        """Note whether equal inputs gave equal bits in a process; None: nobody knows."""
-        if exactly is not None:
-            before = self.fields.get("repeats_exactly")
-            self.fields["repeats_exactly"] = exactly and before is not False
+    _places_seed: int | None = None
+    _last: tuple[int, object] | None = None
 
     @property
-    def not_judged(self) -> str:
-        """Why nobody knows whether the case is right; "" if the judge does."""
-        return self.verdicts.lacking(self.fields.get("exactness"))
+    def is_exact(self) -> bool:
+        return self.fields.get("exactness") == "exact"
+
+    def begin(self) -> None:
+        """Its first step begins."""
+        if self.started_utc is None:
+            self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+
+    def warmed_up(self, process: int, reply: Mapping[str, Any]) -> None:
+        """Note what a warm-up says."""
+        self.digests.setdefault(process, []).extend(reply["digests"])
+        self.fields |= {name: reply[name] for name in ("graph_reason", "kv_copies")}
+        add_floor(self.fields, reply)
+
+    def places_seed(self, drawn: int) -> int:
+        """Of the places to judge: drawn anew, but of what is not exact, whose results can only be
+        compared with each other.
+        """
+        if self.is_exact:
+            return drawn
+        self._places_seed = drawn if self._places_seed is None else self._places_seed
+        return self._places_seed
+
+    def refuse_stale(self, values_seed: int, numbers: object) -> None:
+        """Raises CaseEnded if the numbers are those of other values of the inputs."""
+        last, self._last = self._last, (values_seed, numbers)
+        if self.is_exact or last is None or last[0] == values_seed:
+            return
+        if last[1] == numbers and any(map(any, numbers)):  # type: ignore[call-overload]
+            raise CaseEnded(Status.INCORRECT, STALE, "latency")
+
+    def repeats(self) -> dict[str, bool | None]:
+        """Fields of the row: whether equal inputs gave equal bits."""
+        all_same = [len(set(found)) == 1 for found in self.digests.values()]
+        firsts = {found[0] for found in self.digests.values()}
+        return {
+            "repeats_exactly": all(all_same) if all_same else None,
+            "processes_repeat_exactly": len(firsts) == 1 if len(self.digests) > 1 else None,
+        }
 
     @property
     def clock_complaint(self) -> str:

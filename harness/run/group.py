@@ -1,152 +1,402 @@
-"""One group of cases: its steps, which ask workers (requests.py) until each case has a record.
+"""One group of cases: its steps, which ask workers until each case has a record.
 
 schedule.py decides in which order groups and processes are measured.
 """
 
 import random
 import secrets
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from ..cases.case import Case, reported_pairs
+from ...impls import exactness, is_ours
+from ..cases.case import Case, fields_of, reported_pairs
 from ..cases.costs import known_costs
-from ..rows.plans import FEWEST_UNITS
+from ..machine.cpu import waited_s
+from ..measure.launch_flags import launch_flags
+from ..measure.physical_floor import refutation
+from ..process.worker_process import CaseEnded, WorkerFailure
 from ..rows.record import Record, Status
+from ..rows.utilization import tier_of
+from ..rows.warm_up import WARM_AGAIN_S, first_warm_up_s
 from .case_state import CaseState
-from .requests import Requests, WorkerLost
 from .sampling import Sampler
-from .worker_pool import RunContext
+from .worker_pool import RunContext, Seat, hanging_launch
+
+PROC = Path("/proc")
+REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
+COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
+BASELINE = "sdpa"
+"""What is timed beside a backend from outside, if the scenario's baseline is none of ours."""
+MORE_CALLS = 1.25
+"""The number of calls of a block is drawn up to so many times: no backend knows the last one."""
+SEED_BITS = 62  # of a seed that JSON and a row can hold
+
+Alive = Generator[Record, None, bool]
+"""Gives records of cases that end; its value is whether the worker lives on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What is timed under a name of the sampler: the case of a row, or the baseline beside it."""
+
+    name: str
+    case: Case
+    state: CaseState
+
+    @property
+    def is_row(self) -> bool:
+        return self.case is self.state.case
 
 
 class GroupRun:
     """The steps of one group: check, sample per process, watch, finish.
 
-    A step yields the records of the cases that ended in it. It raises WorkerLost if it loses its
-    worker; `fail_case` and `restart` follow then. `alone`: nothing else is measured in the same
-    process. `number`: of the group in its schedule. `retry_alone` collects the cases that must be
-    tried again alone.
+    A step yields the records of the cases that end in it. Built-in backends share a worker; one
+    from outside has its own, in which the baseline is timed beside it.
     """
 
-    def __init__(
-        self, context: RunContext, cases: Sequence[Case], *, number: int = 0, alone: bool = False
-    ) -> None:
-        self.context = context
-        self.config = context.config
-        self.number = number
-        self.alone = alone
-        self.retry_alone: list[Case] = []
-        # Nobody knows before; one of those that measure a case however long its calls are.
-        self.confirmed_in = secrets.randbelow(min(FEWEST_UNITS, self.config.plan.processes))
+    def __init__(self, context: RunContext, cases: Sequence[Case], *, number: int = 0) -> None:
+        self.context, self.config, self.number = context, context.config, number
         self.order = random.Random(f"{self.config.seed} {cases[0].id if cases else ''}")
-        self._start(cases)
+        self.states = {case.id: self._state(case) for case in cases}  # without a record
+        self.timed = {name: Timed(name, one.case, one) for name, one in self.states.items()}
+        self.session = secrets.token_hex(6)
+        self.sampler = Sampler(self.config.plan, ())
 
-    def _start(self, cases: Sequence[Case]) -> None:
-        self.requests = Requests(self.context, cases, None if self.alone else self.retry_alone)
-        self.states = self.requests.states  # of the cases without a record
-        self.sampler = self.requests.sampler
+    def _state(self, case: Case) -> CaseState:
+        backend = "" if is_ours(case.backend) else case.backend
+        return CaseState(case=case, fields=known_costs(case.problem), backend=backend)
+
+    @property
+    def backends(self) -> list[str]:
+        """Whose workers it needs: the shared one's name is ""."""
+        return sorted({state.backend for state in self.states.values()})
 
     # ---- steps -----------------------------------------------------------------------------------
 
     def check(self) -> Iterator[Record]:
-        """Preflight, correctness and memory of every case, in the first worker."""
-        yield from self.requests.ask_each(0, "check", list(self.states))
-        for name, state in self.states.items():
-            state.checked = True
+        """Preflight, correctness and memory of every case, each in a process of its own where that
+        costs little.
+        """
+        for name in list(self.states):
+            one = self.timed[name]
+            yield from self._try(Seat(0, one.state.backend), one, self._check)
             self.context.steps(name, 1)
-        if "latency" in self.config.measure:
-            cases = [state.case for state in self.states.values()]
-            pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
-            self.sampler = self.requests.sampler = Sampler(self.config.plan, self.states, pairs)
+        if "latency" not in self.config.measure:
+            return
+        for state in list(self.states.values()):
+            if state.backend:
+                self._time_beside(state)
+        cases = [state.case for state in self.states.values() if not state.backend]
+        pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
+        pairs += [
+            (one.state.case.id, one.name) for one in self.timed.values() if not one.is_row
+        ]
+        self.sampler = Sampler(self.config.plan, self.timed, pairs)
 
-    def needs_blocks(self, process: int) -> bool:
-        return bool(self.sampler.wanting(process))
+    def needs_blocks(self, seat: Seat) -> bool:
+        return bool(self._wanting(seat))
 
-    def sample(self, process: int) -> Iterator[Record]:
-        """The blocks that this process still lacks before the next look at the precision."""
-        names = self.sampler.wanting(process)
-        yield from self.requests.ask_each(process, "warm_up", names)
-        while wanting := self.sampler.wanting(process):
-            self.order.shuffle(wanting)
-            calls = self.sampler.calls(wanting, self.config.device)
-            yield from self.requests.ask(process, "sample", wanting, {"calls": calls})
-        if process == self.confirmed_in:
-            yield from self.requests.ask_each(process, "confirm", names)
-        yield from self.requests.ask(process, "release", [])
+    def sample(self, seat: Seat) -> Iterator[Record]:
+        """The blocks that this process still lacks before the next look at the precision. If it is
+        lost, another one begins anew.
+        """
+        while not (yield from self._sampled(seat)):
+            names = [name for name, one in self.timed.items() if one.state.backend == seat.backend]
+            self.sampler.forget(seat.process, names)
 
     def watch(self) -> Iterator[Record]:
-        """Windows under the device's counters, spread over the processes; then profiles.
-
-        Can be repeated after it lost a worker: windows that were taken are kept.
-        """
+        """Windows under the device's counters, spread over the processes; then profiles."""
         config = self.config
-        watched = [n for n, state in self.states.items() if config.watches(state.case.problem)]
+        names = [n for n, state in self.states.items() if config.watches(state.case.problem)]
         for repeat in range(config.windows):
-            names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
-            if not names:
-                continue
             # with one window per case, groups take turns
             process = (self.number + repeat) % config.plan.processes
-            yield from self.requests.ask_each(process, "warm_up", names)
-            self.order.shuffle(names)
-            for name in names:
-                for mode in config.launch_modes:
-                    if name in self.states:
-                        yield from self._window(process, name, mode)
-                if name in self.states:
-                    self.states[name].watched += 1
-            yield from self.requests.ask(process, "release", [])
-        if config.profiles and (left := [n for n in watched if n in self.states]):
-            yield from self._profile(left)
-
-    def _profile(self, names: list[str]) -> Iterator[Record]:
-        """Last: on a GPU the profiler (CUPTI) stays in its process, so another takes its place."""
-        yield from self.requests.ask_each(0, "warm_up", names)
-        yield from self.requests.ask_each(0, "profile_kernels", names)
-        if self.config.device == "cuda":
-            self.context.pool.dismiss(0)
-        else:
-            yield from self.requests.ask(0, "release", [])
-
-    def _window(self, process: int, name: str, mode: str) -> Iterator[Record]:
-        plan, measure = self.config.plan, self.config.measure
-        more = {"measure": measure, "window_s": plan.window_s, "mode": mode}
-        yield from self.requests.ask(process, "watch", [name], more)
+            yield from self._each_warm(process, names, self._windows)
+        if config.profiles:
+            yield from self._each_warm(0, names, self._profile)
+            if config.device == "cuda":  # the profiler (CUPTI) stays in its process
+                for backend in self.backends:
+                    self.context.pool.dismiss(Seat(0, backend))
 
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""
         self.sampler.finish()
         for name in list(self.states):
             state = self.states.pop(name)
-            if complaint := state.verdicts.complaint:
-                yield self.requests.record(state, Status.INCORRECT, complaint, "gate")
-            elif complaint := state.clock_complaint or state.not_judged:
-                yield self.requests.record(state, Status.ERROR, complaint, "latency")
+            if complaint := state.clock_complaint:
+                yield self._record(state, Status.ERROR, complaint, "latency")
             else:
-                yield self.requests.record(state, Status.OK)
-
-    def fail_case(self, lost: WorkerLost) -> Iterator[Record]:
-        """The record of the case that lost the worker; of all cases, if we lost it.
-
-        A case that shared the process is tried again alone instead: another may have broken it.
-        """
-        names = list(self.states) if lost.case_id is None else [lost.case_id]
-        for name in filter(self.states.__contains__, names):
-            self.sampler.drop(name)
-            failure, state = lost.failure, self.states.pop(name)
-            if lost.again and not self.alone:
-                self.retry_alone.append(state.case)
-                continue
-            yield self.requests.record(
-                state, failure.status, failure.reason, lost.phase, lost.log_tail
-            )
-
-    def restart(self) -> None:
-        """Start the other cases from nothing: their samples were measured beside the failed one."""
-        self._start([state.case for state in self.states.values()])
+                yield self._record(state, Status.OK)
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
         """Records of the cases that were being measured when the run was stopped."""
-        retried = [CaseState(case=c, fields=known_costs(c.problem)) for c in self.retry_alone]
-        for state in (*self.states.values(), *retried):
-            yield self.requests.record(state, status, reason)
+        for state in self.states.values():
+            yield self._record(state, status, reason)
         self.states.clear()
-        self.retry_alone.clear()
+
+    # ---- check -----------------------------------------------------------------------------------
+
+    def _check(self, seat: Seat, one: Timed) -> None:
+        state, name, timeout_s = one.state, one.case.id, self.config.timeout_s
+        with self.context.pool.for_check(seat) as worker:
+            self._begin(one, "check")
+            drawn = worker.ask("draw", REFERENCE_TIMES * timeout_s, case=one.case.fields())
+            state.compiles = drawn.compiles
+            found = worker.ask("check", self._limit_s(state), case=name)
+        state.fields |= found.fields
+
+    def _time_beside(self, state: CaseState) -> None:
+        """Have the baseline timed in the worker of a backend from outside."""
+        baseline = self.config.baseline or BASELINE
+        beside = Case(
+            backend=baseline if is_ours(baseline) else BASELINE, problem=state.case.problem
+        )
+        name = f"{beside.id} beside {state.case.backend}"
+        state.beside = beside.backend
+        self.timed[name] = Timed(name, beside, state)
+
+    # ---- sampling --------------------------------------------------------------------------------
+
+    def _wanting(self, seat: Seat) -> list[str]:
+        wanting = self.sampler.wanting(seat.process)
+        return [name for name in wanting if self.timed[name].state.backend == seat.backend]
+
+    def _sampled(self, seat: Seat) -> Alive:
+        judged: set[str] = set()
+        for name in self._wanting(seat):
+            if name in self.timed and not (
+                yield from self._try(seat, self.timed[name], self._warm_up)
+            ):
+                return False
+        while names := self._wanting(seat):
+            self.order.shuffle(names)
+            more = self.order.uniform(1, MORE_CALLS)
+            calls = self.sampler.calls(names, self.config.device, more)
+            seeds = {self.timed[name].case.problem: secrets.randbits(SEED_BITS) for name in names}
+            for name in names:
+                if (one := self.timed.get(name)) is None:
+                    continue  # it ended beside another
+                block = partial(self._block, seed=seeds[one.case.problem], calls=calls[name])
+                if not (yield from self._try(seat, one, partial(block, judged=judged))):
+                    return False
+        self._release(seat)
+        return True
+
+    def _release(self, seat: Seat) -> None:
+        """Have a worker hold nothing any more."""
+        try:
+            self.context.pool.worker(seat).ask("release", self.config.timeout_s)
+        except WorkerFailure:  # no case's: each has what it needs
+            self.context.pool.dismiss(seat)
+
+    def _warm_up(self, seat: Seat, one: Timed) -> None:
+        plan = self.config.plan
+        first_s = first_warm_up_s(plan.processes)
+        again = seat.process in one.state.digests
+        reply = self._ask(
+            seat,
+            one,
+            "warm_up",
+            case=one.case.fields(),
+            least_s=min(WARM_AGAIN_S, first_s) if again else first_s,
+            most_s=plan.budget_s / plan.processes,
+        )
+        if one.is_row:
+            one.state.warmed_up(seat.process, reply.model_dump())
+        if one.name in self.sampler.samplings:  # not if no latency was requested
+            self.sampler.samplings[one.name].stationary.append(reply.stationary)
+            self.sampler.samplings[one.name].call_ms = reply.call_ms
+
+    def _block(self, seat: Seat, one: Timed, *, seed: int, calls: int, judged: set[str]) -> None:
+        """Time one block; its last result is judged by chance, at least once in each process."""
+        pool, process = self.context.pool, seat.process
+        ours = [PROC / str(pid) for pid in (threading.get_native_id(), pool.worker(seat).pid)]
+        waited, since = waited_s(ours) or 0.0, time.monotonic()
+        reply = self._ask(seat, one, "sample", case=one.case.id, seed=seed, calls=calls)
+        apart_s = time.monotonic() - since - max(0.0, (waited_s(ours) or 0.0) - waited)
+        self.sampler.samplings[one.name].add(
+            process, reply.quantities.model_dump(), reply.spent_s
+        )
+        if one.is_row:
+            # On a CPU the readings themselves; on a GPU a block has more than those.
+            own_s = reply.spent_s if self.config.device == "cpu" else reply.block_s
+            one.state.clocks.append((apart_s, own_s))
+            self.context.steps(one.name, 1 + self.sampler.done(one.name))
+        is_last = not self.sampler.wants(one.name, process)
+        if self.order.random() < 0.5 or (is_last and one.name not in judged):
+            judged.add(one.name)
+            self._judge(seat, one, seed)
+
+    def _judge(self, seat: Seat, one: Timed, seed: int) -> None:
+        """Have the last result judged by a process that never ran a backend. Raises CaseEnded."""
+        state, problem = one.state, one.case.problem
+        places_seed = state.places_seed(secrets.randbits(SEED_BITS))
+        found = self._ask(seat, one, "output", case=one.case.id, places_seed=places_seed)
+        # what only the backward pass is measured of keeps its inputs
+        values_seed = self.config.seed if problem.passes == "backward" else seed
+        try:
+            verdict = self.context.pool.judge().ask(
+                "judged",
+                REFERENCE_TIMES * self.config.timeout_s,
+                problem=fields_of(problem),
+                values_seed=values_seed,
+                first_seed=self.config.seed,
+                places_seed=places_seed,
+                results=found.numbers,
+                exactness=state.fields["exactness"] if one.is_row else exactness(one.case.backend),
+            )
+        except WorkerFailure as failure:
+            self.context.pool.dismiss_judge()
+            reason = f"its result could not be judged: {failure.reason}"
+            raise CaseEnded(Status.ERROR, reason, "latency") from None
+        if verdict.complaint:
+            status = Status.ERROR if verdict.copied else Status.INCORRECT
+            raise CaseEnded(status, f"in a timed call: {verdict.complaint}", "latency")
+        if not one.is_row:
+            return
+        if problem.passes != "backward":
+            state.refuse_stale(seed, found.numbers)
+        state.judged.append(
+            {
+                **{"process": seat.process, "values_seed": values_seed},
+                **{"places_seed": places_seed, "error_ratio": verdict.error_ratio},
+            }
+        )
+
+    # ---- windows ---------------------------------------------------------------------------------
+
+    def _each_warm(
+        self, process: int, names: Sequence[str], step: Callable[[Seat, Timed], None]
+    ) -> Iterator[Record]:
+        """Warm each case up and take a step of it; a lost worker costs the others nothing."""
+        for backend in self.backends:
+            seat = Seat(process, backend)
+            left = [name for name in names if name in self.states]
+            left = [name for name in left if self.states[name].backend == backend]
+            self.order.shuffle(left)
+            for name in left:
+                for work in (self._warm_up, step):
+                    if name in self.states:
+                        yield from self._try(seat, self.timed[name], work)
+            self._release(seat)
+
+    def _windows(self, seat: Seat, one: Timed) -> None:
+        window_s, state = self.config.plan.window_s, one.state
+        for mode in self.config.launch_modes:
+            more = {"window_s": window_s, "mode": mode}
+            reply = self._ask(seat, one, "window", window_s, case=one.case.id, **more)
+            if reply.window is not None:
+                state.windows.append({"process": seat.process, **reply.window.model_dump()})
+            state.missing |= reply.missing
+
+    def _profile(self, seat: Seat, one: Timed) -> None:
+        reply = self._ask(seat, one, "profile", case=one.case.id)
+        one.state.tables |= reply.tables
+        one.state.missing |= reply.missing
+
+    # ---- asking ----------------------------------------------------------------------------------
+
+    def _begin(self, one: Timed, op: str) -> None:
+        one.state.begin()
+        self.context.running(one.case.id, op)
+
+    def _limit_s(self, state: CaseState) -> float:
+        return self.config.timeout_s * (COMPILE_TIMES if state.compiles else 1)
+
+    def _ask(self, seat: Seat, one: Timed, op: str, more_s: float = 0.0, **fields: Any) -> Any:
+        """One step. Raises CaseEnded, WorkerFailure, Interrupted."""
+        self._begin(one, op)
+        worker = self.context.pool.worker(seat)
+        return worker.ask(op, self._limit_s(one.state) + more_s, **fields)
+
+    def _try(
+        self, seat: Seat, one: Timed, step: Callable[[Seat, Timed], None]
+    ) -> Alive:
+        """One step of what is timed; if it fails, the record of its case."""
+        since, state, pool = time.monotonic(), one.state, self.context.pool
+        alive = True
+        try:
+            step(seat, one)
+        except CaseEnded as end:
+            state.fields |= end.fields
+            failed: tuple[Any, ...] = (end.status, end.reason, end.phase, end.log_tail)
+            if self.config.device == "cuda" and end.status is Status.ERROR:
+                pool.dismiss(seat)  # after some errors every further call fails
+                alive = False
+        except WorkerFailure as failure:
+            launch = hanging_launch(pool.pid_of(seat))
+            tail = pool.dismiss(seat) or failure.log_tail
+            alive = False
+            reason = failure.reason
+            if failure.status is Status.TIMEOUT:
+                reason = (
+                    f"more than {self._limit_s(state):g} s in one step{launch}; raise it with"
+                    " --timeout, or make the case smaller"
+                )
+            failed = (failure.status, reason, "", tail)
+        else:
+            state.spent_s += time.monotonic() - since
+            return True
+        state.spent_s += time.monotonic() - since
+        self.sampler.drop(one.name)
+        del self.timed[one.name]
+        if not one.is_row:
+            state.beside = None
+            return alive
+        self.timed = {name: other for name, other in self.timed.items() if other.state is not state}
+        for name in list(self.sampler.samplings):
+            if name not in self.timed:
+                self.sampler.drop(name)
+        del self.states[one.name]
+        yield self._record(state, *failed)
+        return alive
+
+    # ---- records ---------------------------------------------------------------------------------
+
+    def _record(
+        self,
+        state: CaseState,
+        status: Status,
+        reason: str = "",
+        phase: str = "",
+        log_tail: str | None = None,
+    ) -> Record:
+        values: dict[str, Any] = {"phase": phase, "log_tail": log_tail}
+        values |= {"started_utc": state.started_utc}
+        values |= {"spent_s": state.spent_s} if state.started_utc else {}
+        if status is Status.OK:
+            sampling = self.sampler.samplings.get(state.case.id)
+            if sampling is not None and sampling.block_ms:
+                values |= {"session": self.session, **sampling.fields(), **self._beside(state)}
+                if impossible := self._impossible(state, values):
+                    return self._record(state, Status.ERROR, impossible, "latency")
+                values |= launch_flags(state.fields | values)
+            values |= {"windows": state.windows or None, "tables": state.tables or None}
+            why = {} if state.windows else self.config.without_windows(state.case.problem)
+            values |= {"missing": {**why, **state.missing} or None}
+            if "utilization" in self.config.measure and state.windows:
+                tier = tier_of(state.windows, self.config.device, self.config.peaks)
+                values |= {"utilization_tier": tier}
+        judged = {"judged": state.judged or None, **state.repeats()}
+        return self.context.record(state.case, status, reason, **state.fields | values | judged)
+
+    def _beside(self, state: CaseState) -> dict[str, Any]:
+        """The samples of the baseline that was timed beside it."""
+        for name, one in self.timed.items():
+            if one.state is state and not one.is_row:
+                sampling = self.sampler.samplings.get(name)
+                if sampling is not None and sampling.block_ms:
+                    return {"beside": state.beside, "beside_ms": sampling.block_ms}
+        return {}
+
+    def _impossible(self, state: CaseState, samples: dict[str, Any]) -> str:
+        """Why the device cannot have done the work in this time; "" if it can."""
+        row = {**samples, "exactness": state.fields.get("exactness")}
+        shortest = state.fields.get("shortest_call_ms")
+        return refutation(state.case.problem, row, self.config.physical_device, shortest)

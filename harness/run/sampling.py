@@ -60,6 +60,12 @@ class Sampling:
             self.call_ms = max(work_ms, self.call_ms * LEAST_WORK)
         self.spent_s[process] = self.spent_s.get(process, 0.0) + spent_s
 
+    def forget(self, process: int) -> None:
+        for processes in self.quantities.values():
+            if process < len(processes):
+                processes[process].clear()
+        self.spent_s.pop(process, None)
+
     def blocks(self, process: int) -> int:
         return len(self.block_ms[process]) if process < len(self.block_ms) else 0
 
@@ -121,13 +127,33 @@ class Sampler:
         self._stop_spent()
         live = self._live()
         processes = range(self.plan.processes)
-        if live and not any(self._wants(name, one) for name in live for one in processes):
+        if live and not any(self.wants(name, one) for name in live for one in processes):
             self._look(live)
             live = self._live()
-        return [name for name in live if self._wants(name, process)]
+        return [name for name in live if self.wants(name, process)]
 
-    def calls(self, names: Iterable[str], device: str) -> dict[str, int]:
-        """How many calls each case makes in the next block, from how long they took last.
+    def wants(self, name: str, process: int) -> bool:
+        """Whether a case needs another block of a process before the next look.
+
+        Processes come before blocks: one that has used its share of the time leaves the rest to the
+        others, as soon as it has a block.
+        """
+        sampling = self.samplings[name]
+        blocks = sampling.blocks(process)
+        share_s = self.plan.budget_s / self.plan.processes
+        fewest = 1 if self.plan.processes > 1 else self.fewest_units
+        spent = sampling.spent_s.get(process, 0.0) >= share_s and blocks >= fewest
+        return blocks < self.target and not spent
+
+    def forget(self, process: int, names: Iterable[str]) -> None:
+        """A process was lost: its blocks of these cases do not count, another one's will."""
+        for name in names:
+            if name in self.samplings:
+                self.samplings[name].forget(process)
+
+    def calls(self, names: Iterable[str], device: str, more: float = 1.0) -> dict[str, int]:
+        """How many calls each case makes in the next block, from how long they took last; `more`:
+        times as many, where there are several.
 
         The median of a block depends on its number of calls. So cases that take about equally long,
         which a comparison may tell apart by little, get the number of the longest of them.
@@ -138,7 +164,7 @@ class Sampler:
             call_ms = self.samplings[name].call_ms
             if call_ms * ALIKE_RATIO < longest or not longest:
                 longest = call_ms
-            found[name] = calls_per_block(longest, BLOCK_MS[device])
+            found[name] = calls_per_block(longest, more * BLOCK_MS[device])
         return found
 
     def done(self, name: str) -> int:
@@ -164,19 +190,6 @@ class Sampler:
 
     def _live(self) -> list[str]:
         return [name for name, sampling in self.samplings.items() if sampling.stop is None]
-
-    def _wants(self, name: str, process: int) -> bool:
-        """Whether a case needs another block of a process before the next look.
-
-        Processes come before blocks: one that has used its share of the time leaves the rest to the
-        others, as soon as it has a block.
-        """
-        sampling = self.samplings[name]
-        blocks = sampling.blocks(process)
-        share_s = self.plan.budget_s / self.plan.processes
-        fewest = 1 if self.plan.processes > 1 else self.fewest_units
-        spent = sampling.spent_s.get(process, 0.0) >= share_s and blocks >= fewest
-        return blocks < self.target and not spent
 
     def _stop_spent(self) -> None:
         for sampling in self.samplings.values():

@@ -1,15 +1,13 @@
 """In which order groups and processes are measured on one device."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from ..cases.case import Case, Group
 from ..rows.record import Record, Status
 from ..scenario import Plan
 from .group import GroupRun
-from .requests import WorkerLost
-from .worker_pool import RunContext
+from .worker_pool import RunContext, Seat
 
 MAX_CASES = 24
 """Of one part of the schedule: a killed run loses at most this many unfinished cases."""
@@ -52,57 +50,29 @@ class Schedule:
         self.runs = [
             GroupRun(self.context, cases, number=number) for number, cases in enumerate(groups)
         ]
-        yield from self._measured(list(self.runs))
-        retried = [(run, case) for run in self.runs for case in run.retry_alone]
-        for run, case in retried:
-            self.context.pool.close()  # alone also means: in a process that nothing else has used
-            alone = GroupRun(self.context, [case], alone=True)
-            self.runs.append(alone)
-            run.retry_alone.remove(case)
-            yield from self._measured([alone])
+        for run in self.runs:
+            yield from run.check()
+        left, order = list(self.runs), Random(self.context.config.seed)
+        while left:
+            measured = set[GroupRun]()
+            for seat in self._seats(left):
+                order.shuffle(left)  # no group always follows the same one
+                for run in left:
+                    if run.needs_blocks(seat):
+                        measured.add(run)
+                        yield from run.sample(seat)
+            for run in [run for run in left if run not in measured]:
+                left.remove(run)
+                yield from run.watch()
+                yield from run.finish()
+
+    def _seats(self, runs: Iterable[GroupRun]) -> list[Seat]:
+        """Of each process the shared worker, then those of backends from outside."""
+        backends = sorted({backend for run in runs for backend in run.backends})
+        processes = range(self.context.config.plan.processes)
+        return [Seat(process, backend) for process in processes for backend in backends]
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
         """Records of the cases that were being measured when the run was stopped."""
         for run in self.runs:
             yield from run.unfinished(status, reason)
-
-    def _measured(self, runs: list[GroupRun]) -> Iterator[Record]:
-        config, pool = self.context.config, self.context.pool
-        if "latency" in config.measure:
-            pool.start_ahead(range(config.plan.processes))
-        for run in runs:
-            yield from self._step(run, run.check)
-        pool.wait_started()
-        order = Random(config.seed)
-        while runs:
-            measured = set()
-            for process in range(config.plan.processes):
-                order.shuffle(runs)  # no group always follows the same one
-                for run in runs:
-                    if run.needs_blocks(process):
-                        measured.add(run)
-                        yield from self._step(run, partial(run.sample, process))
-            for run in [run for run in runs if run not in measured]:
-                runs.remove(run)
-                yield from self._watched(run)
-                yield from run.finish()
-
-    def _watched(self, run: GroupRun) -> Iterator[Record]:
-        """The windows of a group; a case that loses the worker here costs the others nothing."""
-        while True:
-            try:
-                yield from run.watch()
-            except WorkerLost as lost:
-                yield from run.fail_case(lost)
-            else:
-                return
-
-    def _step(self, run: GroupRun, step: Callable[[], Iterator[Record]]) -> Iterator[Record]:
-        """One step; if it loses the worker, the group starts again without the failed case."""
-        try:
-            yield from step()
-        except WorkerLost as lost:
-            yield from run.fail_case(lost)
-            run.restart()
-            if run.states:
-                yield from self._step(run, run.check)

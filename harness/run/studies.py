@@ -45,17 +45,17 @@ def tried(
     worker = start_worker(device, signals.wake_fd)
     try:
         for name, (study, told) in attached.items():
-            request = {"op": "try_attachment", "study": study, "attached": told}
+            fields = {"study": study, "attached": told, "budget_bytes": budget_bytes}
             try:
-                answer = worker.ask({**request, "budget_bytes": budget_bytes}, "opened", OPEN_S)
+                found = worker.ask("open_attachment", OPEN_S, **fields)
             except WorkerFailure as failure:
                 problems.append(
                     f"{name}: the process that opened it ended: {failure.reason}; wanted a model"
                     " that fits into memory"
                 )
                 break
-            problems += answer["problems"]
-            remarks += [f"{name}: {remark}" for remark in answer["remarks"]]
+            problems += found.problems
+            remarks += [f"{name}: {remark}" for remark in found.remarks]
     finally:
         worker.kill()
     return Tried(problems, remarks)
@@ -76,17 +76,18 @@ class StudyRunner:
         self.context.running(study.id, "")
         pool = self.context.pool
         if OWN_PROCESS in dict(study.part):
-            pool.dismiss(0)  # the next one that is asked is a new one
+            pool.dismiss()  # the next one that is asked is a new one
         try:
-            answer = pool.ask(self._request(study), "studied")
+            found = pool.ask("study", **self._request(study))
         except WorkerFailure as failure:
-            log_tail = pool.dismiss(0) or failure.log_tail
+            log_tail = pool.dismiss() or failure.log_tail
             return self._record(study, failure.status, failure.reason, log_tail=log_tail)
-        return self._record(study, Status(answer.pop("status")), answer.pop("reason"), **answer)
+        more = {"log_tail": found.log_tail, "findings": found.findings}
+        return self._record(study, Status(found.status), found.reason, **more)
 
     def _request(self, study: PlannedStudy) -> dict[str, Any]:
         config = self.context.config
-        request: dict[str, Any] = {"op": "study", "study": study.fields()}
+        request: dict[str, Any] = {"study": study.fields()}
         if (name := attached_to(study.study, dict(study.part))) is not None:
             told = config.attached.get(name, {})
             request["attached"] = {**told, "most_s": TIME_SHARE * config.timeout_s}

@@ -12,7 +12,7 @@ from ..cases.costs import work_flops
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status, Trial
 from .wall_search import GROWTH, Search
-from .worker_pool import RunConfig, RunContext
+from .worker_pool import FIRST, RunConfig, RunContext
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ class WallRunner:
             try:
                 self._predictions[wall.id] = self._ask_prediction(wall)
             except WorkerFailure:
-                self.context.pool.dismiss(0)
+                self.context.pool.dismiss()
         budget_s = self.context.config.wall_budget_s
         self.deadline = inf if budget_s is None else time.monotonic() + share * budget_s
         known = self._predictions
@@ -117,12 +117,12 @@ class WallRunner:
             while (seq_len := self._next(one)) is not None:
                 self.context.running(wall.id, f"N = {seq_len}")
                 if not one.may_reuse_worker(seq_len):
-                    pool.dismiss(0)
+                    pool.dismiss()
                 one.search.add(self._try(one, seq_len))
                 self.context.steps(wall.id, len(one.search.trials))
-            pool.dismiss(0)
+            pool.dismiss()
         except WorkerFailure as failure:  # not in a trial: no worker could be started
-            one.log_tail = pool.dismiss(0) or failure.log_tail
+            one.log_tail = pool.dismiss() or failure.log_tail
             return self._record(one, failure.status, failure.reason)
         refused = one.search.refused
         if refused is None:
@@ -149,8 +149,10 @@ class WallRunner:
 
     def _ask_prediction(self, wall: Wall) -> dict[str, Any]:
         self.context.running(wall.id, "prediction")
-        request = {"op": "predict", "wall": wall.fields()}
-        return self.context.pool.ask(request, "predicted")
+        found: dict[str, Any] = self.context.pool.ask("predict", wall=wall.fields()).model_dump(
+            exclude={"op"}
+        )
+        return found
 
     def _next(self, one: WallState) -> int | None:
         """The N to try within the turn; None: not now, or the search is over.
@@ -170,20 +172,19 @@ class WallRunner:
 
     def _try(self, one: WallState, seq_len: int) -> Trial:
         pool, wall, since = self.context.pool, one.wall, time.monotonic()
-        pool.worker(0)  # a worker that cannot be started says nothing about this N
+        pool.worker(FIRST)  # a worker that cannot be started says nothing about this N
         self.start_s = max(self.start_s, time.monotonic() - since)
         since = time.monotonic()
         try:
-            request = {"op": "trial", "cases": [wall.at(seq_len).fields()]}
-            answer = pool.ask(request, "tried")
-            one.log_tail = answer["log_tail"]
-            status, reason, spent_s = Status(answer["status"]), answer["reason"], answer["spent_s"]
+            found = pool.ask("trial", case=wall.at(seq_len).fields())
+            one.log_tail = found.log_tail
+            status, reason, spent_s = Status(found.status), found.reason, found.spent_s
         except WorkerFailure as failure:
             status, reason, spent_s = failure.status, failure.reason, time.monotonic() - since
             if status is Status.TIMEOUT:
                 hint = "raise it with --timeout, or give less memory"
                 reason = f"more than {self.timeout_s:g} s; {hint}"
-            one.log_tail = pool.dismiss(0) or failure.log_tail
+            one.log_tail = pool.dismiss() or failure.log_tail
         return Trial(seq_len=seq_len, status=status, reason=reason, spent_s=spent_s)
 
     def _record(self, one: WallState, status: Status, reason: str = "") -> Record:

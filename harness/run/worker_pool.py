@@ -1,24 +1,25 @@
 """The workers of a run: started when first needed, kept, replaced after a failure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from ...impls._triton.launch_notes import unreturned
 from ...impls.problem import Problem
-from ..files.errors import shown
 from ..measure.physical_floor import Device
 from ..probes import measures
 from ..process.child import AllowImport
 from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Planned, Record, Status
-from ..rows.warm_up import first_warm_up_s
 from ..scenario import Plan
-from .first_worker import start_worker
+from .first_worker import Starter
 from .wall_search import TOLERANCE_RATIO
+
+JUDGE = "attnbench.harness.worker.judging"
+CHECKS_LOG = "checks.log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,91 +122,107 @@ def wall_share(meta: Mapping[str, Any]) -> float:
     return own / (own + elsewhere) if elsewhere else 1.0
 
 
-class WorkerPool:
-    """One worker per process number. Only one of them is asked something at a time."""
+class Seat(NamedTuple):
+    """Which worker: its process number, and the backend from outside that it is for, "" if it is
+    shared by those of ours.
+    """
 
-    def __init__(self, config: RunConfig, logs: Path, wake_fd: int | None) -> None:
+    process: int
+    backend: str = ""
+
+
+FIRST = Seat(0)
+
+
+class WorkerPool:
+    """The workers of a run, one for each process number; beside it one for each backend from
+    outside, in which the baseline is timed beside it. Only one of them is asked something at a
+    time, and on a GPU only one has a context.
+    """
+
+    def __init__(self, config: RunConfig, logs: Path, wake_fd: int | None, starter: Starter) -> None:
         self.config = config
         self.logs = logs
         self.wake_fd = wake_fd
+        self.starter = starter
         # The logs of a resumed run are kept.
         numbers = (log.stem.rpartition("-")[2] for log in logs.glob("worker-*.log"))
         self.started = max(map(int, filter(str.isdecimal, numbers)), default=0)
-        self._workers: dict[int, WorkerProcess] = {}
-        self._starting: dict[int, WorkerProcess] = {}
-        self._last: int | None = None
+        self._workers: dict[Seat, WorkerProcess] = {}
+        self._judge: WorkerProcess | None = None
+        self._last: Seat | None = None
         self._log_failure: str | None = None
 
     def adopt(self, worker: WorkerProcess) -> None:
         """Take over a worker that was started before the run's configuration was known."""
-        self._workers[0] = self._configure(worker)
+        self._workers[Seat(0)] = self._configured(worker)
 
-    def start_ahead(self, numbers: Iterable[int]) -> None:
-        """Let these workers start while others work; nothing waits for them."""
-        for number in numbers:
-            if number not in self._workers and number not in self._starting:
-                with suppress(WorkerFailure):  # the one that is asked for it will say why
-                    self._starting[number] = self._start(wait=False)
+    def worker(self, seat: Seat) -> WorkerProcess:
+        """Ready and configured, once the worker that was asked before is idle.
 
-    def wait_started(self) -> None:
-        """Until no worker is starting, which would disturb what is timed. Raises Interrupted."""
-        for number in list(self._starting):
-            with suppress(WorkerFailure):  # as above
-                self._worker(number)
-
-    def worker(self, number: int) -> WorkerProcess:
-        """The worker of this number, once the worker that was asked before is idle.
-
-        Raises WorkerFailure if none can be started.
+        Raises WorkerFailure if none can be started, Interrupted.
         """
-        worker = self._worker(number)
-        if self._last != number and self._last in self._workers:
+        if self.config.device == "cuda":
+            for other in [one for one in self._workers if one != seat]:
+                self.dismiss(other)
+        if seat not in self._workers:
+            self._workers[seat] = self._configured(self._start())
+        if self._last != seat and self._last in self._workers:
             wait_until_idle(self._workers[self._last].pid)
-        self._last = number
-        return worker
+        self._last = seat
+        return self._workers[seat]
 
-    def _worker(self, number: int) -> WorkerProcess:
-        """The worker of this number, ready and configured. Raises WorkerFailure, Interrupted."""
-        if number not in self._workers:
-            worker = self._starting.pop(number, None)
-            if worker is None:
-                worker = self._start()
-            else:
-                worker.wait_ready()
-            if worker.ready["why"]:
-                worker.kill()
-                reason = f"the {self.config.device} device is gone: {worker.ready['why']}"
-                raise WorkerFailure(Status.UNAVAILABLE, reason)
-            self._workers[number] = self._configure(worker)
-        return self._workers[number]
+    @contextmanager
+    def for_check(self, seat: Seat) -> Iterator[WorkerProcess]:
+        """A worker for one case alone, where that costs little: forked, of a backend of ours."""
+        if seat.backend or self.config.device == "cuda":
+            yield self.worker(seat)
+            return
+        worker = self._configured(self._start(), CHECKS_LOG)
+        try:
+            yield worker
+        except WorkerFailure as failure:
+            worker.kill()
+            failure.log_tail = worker.log_tail() or failure.log_tail
+            raise
+        finally:
+            self._end(worker)
 
-    def _start(self, *, wait: bool = True) -> WorkerProcess:
-        config = self.config
-        return start_worker(
-            config.device, self.wake_fd, allow_import=config.allow_import, wait=wait
-        )
+    def pid_of(self, seat: Seat) -> int | None:
+        """None if there is no such worker now."""
+        return self._workers[seat].pid if seat in self._workers else None
 
-    def ask(self, request: Mapping[str, Any], wanted: str) -> dict[str, Any]:
-        """The one answer of the first worker. Raises WorkerFailure."""
-        return self.worker(0).ask(request, wanted, self.config.timeout_s)
+    def judge(self) -> WorkerProcess:
+        """The process that judges results. Raises WorkerFailure, Interrupted."""
+        if self._judge is None:
+            self._judge = self.starter.start(JUDGE, wake_fd=self.wake_fd)
+        return self._judge
 
-    def dismiss(self, number: int) -> str | None:
+    def dismiss_judge(self) -> None:
+        """After a failure: the next result gets another one."""
+        if self._judge is not None:
+            self._end(self._judge)
+        self._judge = None
+
+    def ask(self, op: str, **fields: Any) -> Any:
+        """The reply of the first worker. Raises WorkerFailure."""
+        return self.worker(Seat(0)).ask(op, self.config.timeout_s, **fields)
+
+    def dismiss(self, seat: Seat = FIRST) -> str | None:
         """Kill a worker and return the end of what it printed."""
-        worker = self._workers.pop(number, None)
+        worker = self._workers.pop(seat, None)
         if worker is None:
             return None
-        worker.kill()
-        self._note(worker)
+        self._end(worker)
         return worker.log_tail()
 
     def close(self, *, at_once: bool = False) -> None:
-        for worker in self._starting.values():
-            worker.kill()
-        for worker in self._workers.values():
+        others = [self._judge] if self._judge else []
+        for worker in (*self._workers.values(), *others):
             worker.kill() if at_once else worker.close()
             self._note(worker)
-        self._starting.clear()
         self._workers.clear()
+        self._judge = None
 
     @property
     def log_failure(self) -> str | None:
@@ -214,41 +231,48 @@ class WorkerPool:
             self._note(worker)
         return self._log_failure
 
+    def _end(self, worker: WorkerProcess) -> None:
+        worker.kill()
+        self._note(worker)
+
     def _note(self, worker: WorkerProcess) -> None:
         self._log_failure = self._log_failure or worker.log_failure
 
-    def _configure(self, worker: WorkerProcess) -> WorkerProcess:
+    def _start(self) -> WorkerProcess:
         config = self.config
-        self.started += 1
-        worker.write_log(self.logs / f"worker-{self.started}.log")
-        request = {
-            "op": "configure",
-            "seed": config.seed,
-            "budget_bytes": config.budget_bytes,
-            "measure": config.measure,
-            "warm_heap": config.plan.allocator == "warm_heap",
-            "cold_caches": config.plan.caches == "cold",
-            "first_warm_up_s": first_warm_up_s(config.plan.processes),
-            "max_warm_up_s": config.plan.budget_s / config.plan.processes,
-            "gpu_uuid": config.gpu_uuid,
-        }
+        worker = self.starter.start_worker(config.device, self.wake_fd, config.allow_import)
+        if why := worker.ready.why:
+            worker.kill()
+            reason = f"the {config.device} device is gone: {why}"
+            raise WorkerFailure(Status.UNAVAILABLE, reason)
+        return worker
+
+    def _configured(self, worker: WorkerProcess, log: str = "") -> WorkerProcess:
+        config = self.config
+        if not log:
+            self.started += 1
+            log = f"worker-{self.started}.log"
+        worker.write_log(self.logs / log)
         try:
-            worker.ask(request, "configured", ANSWER_S)
+            worker.ask(
+                "configure",
+                ANSWER_S,
+                seed=config.seed,
+                budget_bytes=config.budget_bytes,
+                measure=config.measure,
+                warm_heap=config.plan.allocator == "warm_heap",
+                cold_caches=config.plan.caches == "cold",
+                gpu_uuid=config.gpu_uuid,
+            )
         except BaseException:
             worker.kill()
             raise
         return worker
 
 
-def bad_reply(event: Mapping[str, Any]) -> WorkerFailure:
-    """For an event that does not fit what was asked."""
-    of = f" of {shown(event['case'])}" if event.get("case") else ""
-    return WorkerFailure(Status.ERROR, f"bad reply: {event['event']}{of} answers no request")
-
-
-def hanging_launch(worker: WorkerProcess | None) -> str:
+def hanging_launch(pid: int | None) -> str:
     """What of a worker's GPU kernels has not returned, for a sentence; "" if it noted nothing."""
-    launch = unreturned(worker.pid) if worker else ""
+    launch = unreturned(pid) if pid else ""
     return f", in a launch of {launch} that has not returned" if launch else ""
 
 
