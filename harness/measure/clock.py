@@ -256,11 +256,11 @@ class CudaTimer:
         with no_garbage_collection():
             wall_ms = [self._wall_ms(between) for _ in range(others)]
             delay = self._delay_cycles()
-            hot = [timed() for _ in range(others)]
-            graph_ms = [self._replay_ms(between) for _ in range(others)] if self.graph else None
             apart = [timed(flush=True) for _ in range(first)]
             cold = [timed(flush=True, last=not left) for left in reversed(range(calls))]
             looked = FirstLook(cold[-1].result)
+            hot = [timed() for _ in range(others)]
+            graph_ms = [self._replay_ms(between) for _ in range(others)] if self.graph else None
         return Samples(
             block_ms=[one.ms for one in cold],
             wall_block_ms=wall_ms,

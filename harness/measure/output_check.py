@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,9 +52,9 @@ def improper(
     return ""
 
 
-def tensors_of(result: object) -> Sequence[Tensor]:
+def tensors_of(result: object) -> Sequence[Any]:
     """Of an output, or of gradients."""
-    return [result] if isinstance(result, Tensor) else cast(Sequence[Tensor], result)
+    return result if isinstance(result, tuple | list) else [result]
 
 
 class FirstLook:

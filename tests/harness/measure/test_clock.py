@@ -167,8 +167,7 @@ def test_a_host_that_waits_long_for_an_idle_gpu_takes_it_for_no_hidden_work(fake
     assert samples.unjoined_calls == 0
 
 
-def test_the_results_of_the_first_and_the_last_call_of_a_block_are_looked_at(fake_gpu):
-    """The first may give what it has of other inputs, and the calls after it what they must."""
+def test_before_each_call_its_inputs_may_change_and_the_result_of_the_last_is_kept(fake_gpu):
     results = iter(range(100))
 
     def call():
@@ -177,14 +176,15 @@ def test_the_results_of_the_first_and_the_last_call_of_a_block_are_looked_at(fak
 
     seen = []
     timer = CudaClock(CUDA).timer(call, 2 * GRAPH_BELOW_MS)
-    timer.sample(3, lambda result, must: seen.append((result, must)))
-    # the last comes after three by the wall clock and one for the delay
-    assert seen == [(0, True), (3 + 1 + 2, True)]
+    samples = timer.sample(3, lambda last: seen.append(last))
+    assert seen == [False] * 3 + [False, False, True] + [False] * 3  # wall clock, L2 cold, hot
+    assert samples.result == 3 + 1 + 2  # the last comes after three and one for the delay
     for apart in (False, True):
         seen.clear()
-        timer = HostClock().timer(lambda: None, 0.001)
-        timer.sample(3, lambda result, must: seen.append(must), first=apart)
-        assert seen == [True, *[False] * (1 + apart), True]
+        timer = HostClock().timer(lambda: next(results), 0.001)
+        samples = timer.sample(3, lambda last: seen.append(last), first=apart)
+        assert seen == [*[False] * (2 + apart), True]
+        assert samples.result == next(results) - 1
 
 
 def test_a_failed_capture_is_a_reason_and_leaves_the_current_stream_as_it_was(fake_gpu):

@@ -7,9 +7,9 @@ import pytest
 from attnbench.harness.cases.case import Case
 from attnbench.harness.cases.costs import minimal_bytes
 from attnbench.harness.measure import cold_keys
-from attnbench.harness.worker import measure
+from attnbench.harness.worker.ended import Ended
 from attnbench.impls.problem import Problem
-from tests.harness.worker.configs import measurer_here, worker_config
+from tests.harness.worker.configs import sampled
 
 CACHE_BYTES = 100_000
 STEP = Problem(batch=2, seq_len=1, kv_seq_len=96, d_model=32, heads=4, kv_heads=2)
@@ -28,27 +28,18 @@ def prepare(problem, inputs, weights):
 
 
 @pytest.fixture
-def sampled(monkeypatch, tmp_path):
-    """What a worker says of three blocks of the backends, by the kind of event."""
+def timed(monkeypatch, tmp_path):
+    """What a worker says of three blocks of the backends, by case."""
     monkeypatch.setattr(cold_keys, "cpu_cache_bytes", lambda _: CACHE_BYTES)
-    monkeypatch.setattr(measure, "WARM_UP_S", 0.02)
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path))
     (tmp_path / "reading.py").write_text(BACKEND.format(how=""))
-    (tmp_path / "keeping.py").write_text(BACKEND.format(how=".mT.mT"))  # views, as of pages
+    (tmp_path / "keeping.py").write_text(BACKEND.format(how=".mT.contiguous().mT"))
 
-    def sample(names, problem, *, cold=True):
-        events = []
-        config = worker_config(measure=("latency",), max_warm_up_s=0.05, cold_caches=cold)
-        measurer = measurer_here(config, events.append)
+    def time(names, problem, *, cold=True):
         cases = [Case(backend=name, problem=problem) for name in names]
-        measurer.check(cases)
-        measurer.warm_up(cases)
-        for _ in range(3):
-            measurer.sample(cases, {case.id: 5 for case in cases})
-        measurer.confirm(cases)
-        return lambda kind: [event for event in events if event["event"] == kind]
+        return sampled(cases, blocks=3, calls=5, cold_caches=cold)[1].values()
 
-    return sample
+    return time
 
 
 @pytest.fixture
@@ -65,23 +56,20 @@ def memory(monkeypatch):
     return seen
 
 
-def test_calls_read_other_memory_until_they_have_read_twice_the_caches(sampled, memory):
-    events = sampled(["reading", "fused"], STEP)
-    assert not events("ended")
-    assert len(events("samples")) == 6
-    (count,) = {event["kv_copies"] for event in events("warm")}
+def test_calls_read_other_memory_until_they_have_read_twice_the_caches(timed, memory):
+    said = timed(["reading", "fused"], STEP)
+    assert [len(one) for one in said] == [4, 4]
+    (count,) = {warm["kv_copies"] for warm, *_ in said}
     assert count * minimal_bytes(STEP) >= 2 * CACHE_BYTES > (count - 1) * minimal_bytes(STEP)
     assert len(set(memory)) == count
-    last_block = memory[-6:]  # before each of 5 calls, and at the end of the block
-    assert len(set(last_block[:5])) == min(count, 5)
+    last_block = memory[-7:]  # before each of 6 calls, the first apart, and at the end of the block
+    assert len(set(last_block[1:6])) == min(count, 5)
 
 
-def test_a_call_that_reads_what_it_made_of_its_keys_before_is_refused(sampled):
-    events = sampled(["keeping", "fused"], STEP)
-    (ended,) = events("ended")
-    assert (ended["case"].partition("-")[0], ended["status"]) == ("keeping", "unsupported")
-    assert "set plan.caches to warm" in ended["reason"]
-    assert [event["case"].partition("-")[0] for event in events("warm")] == ["fused"]
+def test_a_call_that_reads_what_it_made_of_its_keys_before_is_refused(timed):
+    with pytest.raises(Ended, match=r"set plan\.caches to warm") as ended:
+        timed(["keeping"], STEP)
+    assert ended.value.status == "unsupported"
 
 
 @pytest.mark.parametrize(
@@ -93,10 +81,8 @@ def test_a_call_that_reads_what_it_made_of_its_keys_before_is_refused(sampled):
         (("hf:sdpa",), {"causal": True, "causal_align": "bottom_right", "mask": "none"}),
     ],
 )
-def test_stored_keys_take_turns_with_their_scales_and_as_one_tensor(sampled, names, change):
-    events = sampled(names, replace(STEP, **change))
-    assert not events("ended")
-    assert all(event["kv_copies"] > 1 for event in events("warm"))
+def test_stored_keys_take_turns_with_their_scales_and_as_one_tensor(timed, names, change):
+    assert all(warm["kv_copies"] > 1 for warm, *_ in timed(names, replace(STEP, **change)))
 
 
 @pytest.mark.parametrize(
@@ -109,14 +95,14 @@ def test_stored_keys_take_turns_with_their_scales_and_as_one_tensor(sampled, nam
     ],
 )
 def test_nothing_takes_turns_where_no_cache_is_read_or_that_is_not_asked(
-    sampled, memory, change, cold
+    timed, memory, change, cold
 ):
-    events = sampled(["fused"], replace(STEP, **change), cold=cold)
-    assert [event["kv_copies"] for event in events("warm")] == [None]
+    said = timed(["fused"], replace(STEP, **change), cold=cold)
+    assert [warm["kv_copies"] for warm, *_ in said] == [None]
     assert not memory
 
 
-def test_one_copy_does_where_a_call_reads_more_than_the_caches_hold(sampled, monkeypatch):
+def test_one_copy_does_where_a_call_reads_more_than_the_caches_hold(timed, monkeypatch):
     monkeypatch.setattr(cold_keys, "cpu_cache_bytes", lambda _: 1_000)
-    events = sampled(["keeping"], STEP)  # whatever it reads is not in them
-    assert [event["kv_copies"] for event in events("warm")] == [1]
+    said = timed(["keeping"], STEP)  # whatever it reads is not in them
+    assert [warm["kv_copies"] for warm, *_ in said] == [1]

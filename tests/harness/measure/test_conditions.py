@@ -111,7 +111,7 @@ from attnbench.harness.machine.nvml import Device
 
 found = DeviceConditions(Device(uuid={uuid!r}))
 found.before()
-found.during(lambda result, must: None)(None, must=True)
+found.during(lambda last: None)(last=True)
 print(json.dumps(found.after()))
 """
     extra = driver.environment if driver else {}

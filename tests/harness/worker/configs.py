@@ -1,42 +1,72 @@
 """What workers of tests share."""
 
-from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 
+from attnbench.harness.cases.case import Case
 from attnbench.harness.machine.nvml import Device
-from attnbench.harness.worker.judge import Judge
-from attnbench.harness.worker.judge_client import Ask
-from attnbench.harness.worker.measure import Measurer
-from attnbench.harness.worker.phases import WorkerConfig
+from attnbench.harness.measure.clock import clock_for
+from attnbench.harness.worker.sampling import Sampling
+from attnbench.harness.worker.settings import Settings
+from attnbench.harness.worker.steps import Steps
 
 
-def worker_config(device: str = "cpu", **changes: Any) -> WorkerConfig:
+class Unlimited:
+    """A budget that limits nothing: the limit would be that of the tests' own process."""
+
+    extra_bytes = 0
+
+    def for_code(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def for_our_work(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def enforce(self, extra_bytes: int = 0) -> None: ...
+
+    def lift(self) -> None: ...
+
+
+def settings(**changes: Any) -> Settings:
+    usual = {
+        "device": torch.device("cpu"),
+        "seed": 0,
+        "budget_bytes": 1 << 30,
+        "budget": Unlimited(),
+        "measure": ("latency",),
+        "warm_heap": False,
+        "cold_caches": False,
+        "watched": Device(),
+    }
+    return Settings(**usual | changes)
+
+
+def steps_on(device: str, **changes: Any) -> Steps:
+    """A worker in this process, configured."""
     usual = {
         "seed": 0,
         "budget_bytes": 1 << 30,
-        "measure": (),
+        "measure": ["latency", "memory"],
         "warm_heap": False,
-        "first_warm_up_s": 0.02,
-        "max_warm_up_s": 0.1,
-        "watched": Device(),
+        "cold_caches": False,
+        "gpu_uuid": None,
     }
-    index = 0 if device == "cuda" else None
-    return WorkerConfig(device=torch.device(device, index), **usual | changes)
+    found = Steps(torch.device(device, 0 if device == "cuda" else None))
+    found.configure(**usual | changes)
+    return found
 
 
-def measurer_here(config: WorkerConfig, say: Callable[[dict[str, Any]], object]) -> Measurer:
-    """Its judge is in the same process; `say` hears the verdicts, too."""
-    return Measurer(config, say, asking(Judge(say)))
-
-
-def asking(judge: Judge) -> Ask:
-    def ask(
-        request: Mapping[str, Any], data: Iterable[memoryview] = (), size: int = 0
-    ) -> tuple[dict[str, Any], bytes | bytearray]:
-        sent = bytearray(b"".join(data))
-        assert len(sent) == size
-        return judge.answer(request, sent)
-
-    return ask
+def sampled(
+    cases: list[Case], blocks: int, *, calls: int = 2, **changes: Any
+) -> tuple[Sampling, dict[str, list[dict[str, Any]]]]:
+    """Cases that were warmed up and timed in some rounds, and what was said of each."""
+    config = settings(**changes)
+    sampling, said = Sampling(config, clock_for(config.device)), dict[str, list[dict[str, Any]]]()
+    for case in cases:
+        said[case.id] = [sampling.warm_up(case, 0.02, 0.05)]
+    for seed in range(1, blocks + 1):
+        for case in cases:
+            said[case.id].append(sampling.sample(case.id, seed, calls))
+    return sampling, said

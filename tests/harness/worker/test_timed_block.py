@@ -31,13 +31,13 @@ class Machine:
     def before(self):
         pass
 
-    def during(self, look):
-        return look
+    def during(self, between):
+        return between
 
     def after(self):
         return dict(self.readings.pop(0))
 
-    def sample(self, calls, look, first):
+    def sample(self, calls, between, first):
         self.tried += 1
         ms = 1e3 * self.call_s
         return Samples(block_ms=[ms], first_ms=1e-3 * self.tried, processor_ms=9.0, thread_ms=5.0)
@@ -50,7 +50,7 @@ def block_of(*readings, waits=None, call_s=0.01):
     machine = Machine(*readings, call_s=call_s)
     waits = None if waits is ON_GPU else waits or Waits()
     timer = BlockTimer(machine, waits, heap_is_warm=True)
-    block = timer.measure(machine, 1, lambda result, must: None, first=False)
+    block = timer.measure(machine, 1, lambda last: None, first=False)
     assert block.spent_s == pytest.approx(machine.tried * call_s, abs=1e-4)
     assert block.conditions["first_call_ms"] == 1e-3  # of the first try, whose values were new
     return block.conditions, waits

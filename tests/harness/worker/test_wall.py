@@ -1,19 +1,17 @@
 """One trial, in this process and without a budget: what it computes, and how it fails."""
 
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
 
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.measure.memory_budget import Budget
 from attnbench.harness.worker.wall import try_length
 from attnbench.impls import Problem
 from tests.conftest import FAKE_BACKENDS
-from tests.harness.worker.configs import worker_config
+from tests.harness.worker.configs import settings, steps_on
 
-CONFIG = worker_config()
+CONFIG = settings()
 
 
 SLOWLY_MADE = '''
@@ -41,16 +39,9 @@ def prepare(problem, inputs, weights):
 '''
 
 
-class Unlimited:
-    """A budget that limits nothing: the limit would be that of the tests' own process."""
-
-    def for_code(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-
 def tried(backend: str, **changes: object) -> dict:
     sizes: dict = {"batch": 1, "seq_len": 64, "d_model": 32, "heads": 2, **changes}
-    return try_length(Case(backend=backend, problem=Problem(**sizes)), CONFIG, Unlimited())  # type: ignore[arg-type]
+    return try_length(Case(backend=backend, problem=Problem(**sizes)), CONFIG)
 
 
 @pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
@@ -98,13 +89,12 @@ def test_compiling_is_no_part_of_a_trial_also_if_the_call_then_runs_out_of_memor
 
 
 def test_a_trial_on_a_gpu_waits_for_its_kernels_and_runs_out_of_the_gpus_memory(fake_gpu) -> None:
-    config = worker_config("cuda", budget_bytes=8 << 20)
-    budget = Budget(config.budget_bytes, config.device)
+    steps = steps_on("cuda", budget_bytes=8 << 20)
     fake_gpu.kernel_s["mul_"] = 0.25
 
     def trial(seq_len: int) -> dict:
         problem = Problem(batch=1, seq_len=seq_len, d_model=32, heads=2)
-        return try_length(Case(backend="keeps_scores", problem=problem), config, budget)
+        return steps.trial(Case(backend="keeps_scores", problem=problem).fields())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTNBENCH_BACKENDS", str(FAKE_BACKENDS))

@@ -35,14 +35,8 @@ def test_a_slow_first_call_alone_is_no_warm_up(
     monkeypatch.setattr(warm_up, "now_s", lambda: passed_s)
     monkeypatch.setattr(clock, "now_ns", lambda: passed_s * 1e9)
     readings = [*before_ms]
-    looks: list[bool] = []
-
-    def look(_: object, *, must: bool) -> None:
-        looks.append(must)
-
-    _, call_ms = call_until_stationary(run, HostClock(), readings, (0.05, 0.05), look)
-    assert len(looks) in calls
-    assert len(readings) == len(before_ms) + len(looks)
+    _, call_ms = call_until_stationary(run, HostClock(), readings, (0.05, 0.05))
+    assert len(readings) - len(before_ms) in calls
     assert call_ms == pytest.approx(typical_ms)
 
 
@@ -55,10 +49,8 @@ def test_a_warm_up_on_a_gpu_is_judged_by_the_gpus_own_times(fake_gpu: FakeGpu) -
         fake_gpu.launch_s = 1e-6 * next(sizes_s)
         fake_gpu.launch("mm", 90e-6)
 
-    def look(_: object, *, must: bool) -> None: ...
-
     device = torch.device("cuda", 0)
-    found = call_until_stationary(run, CudaClock(device), readings, (0.05, 0.2), look)
+    found = call_until_stationary(run, CudaClock(device), readings, (0.05, 0.2))
     assert found == (True, pytest.approx(0.09))
     assert len(readings) > 10
     assert readings[2:] == pytest.approx([0.09] * (len(readings) - 2)), "the first tells the delay"
