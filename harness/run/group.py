@@ -229,7 +229,8 @@ class GroupRun:
             one.state.clocks.append((apart_s, own_s))
             self.context.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)
-        if self.order.random() < 0.5 or (is_last and one.name not in judged):
+        known = one.state.fields.get("exactness") != "other" or not one.is_row
+        if known and (self.order.random() < 0.5 or (is_last and one.name not in judged)):
             judged.add(one.name)
             self._judge(seat, one, seed)
 
@@ -245,9 +246,7 @@ class GroupRun:
                 "judged",
                 REFERENCE_TIMES * self.config.timeout_s,
                 problem=fields_of(problem),
-                values_seed=values_seed,
-                first_seed=self.config.seed,
-                places_seed=places_seed,
+                seeds={"values": values_seed, "first": self.config.seed, "places": places_seed},
                 results=found.numbers,
                 exactness=state.fields["exactness"] if one.is_row else exactness(one.case.backend),
             )

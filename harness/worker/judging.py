@@ -3,25 +3,27 @@
 It never runs a backend and uses no GPU. It sees numbers at a few places and seeds, nothing else.
 """
 
-from typing import Any
+from dataclasses import asdict
 
 from ..process.child import Parent
 
 
-def main(parent: Parent) -> None:
+def main() -> None:
     """Until the run has no more requests."""
+    parent = Parent()
     from ..cases.case import problem_of
     from ..machine.environment import fix_threads
-    from ..measure.judge import Judge
+    from ..measure.judge import Judge, Seeds
 
     fix_threads()
     judge = Judge()
-    parent.reply("ready", device="cpu", why="", environment=None)
+    parent.reply("ready")
     for request in parent.requests():
-        asked: dict[str, Any] = {**request, "problem": problem_of(request["problem"])}
-        asked.pop("op")
-        parent.reply("judged", **judge.judged(**asked)._asdict())
+        seeds = Seeds(**request["seeds"])
+        problem, results = problem_of(request["problem"]), request["results"]
+        verdict = judge.judged(problem, seeds, results, request["exactness"])
+        parent.reply("judged", **asdict(verdict))
 
 
 if __name__ == "__main__":
-    main(Parent())
+    main()

@@ -15,7 +15,7 @@ from ..measure.clock import Clock, Timer, now_s
 from ..measure.cold_keys import NOT_READ, turns_of
 from ..measure.conditions import conditions_for
 from ..measure.input_values import EachCall, InputValues
-from ..measure.judged_places import places, taken
+from ..measure.judged_places import BadResult, places, taken
 from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.output_check import CHANGED, WRITES, FirstLook, digest, improper, tensors_of
 from ..measure.peak_memory import release
@@ -199,9 +199,11 @@ class Sampling:
             self.clock.finish()
             if looked.changed:
                 raise Ended(Status.INCORRECT, CHANGED, "latency")
-        found = taken(problem, tensors_of(result), places(problem, places_seed))
         self.result = None
-        return {"numbers": found}
+        try:
+            return {"numbers": taken(problem, tensors_of(result), places(problem, places_seed))}
+        except BadResult as wrong:
+            raise Ended(Status.INCORRECT, str(wrong), "latency") from None
 
     def _judged_call(self, prepared: PreparedCall, warm: WarmCase) -> object:
         """With the graph of the timed calls, if only the backward pass is timed."""

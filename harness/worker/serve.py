@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from .steps import Steps
 
 
-def main(parent: Parent) -> None:
+def main() -> None:
     """Until the run has no more requests."""
+    parent = Parent()
     if ALLOW_IMPORT in parent.arguments[1:]:
         # the last places: they stand in for no installed package
         sys.path += [str(Path.cwd()), *parent.arguments[2:]]
@@ -62,6 +63,7 @@ def warm_up_device(device: "torch.device") -> str:
 
     try:
         warm(device)
+        warm_profiler(device)
     except RuntimeError as error:
         failed = first_line(error)
         if "busy or unavailable" not in failed:  # CUDA's error in exclusive mode
@@ -71,7 +73,7 @@ def warm_up_device(device: "torch.device") -> str:
 
 
 def warm(device: "torch.device | None" = None) -> None:
-    """Start thread pools, matrix libraries and the profiler, so that no case pays their memory.
+    """Load the operators and matrix libraries that cases use, so that none pays their memory.
 
     A fork server does so once, with one thread, for the processes that are forked from it.
     """
@@ -79,29 +81,19 @@ def warm(device: "torch.device | None" = None) -> None:
 
     from ..measure.correctness import CorrectnessCheck
     from ..measure.graph_capture import capture_stream
-    from ..measure.peak_memory import peak
     from ..measure.prepared_call import make_tensors
     from .steps import TINY
 
     device = device or torch.device("cpu")
 
-    def work(_: object) -> object:
-        x = torch.randn(2, 4, 256, 64, device=device)
-        attended = torch.nn.functional.scaled_dot_product_attention(x, x, x)
-        return attended, torch.softmax(x @ x.mT, -1)
-
     def backward() -> None:
         x = torch.ones(64, 64, device=device, requires_grad=True)
         torch.autograd.grad((x @ x).sum(), x)
 
-    def backward_of_attention() -> None:
-        x = torch.randn(2, 4, 256, 64, device=device, requires_grad=True)
-        attended = torch.nn.functional.scaled_dot_product_attention(x, x, x)
-        weights = torch.softmax(x @ x.mT, -1)
-        torch.autograd.grad(attended.sum() + weights.sum(), x)
-
-    peak(lambda: None, work, device)
-    backward_of_attention()
+    x = torch.randn(2, 4, 256, 64, device=device, requires_grad=True)
+    attended = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    weights = torch.softmax(x @ x.mT, -1)
+    torch.autograd.grad(attended.sum() + weights.sum(), x)
     # the textbook's operators: the first case that uses one maps its code
     CorrectnessCheck(TINY, *make_tensors(TINY, device, 0), 0)
     if device.type == "cuda":
@@ -112,5 +104,18 @@ def warm(device: "torch.device | None" = None) -> None:
         torch.cuda.synchronize(device)
 
 
+def warm_profiler(device: "torch.device") -> None:
+    """It starts a thread, which a fork would lack."""
+    import torch
+
+    from ..measure.peak_memory import peak
+
+    def work(_: object) -> object:
+        x = torch.randn(2, 4, 256, 64, device=device)
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x), torch.softmax(x @ x.mT, -1)
+
+    peak(lambda: None, work, device)
+
+
 if __name__ == "__main__":
-    main(Parent())
+    main()

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.measure.judge import Judge
+from attnbench.harness.measure.judge import Judge, Seeds
 from attnbench.impls.problem import Problem
 from tests.harness.worker.configs import sampled
 
@@ -39,14 +39,9 @@ def test_what_timed_calls_return_is_right_on_the_numbers_of_each_round(names, ch
     for seed in (7, 8):
         for case in cases:
             sampling.sample(case.id, seed, 3)
-            found = judge.judged(
-                problem=problem,
-                values_seed=0 if problem.passes == "backward" else seed,
-                first_seed=0,
-                places_seed=seed + 100,
-                results=sampling.output(case.id, seed + 100)["numbers"],
-                exactness="exact",
-            )
+            values = 0 if problem.passes == "backward" else seed
+            results = sampling.output(case.id, seed + 100)["numbers"]
+            found = judge.judged(problem, Seeds(values, 0, seed + 100), results)
             assert found.complaint == ""
             assert found.error_ratio <= 2.0
 
