@@ -3,7 +3,7 @@
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.run.case_state import CaseState, Verdicts
+from attnbench.harness.run.case_state import CaseState
 from attnbench.impls.problem import Problem
 
 CASE = Case(backend="fused", problem=Problem(batch=1, seq_len=32, d_model=16, heads=2))
@@ -28,29 +28,15 @@ def test_a_clock_that_disagrees_with_the_parents_in_every_block_is_wrong(clocks,
 
 
 @pytest.mark.parametrize(
-    ("told", "repeat"),
-    [  # process, check, digest
-        ([(0, "process", "a"), (1, "process", "a")], True),
-        ([(0, "process", "a"), (1, "process", "b"), (2, "process", "a")], False),
-        ([(0, "process", "a"), (1, "process", "a"), (1, "process", "b")], False),
-        ([(0, "process", "a"), (0, "process", "a")], None),  # one process alone
-        ([(0, "process", "a"), (1, "after", None)], None),
+    ("digests", "repeats", "processes_repeat"),
+    [
+        ({0: ["a", "a"], 1: ["a", "a"]}, True, True),
+        ({0: ["a", "a"], 1: ["b", "b"], 2: ["a", "a"]}, True, False),
+        ({0: ["a", "a"], 1: ["a", "b"]}, False, True),
+        ({0: ["a", "a", "a", "a"]}, True, None),  # one process alone
+        ({}, None, None),
     ],
 )
-def test_processes_repeat_one_another_if_all_their_digests_are_equal(told, repeat):
-    usual = {"rows_seed": 1, "values_seed": 0, "complaint": ""}
-    verdicts = Verdicts(
-        [(process, {"check": of, "output_digest": one, **usual}) for process, of, one in told]
-    )
-    assert verdicts.fields().get("processes_repeat_exactly") is repeat
-
-
-@pytest.mark.parametrize(
-    ("heard", "repeats"),
-    [([None], None), ([None, True, None], True), ([True, False, True], False)],
-)
-def test_one_process_that_did_not_repeat_itself_is_enough(heard, repeats):
-    state = CaseState(case=CASE, fields={})
-    for one in heard:
-        state.repeated(one)
-    assert state.fields.get("repeats_exactly") is repeats
+def test_equal_inputs_repeat_if_their_digests_are_equal(digests, repeats, processes_repeat):
+    found = CaseState(case=CASE, fields={}, digests=digests).repeats()
+    assert found == {"repeats_exactly": repeats, "processes_repeat_exactly": processes_repeat}

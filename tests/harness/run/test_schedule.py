@@ -1,17 +1,25 @@
 """The schedule: a process measures all groups before the next process does, in limited parts."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from attnbench.harness.cases.case import Case, Group
-from attnbench.harness.process.worker_process import WorkerFailure
+from attnbench.harness.process.replies import JUDGE, WORKER, Reply
+from attnbench.harness.process.worker_process import CaseEnded, WorkerFailure
 from attnbench.harness.rows.record import Status
-from attnbench.harness.run import group as group_module
+from attnbench.harness.run.case_state import CaseState
+from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.schedule import MAX_CASES, Schedule, schedule_parts
+from attnbench.harness.run.worker_pool import FIRST, Seat
 from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
+from tests.harness.run.small_specs import spec
+
+TWO = ("fused", "naive")
 
 
 def case(seq_len: int, backend: str = "fused") -> Case:
@@ -41,205 +49,242 @@ def test_groups_share_a_part_up_to_its_limit_and_a_large_group_is_whole():
     assert sizes(schedule_parts([], plan(5))) == []
 
 
-ANSWERS: dict[str, dict[str, Any]] = {
-    "check": {"event": "facts", "fields": {"exactness": "exact"}},
-    "warm_up": {
-        "event": "warm",
-        "stationary": True,
-        "graph_reason": None,
-        "launch_ms": None,
-        "call_ms": 1.0,
-        "shortest_call_ms": 0.002,
-        "kv_copies": None,
-    },
-    "sample": {"event": "samples", "spent_s": 0.1, "block_s": 0.1},
-}
-JUDGED = {"check": ("first", "wide"), "warm_up": ("process",), "confirm": ("after",)}
-"""The checks of results that the judge makes in each step."""
+CONDITIONS = {"calls": 1, "wall_s": 0.1}
 
 
-def verdict(name: str, check: str, **more: Any) -> dict[str, Any]:
-    errors = {"error_l2_ratio": 1e-7, "output_cosine": None}
-    errors |= {"error_ratio": 0.5, "error_limit_ratio": 2.0}
-    seeds = {"rows_seed": 1, "values_seed": 0, "output_digest": "00"}
-    told = {"case": name, "check": check, "exactness": "exact", "complaint": ""}
-    return {"event": "verdict", **told, **errors, **seeds, **more}
+def reply(op: str, call_ms: float) -> Reply:
+    """What a worker says that does whatever it is asked."""
+    per_call = dict.fromkeys(("wall_block_ms", "hot_block_ms", "graph_block_ms"))
+    quantities = {"block_ms": [call_ms], "conditions": CONDITIONS, **per_call}
+    nothing = dict.fromkeys(("graph_reason", "launch_ms", "kv_copies"))
+    fields: dict[str, dict[str, Any]] = {
+        "draw": {"compiles": False},
+        "check": {"fields": {"exactness": "exact"}},
+        "warm_up": {
+            **{"stationary": True, "call_ms": 1.0, "shortest_call_ms": 0.002, "digests": ["00"]},
+            **nothing,
+        },
+        "sample": {"quantities": quantities, "spent_s": 0.1, "block_s": 0.1},
+        "output": {"numbers": [[1.0]]},
+        "window": {
+            "window": {"way": "eager", "window_s": 0.1, "calls": 1},
+            **{"tables": {}, "missing": {}},
+        },
+        "profile": {"window": None, "tables": {"kernel_table": []}, "missing": {}},
+    }
+    return WORKER[op].model_validate({"op": op, **fields.get(op, {})})
 
 
 class FakePool:
-    """Workers that do whatever they are asked, and note it; those that must break do so once, when
-    asked for the `op` in `breaks`; after ("silence", a case) no samples of it come. `call_ms` is
-    what every call takes.
+    """Workers that do whatever they are asked, and note it as (seat, op, case). `breaks`: a worker
+    is lost, or a case ended, once, when asked for this op of this backend. `judges`: what the judge
+    says. `call_ms`: what every call takes.
     """
 
     def __init__(
         self,
-        notes: list[tuple[Any, ...]],
-        breaks: tuple[str, str | None] | None = None,
+        notes: list[tuple[Seat, str, str]],
+        breaks: tuple[str, str, Exception] | None = None,
         call_ms: float = 1.0,
-        judged: Mapping[str, Iterable[Any]] = JUDGED,
-        ends: Mapping[str, Mapping[str, Any]] = {},
+        judges: Mapping[str, Any] = {},
     ) -> None:
-        self.notes, self.ends = notes, ends
-        self.judged = judged
-        self.breaks = breaks
-        self.call_ms = call_ms
+        self.notes, self.breaks, self.call_ms, self.judges = notes, breaks, call_ms, judges
+        self.pid = 0  # of no process
+        self.seat = FIRST
 
-    def worker(self, number: int) -> Any:
-        pool, answers, verdicts = self, [], []
-        if self.breaks == ("start", None):
-            raise WorkerFailure(Status.CRASHED, "SIGSEGV")
+    def worker(self, seat: Seat) -> Any:
+        self.seat = seat
+        if self.breaks is not None and self.breaks[0] == "start":
+            raise self.breaks[2]
+        return self
 
-        class Worker:
-            pid = 0  # of no process
+    @contextmanager
+    def for_check(self, seat: Seat) -> Iterator[Any]:
+        yield self.worker(seat)
 
-            def send(self, request: dict[str, Any]) -> None:
-                op, names = request["op"], tuple(one["case"] for one in request["cases"])
-                pool.notes.append((number, op, names))
-                if pool.breaks == (op, None):
-                    pool.breaks = None
-                    raise WorkerFailure(Status.CRASHED, "SIGSEGV")
-                for name in names:
-                    told = [
-                        one if isinstance(one, dict) else {"check": one}
-                        for one in pool.judged.get(op, ())
-                    ]
-                    verdicts.extend(verdict(name, **one) for one in told)
-                    answers.append({"event": "running", "case": name, "phase": "latency"})
-                    if (op, pool.breaks) == ("sample", ("silence", name)):
-                        continue
-                    if op in ANSWERS:
-                        answers.append({"case": name, **ANSWERS[op]})
-                    if op == "sample":
-                        assert name in request["calls"]
-                        conditions = {"calls": 1, "wall_s": 0.1, "new_values": 0}
-                        quantities = {"block_ms": [pool.call_ms], "conditions": conditions}
-                        answers[-1] |= {"quantities": quantities}
-                    if op in pool.ends:
-                        answers.append({"event": "ended", "case": name, **pool.ends[op]})
-                answers.append({"event": "done"})
+    def ask(self, op: str, timeout_s: float, **fields: Any) -> Reply:
+        case = fields.get("case", "")
+        name = case if isinstance(case, str) else case["case"]
+        self.notes.append((self.seat, op, name))
+        if self.breaks is not None and self.breaks[0] == op and name.startswith(self.breaks[1]):
+            failure, self.breaks = self.breaks[2], None
+            raise failure
+        return reply(op, self.call_ms)
 
-            def receive(self, timeout_s: float) -> dict[str, Any]:
-                return answers.pop(0)
+    def judge(self) -> Any:
+        pool = self
 
-            def verdicts(self) -> list[dict[str, Any]]:
-                found, verdicts[:] = [*verdicts], []
-                return found
+        class Judge:
+            def ask(self, op: str, timeout_s: float, **fields: Any) -> Reply:
+                pool.notes.append((pool.seat, op, fields["exactness"]))
+                right = {"complaint": "", "copied": False}
+                right |= {"error_ratio": 0.5, "error_limit_ratio": 2.0}
+                return JUDGE[op].model_validate({"op": op, **right, **pool.judges})
 
-        return Worker()
+        return Judge()
 
-    def pids(self) -> list[int]:
-        return []
+    def pid_of(self, seat: Seat) -> int | None:
+        return None
 
-    def start_ahead(self, slots: Any) -> None: ...
+    def dismiss_judge(self) -> None: ...
 
-    def wait_started(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def dismiss(self, number: int) -> None:
-        self.notes.append((number, "dismiss", ()))
+    def dismiss(self, seat: Seat) -> None:
+        self.notes.append((seat, "dismiss", ""))
 
 
 @pytest.fixture
-def measured():
-    """What the workers were asked, and the records."""
+def measured(tmp_path, monkeypatch):
+    """What the workers were asked, and the records. `mine` is a backend from outside."""
+    (tmp_path / "mine.py").write_text("def attend(q, k, v, *, causal, scale): return v\n")
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path))
 
     def run(
         groups: list[list[Case]],
         processes: int = 3,
         breaks: Any = None,
         call_ms: float = 1.0,
-        judged: Mapping[str, Iterable[Any]] = JUDGED,
-        ends: Mapping[str, Mapping[str, Any]] = {},
+        judges: Mapping[str, Any] = {},
         **more: Any,
-    ) -> tuple[list[tuple[Any, ...]], list[Any]]:
-        from attnbench.harness.run.worker_pool import RunConfig, RunContext
-
-        notes: list[tuple[Any, ...]] = []
-        usual = {"measure": ("latency",), "timeout_s": 10.0, "budget_bytes": 1 << 30, "seed": 0}
-        usual |= {"device": "cpu", "plan": plan(processes)}
-        config = RunConfig(**usual | more)
-        pool: Any = FakePool(notes, breaks, call_ms, judged, ends)
-        context = RunContext(
-            config=config, pool=pool, attempts={}, running=lambda what, phase: None
-        )
-        return notes, list(Schedule(context).records(groups))
+    ) -> tuple[list[tuple[Seat, str, str]], list[Any]]:
+        notes: list[tuple[Seat, str, str]] = []
+        pool: Any = FakePool(notes, breaks, call_ms, judges)
+        runtime = Runtime(spec=spec(**{"plan": plan(processes), **more}), pool=pool)
+        return notes, list(Schedule(runtime).records(groups))
 
     return run
 
 
 def test_a_process_visits_every_group_before_the_next_one_does(measured):
     notes, records = measured([[case(8), case(8, "naive")], [case(16)], [case(32)]])
-    warmed = [(number, names) for number, op, names in notes if op == "warm_up"]
-    assert [number for number, _ in warmed] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    for process in range(3):
-        assert {len(names) for number, names in warmed if number == process} == {1, 2}
+    warmed = [seat.process for seat, op, _ in notes if op == "warm_up"]
+    assert warmed == [0] * 4 + [1] * 4 + [2] * 4
     assert len({record.id for record in records}) == 4
     assert {record["processes"] for record in records} == {3}
     assert {str(record.status) for record in records} == {"ok"}
 
 
 def test_rows_of_one_group_share_a_session_and_those_of_others_do_not(measured):
-    _, records = measured([[case(8), case(8, "naive")], [case(16)]])
+    _, records = measured([[case(8), case(8, "naive"), case(8, "mine")], [case(16)]])
     sessions = {record.id: record["session"] for record in records}
-    assert len(set(sessions.values())) == 2
-    assert (
-        len({record["session"] for record in records if record.planned.problem.seq_len == 8}) == 1
-    )
+    assert sessions[case(8).id] == sessions[case(8, "naive").id]
+    assert len(set(sessions.values())) == 3, "a backend from outside is in blocks of its own"
 
 
-@pytest.mark.parametrize("op", JUDGED)
-def test_a_case_that_lacks_a_verdict_is_an_error_whatever_its_worker_says(measured, op):
-    judged = {one: checks for one, checks in JUDGED.items() if one != op}
-    _, (record,) = measured([[case(8)]], processes=1, judged=judged)
-    assert record.status is Status.ERROR
-    assert all(check in record.reason for check in JUDGED[op])
+def test_a_backend_from_outside_has_its_own_worker_and_the_baseline_beside_it(measured):
+    notes, records = measured([[case(8), case(8, "mine")]], baseline="fused")
+    of = {name: {seat for seat, _, one in notes if one == name} for _, _, name in notes}
+    assert {seat.backend for seat in of[case(8, "mine").id]} == {"mine"}
+    assert {seat.backend for seat in of[case(8).id]} == {"", "mine"}
+    mine, fused = (next(r for r in records if r.id == case(8, name).id) for name in ("mine", "fused"))
+    assert (mine["beside"], fused["beside"]) == ("fused", None)
+    assert len(mine["beside_ms"]) == len(mine["block_ms"]) == 3
+
+
+@pytest.mark.parametrize("op", ["warm_up", "sample", "output"])
+def test_a_baseline_that_cannot_be_timed_beside_it_leaves_the_case_unpaired(measured, op):
+    lost = WorkerFailure(Status.CRASHED, "SIGSEGV")
+    _, records = measured([[case(8, "mine")]], baseline="fused", breaks=(op, "fused", lost))
+    assert [(str(record.status), record["beside"]) for record in records] == [("ok", None)]
+
+
+# ---- judging -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("passes", ["forward", "backward"])
+def test_each_case_is_judged_in_each_process_after_one_of_its_blocks(measured, passes):
+    cases = [Case(backend=b, problem=replace(case(8).problem, passes=passes)) for b in TWO]
+    notes, records = measured([cases], plan=Plan(processes=3, min_blocks=3, max_blocks=3))
+    for record in records:
+        assert {one["process"] for one in record["judged"]} == {0, 1, 2}
+        assert len({one["places_seed"] for one in record["judged"]}) == len(record["judged"])
+        seeds = {one["values_seed"] for one in record["judged"]}
+        assert (seeds == {0}) == (passes == "backward"), "whose graph holds the first inputs"
+    asked = [op for _, op, _ in notes]
+    assert all(asked[place - 1] == "output" for place, op in enumerate(asked) if op == "judged")
+    assert {asked[place - 1] for place, op in enumerate(asked) if op == "output"} == {"sample"}
+
+
+def test_all_backends_of_a_round_get_the_same_new_numbers(measured, monkeypatch):
+    seeds: list[int] = []
+    ask = FakePool.ask
+
+    def noted(pool: FakePool, op: str, timeout_s: float, **fields: Any) -> Reply:
+        seeds.extend([fields["seed"]] if op == "sample" else [])
+        return ask(pool, op, timeout_s, **fields)
+
+    monkeypatch.setattr(FakePool, "ask", noted)
+    measured([[case(8), case(8, "naive")]], plan=Plan(processes=1, min_blocks=4, max_blocks=4))
+    assert seeds[::2] == seeds[1::2]
+    assert len(set(seeds)) == 4
+
+
+WRONG = {"complaint": "3 of 8 checked rows are wrong"}
+COPIED = {"complaint": "its result did not follow new values", "copied": True}
+
+
+@pytest.mark.parametrize(("judges", "status"), [(WRONG, "incorrect"), (COPIED, "error")])
+def test_what_the_judge_finds_wrong_ends_the_case_without_samples(measured, judges, status):
+    _, (record,) = measured([[case(8)]], judges=judges)
+    assert (record.status, record.reason) == (status, f"in a timed call: {judges['complaint']}")
     assert record["block_ms"] is None
 
 
-def test_only_a_backend_that_was_judged_as_exact_needs_no_wide_scores(measured):
-    as_other = [{"check": "first", "exactness": "approximate"}]
-    _, (record,) = measured([[case(8)]], judged=JUDGED | {"check": as_other})
-    assert record.status is Status.ERROR  # the worker says that it is exact
+def test_what_is_not_attention_is_not_judged_and_what_is_near_it_must_follow_its_inputs(measured):
+    notes, (record,) = measured([[case(8)]], breaks=None)
+    assert "judged" in [op for _, op, _ in notes]
+    state = CaseState(case=case(8), fields={"exactness": "approximate"})
+    assert state.places_seed(1) == state.places_seed(2) == 1
+    state.refuse_stale(1, [[0.5]])
+    state.refuse_stale(1, [[0.5]])
+    with pytest.raises(CaseEnded, match="answers from memory"):
+        state.refuse_stale(2, [[0.5]])
 
 
-WRONG = {
-    "by a complaint": {"complaint": "3 of 8 checked rows are wrong"},
-    "by an error above its limit": {"error_ratio": 2.7e6},
-}
+# ---- faults --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", WRONG)
-@pytest.mark.parametrize("op", JUDGED)
-def test_what_the_judge_finds_wrong_is_incorrect_though_its_worker_goes_on(measured, op, how):
-    found = [{"check": JUDGED[op][-1], **WRONG[how]}, *JUDGED[op][:-1]]
-    _, (record,) = measured([[case(8)]], judged=JUDGED | {op: found})
-    assert record.status is Status.INCORRECT
-    assert record.reason == WRONG[how].get("complaint", record.reason)
-    assert record["block_ms"] is None
-
-
-@pytest.mark.parametrize("processes", [1, 2, 5])
-def test_a_case_with_long_calls_is_confirmed_too_though_it_is_not_in_every_process(
-    measured, monkeypatch, processes
-):
-    monkeypatch.setattr(group_module.secrets, "randbelow", lambda below: below - 1)
-    long = Plan(processes=processes, min_blocks=1, max_blocks=1, budget_s=0.01)
-    notes, (record,) = measured([[case(8)]], plan=long)
-    assert record.status is Status.OK
-    assert sum(op == "sample" for _, op, _ in notes) == min(3, processes)
-    assert [op for _, op, _ in notes].count("confirm") == 1
-
-
-def test_a_case_of_which_no_samples_come_is_an_error_and_not_asked_for_ever(measured):
-    silent = case(8, "naive")
-    _, records = measured([[case(8), silent]], breaks=("silence", silent.id))
+@pytest.mark.parametrize("op", ["draw", "check", "warm_up", "sample", "output"])
+def test_a_lost_worker_costs_its_case_and_the_blocks_of_its_process(measured, op):
+    lost = WorkerFailure(Status.CRASHED, "SIGSEGV")
+    groups = [[case(8), case(8, "naive")], [case(16)]]
+    _, records = measured(groups, breaks=(op, "naive", lost))
     ends = {record.id: (str(record.status), record.reason) for record in records}
     assert ends == {
         case(8).id: ("ok", ""),
-        silent.id: ("error", f"bad reply: done of '{silent.id}' answers no request"),
+        case(8, "naive").id: ("crashed", "SIGSEGV"),
+        case(16).id: ("ok", ""),
     }
+    for record in records:
+        if record.status is Status.OK:
+            assert [len(process) for process in record["block_ms"]] == [1, 1, 1]
+
+
+def test_a_step_that_takes_too_long_says_what_to_do(measured):
+    late = WorkerFailure(Status.TIMEOUT, "still running")
+    _, (record,) = measured([[case(8)]], breaks=("sample", "fused", late))
+    assert record.status is Status.TIMEOUT
+    assert record.reason == (
+        "more than 10 s in one step; raise it with --timeout, or make the case smaller"
+    )
+
+
+def test_after_an_error_on_a_gpu_its_process_is_not_used_again(measured):
+    error = CaseEnded(Status.ERROR, "CUDA error: device-side assert", "latency")
+    notes, records = measured(
+        [[case(8), case(8, "naive")]], device="cuda", breaks=("sample", "naive", error)
+    )
+    assert sorted(str(record.status) for record in records) == ["error", "ok"]
+    place = next(place for place, (_, op, _) in enumerate(notes) if op == "dismiss")
+    assert notes[place - 1][1:] == ("sample", case(8, "naive").id)
+
+
+def test_a_worker_that_cannot_be_had_is_the_end_of_its_cases(measured):
+    lost = WorkerFailure(Status.CRASHED, "SIGSEGV")
+    _, records = measured([[case(8), case(8, "naive")]], breaks=("start", "", lost))
+    assert [str(record.status) for record in records] == ["crashed"] * 2
+
+
+# ---- records --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -262,27 +307,27 @@ def test_a_time_that_the_device_cannot_reach_is_an_error_and_no_sample_of_it_is_
 def test_profiling_comes_last_and_on_a_gpu_its_process_measures_nothing_more(measured, device):
     measure = ("latency", "utilization", "kernels")
     notes, (record, *_) = measured([[case(8)]], processes=2, measure=measure, device=device)
-    asked = [(number, op) for number, op, _ in notes]
+    asked = [(seat.process, op) for seat, op, _ in notes]
     assert record.status is Status.OK
-    windows = max(place for place, (_, op) in enumerate(asked) if op == "watch")
-    assert asked.index((0, "profile_kernels")) > windows
+    windows = max(place for place, (_, op) in enumerate(asked) if op == "window")
+    assert asked.index((0, "profile")) > windows
     assert asked[-1] == (0, "dismiss" if device == "cuda" else "release")
 
 
 def test_windows_are_spread_over_the_processes_after_the_latencies(measured):
     notes, _ = measured([[case(8), case(8, "naive")]], measure=("latency", "utilization"))
-    asked = [(number, op) for number, op, _ in notes]
-    windows = [number for number, op in asked if op == "watch"]
+    asked = [(seat.process, op) for seat, op, _ in notes]
+    windows = [number for number, op in asked if op == "window"]
     assert windows == [0, 0, 1, 1, 2, 2]
     last_block = max(place for place, (_, op) in enumerate(asked) if op == "sample")
-    assert last_block < asked.index((0, "watch"))
+    assert last_block < asked.index((0, "window"))
 
 
 def test_groups_with_one_window_per_case_take_turns_over_the_processes(measured):
     once = Plan(processes=3, min_blocks=1, max_blocks=1, budget_s=10.0, windows=1)
     groups = [[case(8)], [case(16)], [case(32)], [case(64)]]
     notes, _ = measured(groups, plan=once, measure=("latency", "utilization"))
-    assert sorted(number for number, op, _ in notes if op == "watch") == [0, 0, 1, 2]
+    assert sorted(seat.process for seat, op, _ in notes if op == "window") == [0, 0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -302,8 +347,3 @@ def test_a_timed_row_of_a_gpu_without_a_window_says_why(measured, more, why):
 def test_a_row_of_a_cpu_without_a_window_needs_no_reason(measured):
     _, (record,) = measured([[case(8)]], measure=("latency", "memory"))
     assert record["missing"] is None
-
-
-def test_a_worker_that_cannot_be_had_is_the_end_of_its_cases(measured):
-    _, records = measured([[case(8), case(8, "naive")]], breaks=("start", None))
-    assert [str(record.status) for record in records] == ["crashed"] * 2
