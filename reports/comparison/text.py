@@ -25,8 +25,7 @@ from ..formatting import (
     plural,
     rough_percent_text,
 )
-from ..judging.beside import differing_baselines
-from ..judging.many import beyond
+from ..judging.many import beyond, differing_baselines
 from ..judging.ratio import Ratio
 from .compare import Comparison
 from .gate import GateResult

@@ -14,7 +14,7 @@ from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.comparison.text import as_json, sentences
 from attnbench.reports.data.beside import link
 from attnbench.reports.data.row_groups import LoadedRow, Row
-from attnbench.reports.judging.beside import differing_baselines
+from attnbench.reports.judging.many import differing_baselines
 from attnbench.reports.judging.pair import time_ratio
 from attnbench.reports.judging.ratio import Ratio
 from attnbench.reports.subjects import own
