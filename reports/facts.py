@@ -47,7 +47,7 @@ def ratio_fact(
     """`missing`: why there is none."""
     if ratio is None:
         return Fact(answer=answer, place=place, quantity=f"{of}_ratio", value=None, reason=missing)
-    hows = ("" if ratio.paired else "unpaired", ratio.why_not_decided.removeprefix(", "))
+    hows = (ratio.way, "" if ratio.paired else "unpaired", ratio.why_not_decided.removeprefix(", "))
     return Fact(
         answer=answer,
         place=place,

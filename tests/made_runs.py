@@ -180,6 +180,50 @@ def timed(
     return row(planned, "ok", **usual | changes)
 
 
+def in_one_worker(
+    truths_ms: Sequence[float], random: Random, processes: int = 5, blocks: int = 4
+) -> list[list[list[list[float]]]]:
+    """Samples of cases that take turns in the same blocks: what slows a process or a block down
+    (by 20 and by 5 %) slows all of them down; besides, each has the noise of `timed`.
+    """
+    shared = [
+        [level * math.exp(random.gauss(0, 0.05)) for _ in range(blocks)]
+        for level in [math.exp(random.gauss(0, 0.2)) for _ in range(processes)]
+    ]
+    return [
+        [
+            [[ms * drift * level * math.exp(random.gauss(0, BLOCK_SD))] for drift in process]
+            for process in shared
+            for level in [math.exp(random.gauss(0, PROCESS_SD))]
+        ]
+        for ms in truths_ms
+    ]
+
+
+def from_outside(
+    inside: Mapping[str, float],
+    outside: Mapping[str, tuple[float, float]],
+    random: Random,
+    processes: int = 5,
+    of: Mapping[str, Any] | None = None,
+) -> list[Made]:
+    """Cases of one problem. `inside`: of the backends that share a worker, in ms. `outside`: of
+    those with a worker of their own, with the time that sdpa takes beside each.
+    """
+    planned = {name: case(name, of or problem(1024)) for name in (*inside, *outside)}
+    usual: dict[str, Any] = {"processes": processes, "conditions": None, "session": "shared"}
+    samples = in_one_worker([*inside.values()], random, processes)
+    rows = [
+        row(planned[name], **usual | {"block_ms": one})
+        for name, one in zip(inside, samples, strict=True)
+    ]
+    for name, times in outside.items():
+        mine, base = in_one_worker(times, random, processes)
+        beside = {"block_ms": mine, "beside": "sdpa", "beside_ms": base, "session": f"of {name}"}
+        rows.append(row(planned[name], **usual | beside))
+    return [*zip(planned.values(), rows, strict=True)]
+
+
 def loaded(
     of: Row, process: Spread | None = None, between_runs: Spread | None = None, **changes: Any
 ) -> Row:

@@ -138,6 +138,12 @@ class Sampled(Part):
     block_ms: Samples | None = None
     """latency samples, [process][block][call]. CPU: host clock. CUDA: events around one call on a
     stream filled beforehand, L2 cold"""
+    beside: str | None = None
+    """the baseline that was timed beside the case, in the same worker: a backend from outside has
+    one of its own. Null for cases that share the run's workers, and in earlier versions"""
+    beside_ms: Samples | None = None
+    """its latency samples there, in the blocks of `block_ms` and nested as those; null without
+    `beside`"""
     wall_block_ms: Samples | None = None
     """CUDA: host clock around call and synchronize, same nesting, at most 10 calls per block, L2 as
     the call leaves it; null on a CPU, where it would repeat `block_ms`"""
@@ -305,7 +311,7 @@ class Prepared(Part):
     `FA4` have been activated in its place; null for other kernels and on a CPU"""
     session: str | None = None
     """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
-    are paired"""
+    are paired; a row with `beside` only with that baseline and with rows of its own backend"""
     mask_build_ms: Number | None = None
     """one reading of the host clock: building the backend's mask alone, a second time. `naive`,
     `fused`, `sdpa` and `padded` build it in each call, so that it is in their latency and peak too;

@@ -118,7 +118,7 @@ FIELDS: dict[str, dict[str, Column]] = {
     for kind, model in KINDS.items()
 }
 """By kind and name, in the order of a row."""
-SAMPLES = tuple(name for name in FIELDS["latency"] if name.endswith("block_ms"))
+SAMPLES = tuple(name for name in FIELDS["latency"] if name.endswith(("block_ms", "beside_ms")))
 _DEFAULTS = {
     kind: tuple((one.name, one.default) for one in fields.values() if not one.required)
     for kind, fields in FIELDS.items()

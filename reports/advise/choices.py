@@ -5,16 +5,8 @@ from dataclasses import dataclass, replace
 
 from ...harness.stats.intervals import Interval
 from ..data.noise_floor import DISTURBED
-from ..judging.pair import (
-    HINDERED,
-    Allowance,
-    between_runs,
-    noise_of,
-    of_one_process,
-    one_process,
-    ratio_of_times,
-    time_ratio,
-)
+from ..judging.noise import Allowance, between_runs, noise_of, one_process
+from ..judging.pair import HINDERED, of_one_process, ratio_of_times, time_ratio
 from ..judging.ratio import Ratio, summed
 from .asked import Asked, Implementation, Inquiry, Phase
 from .stored import StoredRows

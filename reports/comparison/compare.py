@@ -22,8 +22,8 @@ from ..data.run_meta import (
 )
 from ..formatting import plural
 from ..judging.many import geometric_mean
+from ..judging.noise import Noise, noise_of
 from ..judging.over import paired
-from ..judging.pair import Noise, noise_of
 from ..judging.ratio import Ratio
 from ..words import SAME_RATIO
 from .gate import Gate, GateResult, apply

@@ -25,7 +25,7 @@ from ..formatting import (
     plural,
     rough_percent_text,
 )
-from ..judging.many import beyond
+from ..judging.many import beyond, differing_baselines
 from ..judging.ratio import Ratio
 from .compare import Comparison
 from .gate import GateResult
@@ -94,6 +94,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Not exact attention, so not the same result: {clipped_line(list_text([*inexact]))}."
     yield from map(clipped_line, ended_lines(verdicts))
     yield from doubt_lines(verdicts, comparison.noise.process)
+    yield from map(clipped_line, differing_baselines(comparison.new.rows))
     yield from filter(None, [_what_decides(comparison)])
     yield from _between_runs(comparison)
     yield f"The same: times and energies within {margin_text(comparison.rules.margin_ratio)}."
@@ -341,7 +342,7 @@ def _mean_fields(mean: Interval | None) -> Mapping[str, Any] | None:
 def _fields(found: CaseVerdict, metas: Mapping[str, Document]) -> dict[str, Any]:
     sides, row = {"base": found.base, "new": found.new}, found.shown
     known = found.ratio or NO_RATIO
-    numbers = json_fields(known, "value", "low", "high", "margin_ratio", "paired")
+    numbers = json_fields(known, "value", "low", "high", "margin_ratio", "paired", "by_way_of")
     values = json_fields(found, "base_value", "new_value")
     p_value = known.contrast.p_beyond(known.margin_ratio) if known.contrast else nan
     return {

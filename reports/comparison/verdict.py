@@ -192,6 +192,8 @@ def _judged(metric: Metric, base: Row, new: Row, rules: Rules) -> CaseVerdict:
         reasons.append("interval_wide")
     if rules.same_run and not ratio.paired:
         reasons.append("unpaired")
+    if ratio.indirect:
+        reasons.append("indirect")
     if rules.environment_differs and not ratio.paired and ratio.word != SAME:
         reasons.append("environment_differs")
     return CaseVerdict(

@@ -67,6 +67,7 @@ REASONS = {  # why a verdict is not decided, and what would decide it
     "other_device": ("another device, and not known to be the same kernel", ""),
     "missing": ("one of the two has no such value", "measure both sides again"),
     "unpaired": ("not measured in the same blocks", ""),
+    "indirect": ("a ratio of ratios, by way of the baseline that was timed beside either", ""),
 }
 """Of a gate that decided nothing the first one that holds is told."""
 LETTERS = dict(zip(REASONS, ascii_lowercase, strict=False))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...harness.files.printable import visible
 from ...harness.stats.contrasts import Spread
 from ...harness.stats.intervals import CONFIDENCE, Interval, latency_interval, t_quantile
+from .beside import baseline_of, blocks_of, has_baseline, link
 from .columns import COLUMNS, DTYPES, NUMBER, YES_NO, dtype_of
 from .decode import traffic
 from .exactness import is_exact
@@ -89,7 +90,7 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
         }
         - {"run", *_NOT_SHOWN, *_FORMER, *COLUMNS}
     )
-    return [
+    rows = [
         LoadedRow(
             {"run": record["run"]}
             | {name: _known(record.get(name), one.dtype) for name, one in COLUMNS.items()}
@@ -98,6 +99,8 @@ def rows_of(runs: Sequence[Run]) -> list[Row]:
         )
         for record in records
     ]
+    link(rows)
+    return [*rows]
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:
@@ -121,8 +124,9 @@ def _noise(runs: Sequence[Run], run: Run) -> tuple[dict[str, Any], Spread | None
     noise, floor = process_noise(runs, run)
     between_runs = floor.between_runs if floor is not None else None
     timed = [row for row in run.rows if row["status"] == "ok"]
+    timed += [baseline_of(row) for row in timed if has_baseline(row)]
     pairs = spread_of_pairs(
-        (row["case"], row.get("session"), samples)
+        (row["case"], blocks_of(row), samples)
         for row, samples in zip(timed, samples_of_pairs(timed), strict=True)
     )
     fields = {

@@ -4,7 +4,7 @@ The rows of several processes say how much processes differ; without those `attn
 has, which keeps every check in selfcheck.jsonl; without a check it is assumed, by kind of device.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -182,17 +182,17 @@ def spread_of_medians(samples: Iterable[Samples]) -> Spread | None:
     return spread([logs for logs in found if len(logs) >= FEWEST_PROCESSES])
 
 
-def spread_of_pairs(cases: Iterable[tuple[str, str | None, Samples]]) -> Spread | None:
+def spread_of_pairs(cases: Iterable[tuple[str, Hashable, Samples]]) -> Spread | None:
     """How much the ratio of two cases differs from process to process, by all cases of a run: the
-    id, the session and the samples of each, none of a case that failed.
+    id, the blocks (None if not known) and the samples of each, none of a case that failed.
 
     Of the cases that were measured in the same blocks each stands in one pair, so that no process
     of a case counts twice. None with too few pairs of several processes.
     """
-    together: dict[str, list[Samples]] = {}
-    for _, session, block_ms in sorted(cases, key=lambda one: one[0]):
-        if session is not None:
-            together.setdefault(session, []).append(block_ms)
+    together: dict[Hashable, list[Samples]] = {}
+    for _, blocks, block_ms in sorted(cases, key=lambda one: one[0]):
+        if blocks is not None:
+            together.setdefault(blocks, []).append(block_ms)
     variances = []
     for samples in together.values():
         for one, other in zip(samples[::2], samples[1::2], strict=False):

@@ -29,10 +29,13 @@ _USUAL = {name: axis.usual for name, axis in PROBLEM_AXES.items() if axis.usual}
 
 
 class LoadedRow(Row):
-    """A row of a run that was read, which nobody changes any more. `known`: see `once`."""
+    """A row of a run that was read, which nobody changes any more. `known`: see `once`. `shared`:
+    see beside.link.
+    """
 
-    __slots__ = ("known",)
+    __slots__ = ("known", "shared")
     known: dict[Hashable, tuple[Sequence[Row], Any]]
+    shared: Row | None
 
 
 def by(found: Iterable[Found], key: Callable[[Found], Key]) -> dict[Key, tuple[Found, ...]]:

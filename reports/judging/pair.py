@@ -1,20 +1,20 @@
 """How many times as long one case takes as another one, and whether that is more than noise.
 
 The one comparison of two cases: pages, show, compare, gate, advise and pytest take their ratios and
-marks from here. Two cases of the same blocks are paired; others are compared by their processes
+marks from here. Two cases of the same blocks are paired, as a backend from outside and its baseline
+are; with others that is compared by a ratio of ratios. All else is compared by its processes
 (Welch). The interval includes what the samples were not measured over (`Noise`): processes, if one
 of the two has a single one, runs, if they were measured at different times, and what other work, a
 throttled GPU or another clock may have done to one of them. So the mark follows from the interval.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import exp, expm1, hypot, isfinite, log, log1p, nan, sqrt
+from dataclasses import replace
+from math import exp, hypot, isfinite, log, log1p, nan, sqrt
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...harness.stats.contrasts import (
-    MANY,
     Contrast,
     Spread,
     assumed_spread,
@@ -22,7 +22,14 @@ from ...harness.stats.contrasts import (
     unpaired_contrast,
 )
 from ...harness.stats.intervals import Interval, Samples
-from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, ProcessNoise, assumed_noise, differ
+from ..data.beside import (
+    baseline_of,
+    baselines,
+    blocks_of,
+    in_one_worker,
+    shared_row,
+    worker_of,
+)
 from ..data.noise_floor import DISTURBED as DISTURBED_SPREAD
 from ..data.processor_time import (
     PROCESSOR_TIMES,
@@ -33,7 +40,7 @@ from ..data.processor_time import (
     typical_ms,
 )
 from ..data.row_groups import Row, once, problem
-from ..formatting import rough_percent_text
+from .noise import Allowance, Noise, between_runs, noise_of, one_process, words_of
 from .ratio import Ratio
 
 PROCESSOR_TIME, OF_SHORT_CALLS = assumed_spread(0.21), assumed_spread(0.31)
@@ -50,47 +57,6 @@ HINDERED = {
     "contended": "processes may differ while other work disturbs them",
     "throttled": "a throttled device may differ from another",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
-    """What the samples of two cases do not show: how much processes and runs differ on the device.
-
-    `between_runs`: None if that is not known. `pairs`: how much the ratio of two cases of the same
-    blocks differs from process to process, learnt from all pairs of a run.
-    """
-
-    process: ProcessNoise = ASSUMED
-    between_runs: Spread | None = None
-    pairs: Spread | None = None
-
-
-class Allowance(NamedTuple):
-    """What an interval allows for beside its samples. `doubt`: its code. `words`: what differs by
-    so much: `processes differ on this machine`. `spread`: None if another one has it already.
-    """
-
-    spread: Spread | None
-    doubt: str
-    words: str
-
-
-def noise_of(row: Row) -> Noise:
-    """On the device of a row, as the table of rows has it."""
-    return once([row], "noise", lambda: _noise_of(row))
-
-
-def _noise_of(row: Row) -> Noise:
-    ratio = row.get("process_noise_ratio")
-    process = assumed_noise(row.get("device"))
-    if ratio is not None:
-        spread = assumed_spread(ratio, row.get("process_noise_degrees") or MANY)
-        process = ProcessNoise(spread=spread, source=row["process_noise_source"])
-    runs = row.get("between_runs_ratio")
-    between = None if runs is None else assumed_spread(runs, row["between_runs_degrees"] or MANY)
-    ratio = row.get("pair_noise_ratio")
-    pairs = None if ratio is None else assumed_spread(ratio, row["pair_noise_degrees"])
-    return Noise(process=process, between_runs=between, pairs=pairs)
 
 
 def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
@@ -111,20 +77,63 @@ def energy_ratio(numerator: Row, denominator: Row) -> Ratio | None:
     return _ratio_of(rows, samples, pair=turns(rows)) if all(samples) else None
 
 
+def baseline_ratio(row: Row) -> Ratio | None:
+    """Of the baseline as it was timed beside a backend from outside, over its row in the workers of
+    the built-in backends. None without both.
+    """
+    shared = shared_row(row)
+    return time_ratio(baseline_of(row), shared) if shared is not None else None
+
+
 def _time_ratio(rows: tuple[Row, Row]) -> Ratio:
-    contended = disturbed(*rows)
-    names = PROCESSOR_TIMES if contended else ()
-    ways = [[processor_samples(row, name) for row in rows] for name in names]
-    if ways and all(is_known(samples) for way in ways for samples in way):
-        shortest_ms = min(map(typical_ms, ways[-1]))
-        allowed = PROCESSOR_TIME if shortest_ms >= SHORT_CALL_MS else OF_SHORT_CALLS
-        found = [_ratio_of(rows, way, processor_time=allowed) for way in ways]
-        if all(isfinite(one.low) for one in found):
-            nearest = min(found, key=lambda one: abs(log(one.value)))
-            low, high = min(one.low for one in found), max(one.high for one in found)
-            return replace(nearest, low=low, high=high)
-    samples = [row.get("block_ms") or () for row in rows]
-    return _ratio_of(rows, samples, contended=contended)
+    measured = in_one_worker(rows)
+    contended = disturbed(*measured)
+    found = _by_processor_time(rows) if contended else None
+    if found is None and measured is rows:
+        found = _by_way_of_baseline(rows, contended=contended)
+    samples = [row.get("block_ms") or () for row in measured]
+    return found or _ratio_of(measured, samples, contended=contended)
+
+
+def _by_processor_time(rows: tuple[Row, Row]) -> Ratio | None:
+    """None if it is not known of both."""
+    ways = [[processor_samples(row, name) for row in rows] for name in PROCESSOR_TIMES]
+    if not all(is_known(samples) for way in ways for samples in way):
+        return None
+    shortest_ms = min(map(typical_ms, ways[-1]))
+    allowed = PROCESSOR_TIME if shortest_ms >= SHORT_CALL_MS else OF_SHORT_CALLS
+    found = [_ratio_of(rows, way, processor_time=allowed) for way in ways]
+    if not all(isfinite(one.low) for one in found):
+        return None
+    nearest = min(found, key=lambda one: abs(log(one.value)))
+    low, high = min(one.low for one in found), max(one.high for one in found)
+    return replace(nearest, low=low, high=high)
+
+
+def _by_way_of_baseline(rows: tuple[Row, Row], *, contended: bool) -> Ratio | None:
+    """A ratio of ratios, each row's to the same baseline in its own blocks. The two are measured in
+    different processes, so their errors are independent, as those of Welch's two sides are.
+    """
+    bases = baselines(rows)
+    if bases is None:
+        return None
+    sides = [
+        in_same_blocks(row.get("block_ms") or (), base.get("block_ms") or ())
+        for row, base in zip(rows, bases, strict=True)
+    ]
+    above, below = sides
+    if above is None or below is None:
+        return None
+    contrast = Contrast(
+        numerator=above.numerator,
+        denominator=below.numerator,
+        reason=above.reason or below.reason,
+    )
+    doubts = ["contended"] if contended else []
+    single = bool(contrast.reason)
+    allowed = [*_allowances(rows, noise_of(rows[0]), doubts, single=single, other_run=False)]
+    both = [one for one in allowed for _ in sides]  # either ratio draws it on its own
+    return _judged(contrast, both, by_way_of=bases[0]["backend"])
 
 
 def _ratio_of(
@@ -147,32 +156,40 @@ def _ratio_of(
         return Ratio(value=value, low=nan, high=nan, paired=False)
     of_processes = not any(map(_of_runs, rows))
     single = of_processes and any(sum(map(any, side)) < 2 for side in samples)
-    # Different problems of a run have their turns anyway; one that is there twice was repeated.
-    other_run = not at_once and (
-        rows[0].get("run") != rows[1].get("run") or problem(rows[0]) == problem(rows[1])
-    )
+    # Different problems and workers of a run have their turns anyway; what is there twice was
+    # repeated.
+    one, other = ((row.get("run"), worker_of(row), problem(row)) for row in rows)
+    other_run = not at_once and (one[0] != other[0] or one == other)
     noise = noise_of(rows[0])
     doubts = ["contended"] if contended else []
     doubts += ["throttled"] if other_run and _one_is_throttled(rows) else []
     allowed = [*_allowances(rows, noise, doubts, single=single, other_run=other_run)]
     if processor_time is not None:
         allowed.append(Allowance(processor_time, "contended", "processor time may mislead by"))
-    contrast = replace(contrast, effects=tuple(one.spread for one in allowed if one.spread))
     several = of_processes and not single
     if paired and several and rows[0].get("case") != rows[1].get("case"):  # no copies
         contrast = replace(contrast, prior=noise.pairs)
     if other_run and several and noise.process.source != "assumed":
         contrast = replace(contrast, single=noise.process.spread)
+    by_processor_time = processor_time is not None
+    return _judged(contrast, allowed, paired=paired, by_processor_time=by_processor_time)
+
+
+def _judged(
+    contrast: Contrast, allowed: Sequence[Allowance], *, paired: bool = True, **how: Any
+) -> Ratio:
+    """With what the interval allows for. `how`: fields of a Ratio that say how it was made."""
+    contrast = replace(contrast, effects=tuple(one.spread for one in allowed if one.spread))
     interval = contrast.interval()
     return Ratio(
         value=interval.value,
         low=interval.low,
         high=interval.high,
         paired=paired,
-        noise=_words(allowed),
+        noise=words_of(allowed),
         doubts=tuple(dict.fromkeys(one.doubt for one in allowed)),
-        by_processor_time=processor_time is not None,
         contrast=contrast,
+        **how,
     )
 
 
@@ -197,29 +214,6 @@ def _allowances(
             yield Allowance(assumed_spread(apart), "clocks_differ", "their clocks differ")
 
 
-def one_process(noise: Noise) -> Allowance:
-    """How much one process of a case differs from that of another."""
-    source = noise.process.source
-    return Allowance(noise.process.spread, "one_process", f"processes {differ(source)}")
-
-
-def between_runs(noise: Noise) -> Allowance:
-    """How much two runs differ that were measured at different times; assumed if not known."""
-    known = noise.between_runs is not None
-    words = f"separate measurements {differ('' if known else 'assumed')}"
-    runs = noise.between_runs or assumed_spread(ASSUMED_RATIO)
-    return Allowance(runs, "runs_differ" if known else "between_runs", words)
-
-
-def _words(allowed: Sequence[Allowance]) -> str:
-    """`the 12 % that processes differ on this machine`: all of it, named by what is most."""
-    known = [(one.spread.ratio, one.words) for one in allowed if one.spread]
-    if not known:
-        return ""
-    ratio = expm1(hypot(*(log1p(one) for one, _ in known)))
-    return f"the {rough_percent_text(ratio)} that {max(known)[1]}"
-
-
 def _one_is_throttled(rows: tuple[Row, Row]) -> bool:
     """In most blocks. Of two runs that has another cause; in one, a backend may cause it itself."""
     throttled = [in_most(row.get("throttled_blocks"), row.get("blocks")) for row in rows]
@@ -231,12 +225,10 @@ def in_same_session(rows: tuple[Row, Row]) -> bool:
     longer the same blocks.
     """
     one, other = (row.get("block_ms") or () for row in rows)
-    sessions = {row.get("session") for row in rows}
+    blocks = {*map(blocks_of, rows)}
     same_run = rows[0].get("run") == rows[1].get("run")
     same_shape = [*map(len, one)] == [*map(len, other)]
-    return one == other or (
-        len(sessions) == 1 and None not in sessions and (same_run or same_shape)
-    )
+    return one == other or (len(blocks) == 1 and None not in blocks and (same_run or same_shape))
 
 
 def turns(rows: tuple[Row, Row]) -> bool:
@@ -316,6 +308,6 @@ def ratio_of_times(
         low=value / exp(down),
         high=value * exp(up),
         paired=paired,
-        noise=_words(allowed),
+        noise=words_of(allowed),
         doubts=tuple(one.doubt for one in allowed),
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, nan, nextafter
 
+from ...harness.files.printable import visible
 from ...harness.stats.contrasts import Contrast, Spread
 from ..formatting import number_text, ratio_bounds_text, ratio_range_text, times_text
 from ..words import (
@@ -25,7 +26,8 @@ class Ratio:
     `paired`: measured in the same blocks, so drift cancels. `noise`: what the interval allows for
     because the rows do not show it, such as `the 12 % that processes differ on this machine`; "" if
     nothing. `doubts`: its codes (docs/method.md). `by_processor_time`: of calls, because other work
-    disturbed their time by the clock. `contrast`: the units, where both have samples.
+    disturbed their time by the clock. `by_way_of`: the baseline of a ratio of ratios, which was
+    measured in the blocks of either; else "". `contrast`: the units, where both have samples.
     `margin_ratio`: within it, the two count as the same; 0.05 for 5 %.
     """
 
@@ -36,6 +38,7 @@ class Ratio:
     noise: str = ""
     doubts: tuple[str, ...] = ()
     by_processor_time: bool = False
+    by_way_of: str = ""
     contrast: Contrast | None = None
     margin_ratio: float = SAME_RATIO
 
@@ -64,6 +67,16 @@ class Ratio:
         """
         elsewhere = self.by_processor_time or {"between_runs", "runs_differ"} & set(self.doubts)
         return None if self.contrast is None or elsewhere else self.contrast.process
+
+    @property
+    def indirect(self) -> bool:
+        """A ratio of ratios."""
+        return bool(self.by_way_of)
+
+    @property
+    def way(self) -> str:
+        """`by way of sdpa`; "" if it is not indirect."""
+        return f"by way of {visible(self.by_way_of)}" if self.indirect else ""
 
     @property
     def said(self) -> str:
@@ -119,6 +132,7 @@ class Ratio:
     @property
     def _how(self) -> str:
         how = f", {BY_PROCESSOR_TIME}" if self.by_processor_time else ""
+        how += f", {self.way}" if self.indirect else ""
         return how + ("" if self.paired else ", unpaired")
 
 
@@ -157,4 +171,5 @@ def summed(parts: Sequence[Ratio], weights: Sequence[float]) -> Ratio:
         noise=next((part.noise for part in parts if part.noise), ""),
         doubts=tuple(dict.fromkeys(doubt for part in parts for doubt in part.doubts)),
         by_processor_time=any(part.by_processor_time for part in parts),
+        by_way_of=next((part.by_way_of for part in parts if part.indirect), ""),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple
 
+from ..data.beside import worker_of
 from ..data.exactness import exactness_note, is_exact
 from ..data.processor_time import told_time
 from ..data.row_groups import Group, Row, by, groups, is_timed, once
@@ -72,7 +73,8 @@ def _race(rows: Sequence[Row]) -> Race:
     timed = sorted(filter(is_timed, rows), key=lambda row: (row["latency_ms"], row["case"]))
     ranking = [row for row in timed if is_exact(row)]
     margins = _margins(ranking)
-    if any(margin.by_processor_time and margin.value < 1 for margin in margins):
+    elsewhere = len({*map(worker_of, ranking)}) > 1  # latencies of two workers are not paired
+    if any(margin.value < 1 and (margin.by_processor_time or elsewhere) for margin in margins):
         values = [1.0, *(margin.value for margin in margins)]
         ranking = [row for _, row in sorted(zip(values, ranking, strict=True), key=itemgetter(0))]
         margins = _margins(ranking)

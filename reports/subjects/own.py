@@ -10,6 +10,7 @@ from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Marked, Table, table_of
 from ..formatting import STATUS_WORDS, number_text, plural, ratio_bounds_text, size_text
+from ..judging.many import differing_baselines
 from ..judging.ratio import Ratio
 from ..words import BY_PROCESSOR_TIME, NOISY
 from . import Subject
@@ -45,12 +46,11 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = [one for some in raced.values() for one in some]
     several, left = len(names) > 1, len(found) - MOST_ROWS
     table = _table(found, several=several)
+    findings = [f"{finding(name, rows, some, alone=not several)}." for name, some in raced.items()]
     card = Card(
         title=TITLE if several else "Your backend",
         subtitle="each of its cases, beside the best other exact backend",
-        sentence=" ".join(
-            f"{finding(name, rows, some, alone=not several)}." for name, some in raced.items()
-        ),
+        sentence=" ".join([*findings, *differing_baselines(rows)]),
         picture=_table(found[:MOST_ROWS], several=several),
         note=f"{plural(left, 'more case')} below." if left > 0 else "",
     )
@@ -196,6 +196,7 @@ def _times(best: str, ratio: Ratio) -> str:
     bounds = ratio_bounds_text(ratio.low, ratio.high)
     how = ", the machine was busy" if ratio.disturbed else ""
     how = f", {BY_PROCESSOR_TIME}" if ratio.by_processor_time else how
+    how += f", {ratio.way}" if ratio.indirect else ""
     range_text = f"{bounds}: {ratio.mark.words}{how}" if bounds else f"{NOISY.words}{how}"
     return f"{number_text(ratio.value)} times {visible(best)}'s time ({range_text})"
 
