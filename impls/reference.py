@@ -39,7 +39,7 @@ def reference(
     """
     if isinstance(weights, BlockWeights):
         return _block(problem, inputs, weights, rows, entries)
-    problem, inputs = plain(problem, inputs, torch.float64, entries)
+    problem, inputs = plain(problem, inputs, torch.float64)
     x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
     x_q = x_q[..., rows]
     sinks = inputs.more["sinks"].double() if problem.sinks else None
@@ -67,7 +67,7 @@ def same_dtype_reference(
     """
     if isinstance(weights, BlockWeights):
         return _same_dtype_block(problem, inputs, weights, rows, entries)
-    p, inputs = plain(problem, inputs, inputs.query.dtype, entries)
+    p, inputs = plain(problem, inputs, inputs.query.dtype)
     group = p.heads // p.kv_heads
     x_q = inputs.query[..., rows, :]
     if weights is None:
