@@ -113,9 +113,7 @@ def is_stored(problem: Problem) -> bool:
     return any(getattr(problem, name) != usual for name, usual in AS_USUAL.items())
 
 
-def plain(
-    problem: Problem, inputs: "Inputs", dtype: torch.dtype
-) -> tuple[Problem, "Inputs"]:
+def plain(problem: Problem, inputs: "Inputs", dtype: torch.dtype) -> tuple[Problem, "Inputs"]:
     """The same attention with plain keys and values of `dtype`, [batch, kv_heads, n_kv, width].
 
     Differentiable with a latent or a prefix.

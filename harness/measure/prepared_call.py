@@ -66,10 +66,13 @@ def output_shape(problem: Problem) -> torch.Size:
     return torch.Size(core if p.scope == "core" else layer)
 
 
-def fresh_leaves(tensors: Tensors) -> Tensors:
-    """The same memory, as leaves that no graph of autograd has ended in."""
+def fresh_leaves(tensors: Tensors, dtype: torch.dtype | None = None) -> Tensors:
+    """The same memory, or copies of another dtype, as leaves that no graph of autograd has ended
+    in.
+    """
     fresh = {
-        id(leaf): leaf.detach().requires_grad_(leaf.requires_grad) for leaf in leaves(*tensors)
+        id(leaf): leaf.detach().to(dtype or leaf.dtype).requires_grad_(leaf.requires_grad)
+        for leaf in leaves(*tensors)
     }
     return deepcopy(tensors, fresh)
 
