@@ -29,17 +29,16 @@ signature of the method of that name in `Backend` plus, if the file has VARIANTS
 one in the backend's file takes precedence. discovery/registry.py says where else backends may be.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from math import log
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from .kv_tensors import draw_codes, draw_once, empty_storage
-from .masks.counts import unmasked_pairs
+from .drawing import draw_inputs, draw_once
+from .kv_tensors import empty_storage
 from .problem import Dtype, Problem
 
 TORCH_DTYPE: dict[Dtype, torch.dtype] = {
@@ -47,9 +46,6 @@ TORCH_DTYPE: dict[Dtype, torch.dtype] = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
 }
-
-DRAWN = ("query", "key", "value", "sinks", "prefix_key", "prefix_value")
-"""Tensors that may get new numbers (draw_inputs)."""
 
 Call = Callable[[], Tensor]
 """The call to time: no arguments, returns the output, which requires grad if the problem does."""
@@ -217,12 +213,47 @@ class Backend(Protocol):
 def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = "heads") -> Inputs:
     """Normal random inputs that require grad if the problem does.
 
-    Equal for equal seeds and orders on one kind of device. On device "meta" they have no numbers.
+    Equal for equal seeds, on every device and in either order. On device "meta" they have no
+    numbers.
     `order`: how tensors of scope "core" lie in memory. "heads": head by head. "model": as a model
     of Hugging Face has them: queries token by token, as projections write them; so are keys and
     values, unless a cache has joined them head by head (`keys_are_cached`).
     """
-    p, dtype = problem, TORCH_DTYPE[problem.dtype]
+    made = _empty_inputs(problem, device, order)
+    if device.type != "meta":
+        draw_once(made, seed)
+        draw_inputs(problem, made, seed)
+    return _requiring_grad(problem, made)
+
+
+def made_entries(problem: Problem, entries: Sequence[int], seed: int, once_seed: int) -> Inputs:
+    """On the CPU, these entries of the batch of the inputs that `make_inputs` made from `once_seed`
+    and `draw_inputs` then drew from `seed`, as the inputs of a smaller batch.
+    """
+    made = _empty_inputs(replace(problem, batch=len(entries)), torch.device("cpu"), "heads")
+    tables = {}
+    if problem.page:
+        of_entries = made.more["page_table"]
+        tables["page_table"] = of_entries.new_empty(problem.batch, of_entries.shape[1])
+    whole = replace(made, more={**made.more, **tables})
+    draw_once(whole, once_seed)
+    for name, table in tables.items():
+        made.more[name].copy_(table[list(entries)])
+    draw_inputs(problem, made, seed, entries)
+    for name in tables:  # of the pages that are here
+        made.more[name].copy_(torch.arange(made.more[name].numel()).view_as(made.more[name]))
+    return _requiring_grad(problem, made)
+
+
+def _requiring_grad(problem: Problem, inputs: Inputs) -> Inputs:
+    for tensor in leaves(inputs, None):
+        tensor.requires_grad_(problem.backward)
+    return inputs
+
+
+def _empty_inputs(p: Problem, device: torch.device, order: str) -> Inputs:
+    """Inputs without numbers."""
+    dtype = TORCH_DTYPE[p.dtype]
 
     def by_head(heads: int, tokens: int, width: int) -> Tensor:
         return torch.empty(p.batch, heads, tokens, width, dtype=dtype, device=device)
@@ -247,32 +278,7 @@ def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = 
     if p.sinks:
         sinks = torch.empty(p.heads, dtype=dtype, device=device)
         made = replace(made, more={**made.more, "sinks": sinks})
-    if device.type != "meta":
-        draw_once(made.more, seed)
-        draw_inputs(p, made, seed)
-    for tensor in leaves(made, None):
-        tensor.requires_grad_(p.backward)
     return made
-
-
-def draw_inputs(problem: Problem, inputs: Inputs, seed: int) -> None:
-    """Write the numbers that `make_inputs` gives for this seed into inputs that it has made.
-
-    Sinks are around the logarithm of the number of keys that a query sees, so that they take about
-    half of its weight: beside many keys one of 0 would take nothing, and not be missed.
-    """
-    generator = torch.Generator(device=inputs.query.device).manual_seed(seed)
-    named = {id(one): (name, one) for name, one in inputs.named().items() if name in DRAWN}
-    for name, tensor in named.values():
-        values = tensor.data
-        if (scale := inputs.more.get(f"{name}_scale")) is not None:
-            draw_codes(values, scale, generator)
-            continue
-        in_memory = values if values.is_contiguous() else values.transpose(1, 2)
-        in_memory.normal_(generator=generator)
-    if problem.sinks:
-        seen = unmasked_pairs(problem) / (problem.batch * problem.seq_len)
-        inputs.more["sinks"].data.add_(log(seen))
 
 
 def keys_are_cached(problem: Problem) -> bool:

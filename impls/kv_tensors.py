@@ -1,4 +1,4 @@
-"""Tensors of stored keys and values (kv_storage.py): made, drawn, and read back as plain ones.
+"""Tensors of stored keys and values (kv_storage.py): made, quantized, and read back as plain ones.
 
 quantized   key, value: codes [batch, kv_heads, n_kv, width], int8 or float8_e4m3fn
             key_scale, value_scale: [batch, kv_heads, n_kv], fp32; a number is code * scale
@@ -12,13 +12,12 @@ latent      key and value: one tensor [batch, 1, n_kv, latent + rope]
             columns of a query and of the cache are multiplied as they are
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from math import sqrt
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.nn.functional import linear
 
 from .kv_storage import AS_USUAL, PLAIN, pages_per_sequence
@@ -34,7 +33,6 @@ FROM_FP8 = {torch.float16: (7, 0x4000, 2.0**8), torch.bfloat16: (4, 0x7800, 2.0*
 two to the power of the difference of the biases.
 """
 STORED = {"w_uk", "w_uv", "page_table", "key_scale", "value_scale", "prefix_key", "prefix_value"}
-AT_ONCE = 64  # sequences or pages that are drawn at once: quantizing needs fp32 copies
 
 
 def empty_storage(
@@ -70,31 +68,6 @@ def empty_storage(
     if pages:
         more["page_table"] = torch.empty(p.batch, pages, dtype=torch.int32, device=device)
     return empty(p.d_k, dtype=dtype), empty(p.d_v, dtype=dtype), more
-
-
-def draw_once(more: Mapping[str, Tensor], seed: int) -> None:
-    """Projections and the order of pages, which stay when a sequence gets other numbers.
-
-    Drawn on the CPU: equal for equal seeds on every device.
-    """
-    generator = Generator().manual_seed(seed)
-    if "page_table" in more:
-        table = more["page_table"]
-        order = torch.randperm(table.numel(), generator=generator)
-        table.copy_(order.view(table.shape))
-    for name in ("w_uk", "w_uv"):
-        if name in more:  # keys and values as wide as the latent's numbers
-            weight = torch.randn(more[name].shape, generator=generator)
-            more[name].copy_(weight / sqrt(weight.shape[1]))
-
-
-def draw_codes(codes: Tensor, scale: Tensor, generator: Generator) -> None:
-    """Normal random numbers, quantized."""
-    for some, their in zip(codes.data.split(AT_ONCE), scale.data.split(AT_ONCE), strict=True):
-        values = torch.empty(some.shape, device=some.device).normal_(generator=generator)
-        found, scales = quantized(values, codes.dtype)
-        some.copy_(found)
-        their.copy_(scales)
 
 
 def quantized(values: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -140,16 +113,10 @@ def is_stored(problem: Problem) -> bool:
     return any(getattr(problem, name) != usual for name, usual in AS_USUAL.items())
 
 
-def plain(
-    problem: Problem,
-    inputs: "Inputs",
-    dtype: torch.dtype,
-    entries: Sequence[int] | None = None,
-) -> tuple[Problem, "Inputs"]:
+def plain(problem: Problem, inputs: "Inputs", dtype: torch.dtype) -> tuple[Problem, "Inputs"]:
     """The same attention with plain keys and values of `dtype`, [batch, kv_heads, n_kv, width].
 
-    `entries`: those of the batch that `problem`, queries and unpaged keys have; tables and scales
-    are of all, as is a prefix. Differentiable with a latent or a prefix.
+    Differentiable with a latent or a prefix.
     """
     if not is_stored(problem):
         return problem, inputs
@@ -157,7 +124,7 @@ def plain(
         weights = {name: inputs.more[name].to(dtype) for name in ("w_uk", "w_uv")}
         k, v = keys_and_values(problem, inputs.key.to(dtype), weights)
     else:
-        k, v = read_back(problem, inputs, dtype, entries)
+        k, v = read_back(problem, inputs, dtype)
     usual = replace(problem, **AS_USUAL)
     more = {name: tensor for name, tensor in inputs.more.items() if name not in STORED}
     return usual, replace(inputs, key=k, value=v, more=more)
@@ -183,7 +150,6 @@ def read_back(
     problem: Problem,
     inputs: "Inputs",
     dtype: torch.dtype,
-    entries: Sequence[int] | None = None,
     keys: slice = slice(None),
     *,
     scaled: bool = True,
@@ -197,9 +163,9 @@ def read_back(
     if problem.prefix:
         k, v = (with_prefix(problem, inputs, name, keys).to(dtype) for name in ("key", "value"))
         return k, v
-    table = _table(inputs, entries)
+    table = inputs.more.get("page_table")
     k, v = (_found(problem, one, table, keys) for one in (inputs.key, inputs.value))
-    k_scale, v_scale = scales(problem, inputs, keys, entries) if scaled else (None, None)
+    k_scale, v_scale = scales(problem, inputs, keys) if scaled else (None, None)
     wide = torch.float64 if dtype == torch.float64 else torch.float32
 
     def numbers(codes: Tensor, scale: Tensor | None) -> Tensor:
@@ -219,24 +185,14 @@ def with_prefix(problem: Problem, inputs: "Inputs", name: str, keys: slice) -> T
 
 
 def scales(
-    problem: Problem,
-    inputs: "Inputs",
-    keys: slice = slice(None),
-    entries: Sequence[int] | None = None,
+    problem: Problem, inputs: "Inputs", keys: slice = slice(None)
 ) -> tuple[Tensor | None, Tensor | None]:
     """Of keys and of values, [batch, kv_heads, n_kv]; None without codes."""
     if problem.kv_dtype == PLAIN:
         return None, None
-    table = _table(inputs, entries)
-    k, v = (inputs.more[name] for name in ("key_scale", "value_scale"))
-    if table is None and entries is not None:
-        k, v = k[entries], v[entries]
-    return _found(problem, k, table, keys), _found(problem, v, table, keys)
-
-
-def _table(inputs: "Inputs", entries: Sequence[int] | None) -> Tensor | None:
     table = inputs.more.get("page_table")
-    return table if table is None or entries is None else table[entries]
+    k, v = (inputs.more[name] for name in ("key_scale", "value_scale"))
+    return _found(problem, k, table, keys), _found(problem, v, table, keys)
 
 
 def _found(problem: Problem, stored: Tensor, table: Tensor | None, keys: slice) -> Tensor:

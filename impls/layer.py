@@ -3,12 +3,14 @@ scope.
 """
 
 from collections.abc import Callable
+from math import sqrt
 
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, pad
 
 from .backend import TORCH_DTYPE, BlockWeights, Call, Inputs, Weights
+from .drawing import draw
 from .masks.tensors import computed_rows, fully_masked_rows
 from .problem import Problem
 
@@ -24,53 +26,37 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
     """Xavier-uniform per projection (Glorot and Bengio 2010); biases normal of BIAS_SD.
 
     Trained layers have biases, and with zeros a layer that forgets them would pass every check. So
-    with the gains of norms, which are around 1. BlockWeights in scope "block". Drawn on the CPU in
-    fp32: equal for equal seeds on every device.
+    with the gains of norms, which are around 1. BlockWeights in scope "block". Equal for equal
+    seeds on every device.
     """
-    generator = torch.Generator().manual_seed(seed)
-    dtype = TORCH_DTYPE[problem.dtype]
-
-    def ready(tensor: Tensor) -> Tensor:
-        return tensor.to(device, dtype).requires_grad_(problem.backward)
-
-    def matrix(rows: int, columns: int) -> Tensor:
-        if device.type == "meta":
-            return ready(torch.empty(rows, columns, device=device))
-        return ready(torch.nn.init.xavier_uniform_(torch.empty(rows, columns), generator=generator))
-
-    def bias(size: int, around: float = 0.0) -> Tensor:
-        if device.type == "meta":
-            return ready(torch.empty(size, device=device))
-        return ready(around + BIAS_SD * torch.randn(size, generator=generator))
-
     p = problem
     q_width, o_width = p.heads * p.d_k, p.heads * p.d_v
     k_width, v_width = p.kv_heads * p.d_k, p.kv_heads * p.d_v
-    w_q, w_k = matrix(q_width, p.d_model), matrix(k_width, p.d_model)
-    w_v, w_o = matrix(v_width, p.d_model), matrix(p.d_model, o_width)
-    layer: dict[str, Tensor] = {
-        "w_q": w_q,
-        "b_q": bias(q_width),
-        "w_k": w_k,
-        "b_k": bias(k_width),
-        "w_v": w_v,
-        "b_v": bias(v_width),
-        "w_o": w_o,
-        "b_o": bias(p.d_model),
+    shapes: dict[str, tuple[int, ...]] = {
+        "w_q": (q_width, p.d_model),
+        "b_q": (q_width,),
+        "w_k": (k_width, p.d_model),
+        "b_k": (k_width,),
+        "w_v": (v_width, p.d_model),
+        "b_v": (v_width,),
+        "w_o": (p.d_model, o_width),
+        "b_o": (p.d_model,),
     }
-    if p.scope != "block":
-        return Weights(**layer)
-    return BlockWeights(
-        **layer,
-        gain_1=bias(p.d_model, around=1.0),
-        shift_1=bias(p.d_model),
-        gain_2=bias(p.d_model, around=1.0),
-        shift_2=bias(p.d_model),
-        w_up=matrix(p.d_ff, p.d_model),
-        b_up=bias(p.d_ff),
-        w_down=matrix(p.d_model, p.d_ff),
-        b_down=bias(p.d_model),
-    )
+    if p.scope == "block":
+        shapes |= dict.fromkeys(("gain_1", "shift_1", "gain_2", "shift_2"), (p.d_model,))
+        shapes |= {"w_up": (p.d_ff, p.d_model), "b_up": (p.d_ff,)}
+        shapes |= {"w_down": (p.d_model, p.d_ff), "b_down": (p.d_model,)}
+
+    def made(name: str, *shape: int) -> Tensor:
+        tensor = torch.empty(shape, dtype=TORCH_DTYPE[p.dtype], device=device)
+        if device.type != "meta" and len(shape) == 2:
+            draw(tensor, name, seed, shape="uniform", scale=sqrt(6 / sum(shape)))
+        elif device.type != "meta":
+            draw(tensor, name, seed, around=float(name.startswith("gain")), scale=BIAS_SD)
+        return tensor.requires_grad_(p.backward)
+
+    weights = {name: made(name, *shape) for name, shape in shapes.items()}
+    return BlockWeights(**weights) if p.scope == "block" else Weights(**weights)
 
 
 def as_call(

@@ -39,9 +39,9 @@ def reference(
     """
     if isinstance(weights, BlockWeights):
         return _block(problem, inputs, weights, rows, entries)
-    problem, inputs = plain(problem, inputs, torch.float64, entries)
-    x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
-    x_q = x_q[..., rows]
+    problem, inputs = plain(problem, inputs, torch.float64)
+    x_q, x_k, x_v = (tensor.mT for tensor in inputs)  # tokens become columns
+    x_q = x_q[..., rows].double()
     sinks = inputs.more["sinks"].double() if problem.sinks else None
     if weights is None:
         return _Columns.apply(x_q, x_k, x_v, sinks, rows, problem, entries).mT  # type: ignore[no-untyped-call, no-any-return]
@@ -67,7 +67,7 @@ def same_dtype_reference(
     """
     if isinstance(weights, BlockWeights):
         return _same_dtype_block(problem, inputs, weights, rows, entries)
-    p, inputs = plain(problem, inputs, inputs.query.dtype, entries)
+    p, inputs = plain(problem, inputs, inputs.query.dtype)
     group = p.heads // p.kv_heads
     x_q = inputs.query[..., rows, :]
     if weights is None:
@@ -153,7 +153,7 @@ def _norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
 
 
 def _affine(weight: Tensor, x: Tensor, bias: Tensor) -> Tensor:
-    return weight.double() @ x + bias.double()[:, None]
+    return weight.double() @ x.double() + bias.double()[:, None]
 
 
 def _scores(q: Tensor, k: Tensor, problem: Problem) -> Tensor:
@@ -207,9 +207,10 @@ class _Columns(torch.autograd.Function):
         y = q.new_empty(*q.shape[:2], v.shape[2], q.shape[3])  # [batch, heads, d_v, rows]
         for entry, head, kv_head, part in _blocks(problem, q):
             masked = _masked(problem, rows[part], ctx.entries[entry])
-            s = _scores(q[entry, head, :, part], k[entry, kv_head], problem)
+            k_head, v_head = k[entry, kv_head].double(), v[entry, kv_head].double()
+            s = _scores(q[entry, head, :, part], k_head, problem)
             a, _ = _attention(s, masked, None if sinks is None else sinks[head])
-            y[entry, head, :, part] = (a.mT @ v[entry, kv_head].mT).mT  # V A
+            y[entry, head, :, part] = (a.mT @ v_head.mT).mT  # V A
         return y
 
     @staticmethod
@@ -225,12 +226,13 @@ class _Columns(torch.autograd.Function):
             s = _scores(q_part, k[entry, kv_head], problem)
             slope = 1 - (s.mT / problem.softcap).square() if problem.softcap else 1.0  # of tanh
             a, of_sink = _attention(s, masked, None if sinks is None else sinks[head])
-            dv[entry, kv_head] += dy_part @ a.mT
-            da = v[entry, kv_head].mT @ dy_part
+            # Transposed as they lie in memory: that takes a fifth of the time.
+            dv[entry, kv_head].mT.addmm_(a, dy_part.mT)
+            da = (dy_part.mT @ v[entry, kv_head]).mT
             mean = (a * da).sum(0)  # dy * y, [n]
             ds = a * (da - mean) * slope * problem.scale
-            dq[entry, head, :, part] = k[entry, kv_head] @ ds
-            dk[entry, kv_head] += q_part @ ds.mT
+            dq[entry, head, :, part] = (ds.mT @ k[entry, kv_head].mT).mT
+            dk[entry, kv_head].mT.addmm_(ds, q_part.mT)
             if d_sinks is not None:  # a further key, whose value is 0
                 d_sinks[head] -= (of_sink * mean).sum()
         return dq, dk, dv, d_sinks, None, None, None

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, leaves, make_inputs
+from ...impls.drawing import draw
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
 from .compile_time import compile_time
@@ -50,15 +51,13 @@ def make_gradient(
         shape = (batch, tokens, heads, width)
     gradient = torch.empty(shape, device=device, dtype=dtype)
     gradient = gradient.transpose(1, 2) if by_token else gradient
-    draw_gradient(gradient, seed + 1)  # not the numbers of the inputs
+    draw_gradient(gradient, seed)
     return gradient
 
 
 def draw_gradient(gradient: Tensor, seed: int) -> None:
     """Write normal random numbers into one that `make_gradient` has made."""
-    generator = torch.Generator(device=gradient.device).manual_seed(seed)
-    in_memory = gradient if gradient.is_contiguous() else gradient.transpose(1, 2)
-    in_memory.normal_(generator=generator)
+    draw(gradient, "gradient", seed)
 
 
 def output_shape(problem: Problem) -> torch.Size:
@@ -67,10 +66,13 @@ def output_shape(problem: Problem) -> torch.Size:
     return torch.Size(core if p.scope == "core" else layer)
 
 
-def fresh_leaves(tensors: Tensors) -> Tensors:
-    """The same memory, as leaves that no graph of autograd has ended in."""
+def fresh_leaves(tensors: Tensors, dtype: torch.dtype | None = None) -> Tensors:
+    """The same memory, or copies of another dtype, as leaves that no graph of autograd has ended
+    in.
+    """
     fresh = {
-        id(leaf): leaf.detach().requires_grad_(leaf.requires_grad) for leaf in leaves(*tensors)
+        id(leaf): leaf.detach().to(dtype or leaf.dtype).requires_grad_(leaf.requires_grad)
+        for leaf in leaves(*tensors)
     }
     return deepcopy(tensors, fresh)
 

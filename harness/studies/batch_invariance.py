@@ -19,7 +19,7 @@ from torch import Tensor
 from ...impls.backend import Backend, Inputs, make_inputs
 from ...impls.kv_storage import AS_USUAL
 from ...impls.problem import Problem
-from ..measure.correctness import distance
+from ..measure.error_limits import distance
 from ..measure.peak_memory import peak
 from ..rows.findings import BatchInvariance, EachAlone
 from ..stats.intervals import ratio_interval

@@ -20,7 +20,7 @@ from ...impls.generation import Cache, empty_cache, extend, generate, step_flops
 from ...impls.problem import Problem
 from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
-from ..measure.correctness import LIMIT_RATIO, ROW_LIMIT_RATIO
+from ..measure.error_limits import LIMIT_RATIO, ROW_LIMIT_RATIO
 from ..rows.findings import Generated
 from ..stats.intervals import Samples, latency_interval, mean_interval, ratio_interval
 from ._repeats import interval_fields

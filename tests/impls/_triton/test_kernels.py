@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.measure.correctness import LIMIT_RATIO
+from attnbench.harness.measure.error_limits import LIMIT_RATIO
 from tests.budget import first
 from tests.impls._triton.conftest import child, needs_triton
 from tests.impls.conftest import PROBLEMS

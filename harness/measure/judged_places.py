@@ -1,0 +1,165 @@
+"""At which places a worker's result is judged (judge.py); worker and judge know them from one seed.
+
+The parent names the seed after the result exists. A place is a query of a head of a batch entry; in
+a layer, whose heads are summed, of a batch entry.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+from random import Random
+
+import torch
+from torch import Tensor
+
+from ...impls.backend import leaves
+from ...impls.problem import Problem
+from .correctness import gradient_of_rows, not_finite, write_rows
+from .prepared_call import make_tensors, output_shape
+
+PLACES = 128
+COLUMNS = 128  # of a place, if it has more: a layer's are as wide as the model
+MOST_ENTRIES = 2
+
+
+class BadResult(ValueError):
+    """A result without the numbers that are judged; the text is the complaint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Of one tensor: `rows` are flat indices of all its axes but the last, whose `columns` are
+    taken.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """[rows, columns]."""
+        rows = torch.tensor(self.rows, device=tensor.device)
+        index = torch.unravel_index(rows, tensor.shape[:-1]) if tensor.dim() > 1 else (None,)
+        return tensor[index][:, list(self.columns)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """`entries`, `rows`: of the batch and of the queries; with a backward pass the output's
+    gradient is zero elsewhere. `columns`: of an output. `gradients`: what is taken of the whole
+    gradient of each leaf, in the order of `impls.backend.leaves`.
+    """
+
+    entries: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    gradients: tuple[Part, ...]
+
+    def of_output(self, output: Tensor) -> Tensor:
+        """[entries, heads, rows, columns], in a layer without the heads."""
+        rows, columns = (torch.tensor(x, device=output.device) for x in (self.rows, self.columns))
+        return output[list(self.entries)].index_select(-2, rows).index_select(-1, columns)
+
+
+def places(problem: Problem, seed: int) -> Places:
+    """Rows are one in each of so many equal parts, drawn at random like all else."""
+    random, p = Random(seed), problem
+    entries = _drawn(random, p.batch, MOST_ENTRIES)
+    *_, width = output_shape(p)
+    of_row = len(entries) * (p.heads if p.scope == "core" else 1)
+    count = min(p.seq_len, -(-PLACES // of_row))
+    ends = [p.seq_len * part // count for part in range(count + 1)]
+    rows = tuple(random.randrange(*part) for part in pairwise(ends))
+    columns = _drawn(random, width, COLUMNS)
+    gradients = _of_gradients(p, entries, rows, random) if p.backward else ()
+    return Places(entries=entries, rows=rows, columns=columns, gradients=gradients)
+
+
+def write_gradient(whole: Tensor, problem: Problem, seed: int) -> None:
+    """Write the output's gradient of the judged call in place: random in the rows of `places`, zero
+    elsewhere, so that exact gradients cost as many scores as those rows have.
+    """
+    drawn = places(problem, seed)
+    part = gradient_of_rows(problem, drawn.entries, drawn.rows, seed, whole.device)
+    write_rows(whole.data, drawn.entries, drawn.rows, part)
+
+
+def taken(problem: Problem, results: Sequence[Tensor], places: Places) -> list[list[float]]:
+    """What a worker sends: of `results`, the output or, with a backward pass, all gradients, the
+    numbers at the places.
+
+    Raises BadResult for a wrong shape or number of results, and for NaN or infinity anywhere.
+    """
+    shapes = leaf_shapes(problem) if problem.backward else (output_shape(problem),)
+    found = tuple(result.shape for result in results)
+    if found != shapes:
+        what = "gradients" if problem.backward else "output"
+        said = [", ".join(str(list(shape)) for shape in some) for some in (found, shapes)]
+        raise BadResult(f"{what} of shape {said[0]}; wanted {said[1]}")
+    results = [result.detach() for result in results]
+    wrong = not_finite(None, results) if problem.backward else not_finite(results[0], ())
+    if wrong:
+        raise BadResult(wrong)
+    if not problem.backward:
+        chosen = [places.of_output(results[0])]
+    else:
+        chosen = [part.of(one) for part, one in zip(places.gradients, results, strict=True)]
+    return [one.double().flatten().tolist() for one in chosen]
+
+
+@lru_cache(maxsize=64)
+def leaf_shapes(problem: Problem) -> tuple[torch.Size, ...]:
+    """Of the tensors that gradients are taken of; the first ones, of query, key and value, begin
+    with the batch.
+    """
+    tensors = make_tensors(problem, torch.device("meta"), 0)
+    return tuple(leaf.shape for leaf in leaves(*tensors))
+
+
+def batched_leaves(problem: Problem) -> int:
+    """How many leaves begin with the batch."""
+    inputs = make_tensors(problem, torch.device("meta"), 0).inputs
+    return len(leaves(replace(inputs, more={}), None))
+
+
+def of_entries(problem: Problem, places: Places) -> Places:
+    """The same places in tensors that have the batch entries `places.entries` alone."""
+    shapes, batched = leaf_shapes(problem), batched_leaves(problem)
+    position = {entry: index for index, entry in enumerate(places.entries)}
+
+    def moved(part: Part, shape: torch.Size) -> Part:
+        size = prod(shape[1:-1])
+        rows = tuple(position[row // size] * size + row % size for row in part.rows)
+        return replace(part, rows=rows)
+
+    first = [moved(*one) for one in zip(places.gradients[:batched], shapes, strict=False)]
+    entries = tuple(range(len(places.entries)))
+    return replace(places, entries=entries, gradients=(*first, *places.gradients[batched:]))
+
+
+def _of_gradients(
+    p: Problem, entries: Sequence[int], rows: Sequence[int], random: Random
+) -> tuple[Part, ...]:
+    """PLACES of each leaf, all of small ones; of the queries' also those of the output."""
+    shapes, batched = leaf_shapes(p), batched_leaves(p)
+    parts = []
+    for index, shape in enumerate(shapes):
+        of_entry = prod(shape[1:-1])
+        if index < batched:
+            drawn = _drawn(random, len(entries) * of_entry, PLACES)
+            flat = {entries[one // of_entry] * of_entry + one % of_entry for one in drawn}
+            if index == 0:  # [batch, ..., tokens, width]
+                heads = range(of_entry // p.seq_len)
+                firsts = [e * of_entry + head * p.seq_len for e in entries for head in heads]
+                flat |= {first + row for first in firsts for row in rows}
+            chosen = tuple(sorted(flat))
+        else:
+            chosen = _drawn(random, prod(shape[:-1]), PLACES)
+        parts.append(Part(rows=chosen, columns=_drawn(random, shape[-1], COLUMNS)))
+    return tuple(parts)
+
+
+def _drawn(random: Random, size: int, most: int) -> tuple[int, ...]:
+    """Indices below `size`: all, or so many of them at random; in order."""
+    return tuple(sorted(random.sample(range(size), most)) if size > most else range(size))
