@@ -29,8 +29,10 @@ from ..process.worker_process import ANSWER_S
 from ..rows.record import written
 from ..run.device_run import DeviceRun
 from ..run.first_worker import first_worker, measured_on
+from ..run.runtime import Runtime
+from ..run.spec import RunSpec
 from ..run.studies import MODELS, Told, tried
-from ..run.worker_pool import RunConfig
+from ..run.worker_pool import WorkerPool
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
 from ..studies.attachments import Tried
@@ -85,6 +87,7 @@ class NodeDevice:
                     f"needs {package}, which is not installed there: pip install"
                     f" 'attnbench[{extra}]'"
                 )
+        self._wanted = wanted
         _set(wanted.settings)
         self._host = wanted.host or self._host
         enter = self._stack.enter_context
@@ -126,20 +129,30 @@ class NodeDevice:
         )
         return Tried(*(list(map(self._given.named, some)) for some in found))
 
-    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
-        """What all cases are measured with; files are of this device. Raises WorkerFailure."""
-        config = replace(
-            config,
+    def configure(
+        self, spec: RunSpec, attached: Mapping[str, Told], attempts: Mapping[str, int]
+    ) -> None:
+        """What all cases are measured with. `attached`: what workers are told of each attachment,
+        by names of the files that were sent. Raises WorkerFailure.
+        """
+        pool = WorkerPool(
+            spec,
+            self._folder / LOGS,
+            self._signals.wake_fd,
+            allow_import=self._wanted.allow_import,
+        )
+        self._stack.callback(pool.close, at_once=True)
+        runtime = Runtime(
+            spec=spec,
+            pool=pool,
             measured_on=self._where(),
-            attached={name: self._given.here(one) for name, one in config.attached.items()},
-            save_to=None if config.save_to is None else self._folder / MODELS,
+            attached={name: self._given.here(one) for name, one in attached.items()},
+            save_to=self._folder / MODELS if spec.how.save_models else None,
+            attempts=attempts,
+            running=self._running,
         )
-        wake_fd = self._signals.wake_fd
-        self._device = DeviceRun(
-            config, self._worker, self._folder, wake_fd, attempts, self._running
-        )
-        self._stack.callback(self._device.close)
-        self._device.begin()
+        self._device = DeviceRun(runtime)
+        self._device.begin(self._worker)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.
@@ -222,16 +235,12 @@ class DeviceActor:
     def look(self, device: str) -> dict[str, Any]:
         return NodeDevice.look(device)
 
-    def open(
-        self, wanted: NodeWanted, given: tuple[RunConfig, Mapping[str, int]] | None = None
-    ) -> Opened | str:
-        """Also configured, if it is `given` what for; or why it cannot be opened."""
+    def open(self, wanted: NodeWanted) -> Opened | str:
+        """Or why it cannot be opened."""
         try:
             found: Opened = self.call("open", wanted)
         except Refusal as refusal:
             return str(refusal)
-        if given is not None:
-            self.call("configure", *given)
         return found
 
     def keep(self, name: str, content: Content) -> dict[str, str]:

@@ -18,6 +18,7 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
 from ..rows.record import Status
 from ..rows.run_files import COMPARED_FACTS
+from .spec import RunSpec
 
 PROGRAM = "attnbench.harness.worker.serve"
 
@@ -103,16 +104,15 @@ def lock_device(
     return device_lock(device, wait=wait, check=signals.check)
 
 
-def changes(meta: Mapping[str, Any], now: Environment) -> list[Change]:
+def changes(spec: RunSpec, now: Environment) -> list[Change]:
     """The facts that are not as they were when the run began.
 
     A run that was measured on several devices may go on on another one of their kind.
     """
-    then = meta["environment"]
-    if meta.get("devices") and not meta.get("merged"):
-        return unlike(then, now)
-    merged_from = {one.get("device_uuid") for one in meta.get("devices") or ()}
-    found = different(COMPARED_FACTS, then, now)
+    if spec.devices and not spec.merged:
+        return unlike(spec.environment, now)
+    merged_from = {one.get("device_uuid") for one in spec.devices or ()}
+    found = different(COMPARED_FACTS, spec.environment, now)
     return [one for one in found if one.fact != "device_uuid" or one.now not in merged_from]
 
 

@@ -13,8 +13,8 @@ from ..rows.plans import FEWEST_UNITS
 from ..rows.record import Record, Status
 from .case_state import CaseState
 from .requests import Requests, WorkerLost
+from .runtime import Runtime
 from .sampling import Sampler
-from .worker_pool import RunContext
 
 
 class GroupRun:
@@ -27,10 +27,10 @@ class GroupRun:
     """
 
     def __init__(
-        self, context: RunContext, cases: Sequence[Case], *, number: int = 0, alone: bool = False
+        self, context: Runtime, cases: Sequence[Case], *, number: int = 0, alone: bool = False
     ) -> None:
         self.context = context
-        self.config = context.config
+        self.config = context.spec
         self.number = number
         self.alone = alone
         self.retry_alone: list[Case] = []

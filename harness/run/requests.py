@@ -20,8 +20,9 @@ from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..rows.utilization import tier_of
 from .case_state import CaseState
+from .runtime import Runtime
 from .sampling import Sampler
-from .worker_pool import RunContext, bad_reply, hanging_launch
+from .worker_pool import bad_reply, hanging_launch
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
@@ -47,10 +48,10 @@ class Requests:
     """
 
     def __init__(
-        self, context: RunContext, cases: Sequence[Case], retry_alone: list[Case] | None
+        self, context: Runtime, cases: Sequence[Case], retry_alone: list[Case] | None
     ) -> None:
         self.context = context
-        self.config = context.config
+        self.config = context.spec
         self.retry_alone = retry_alone
         self.states = {
             case.id: CaseState(case=case, fields=known_costs(case.problem)) for case in cases

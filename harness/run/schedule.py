@@ -9,7 +9,7 @@ from ..rows.record import Record, Status
 from ..scenario import Plan
 from .group import GroupRun
 from .requests import WorkerLost
-from .worker_pool import RunContext
+from .runtime import Runtime
 
 MAX_CASES = 24
 """Of one part of the schedule: a killed run loses at most this many unfinished cases."""
@@ -43,7 +43,7 @@ class Schedule:
     includes the drift.
     """
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: Runtime) -> None:
         self.context = context
         self.runs: list[GroupRun] = []
 
@@ -67,7 +67,7 @@ class Schedule:
             yield from run.unfinished(status, reason)
 
     def _measured(self, runs: list[GroupRun]) -> Iterator[Record]:
-        config, pool = self.context.config, self.context.pool
+        config, pool = self.context.spec, self.context.pool
         if "latency" in config.measure:
             pool.start_ahead(range(config.plan.processes))
         for run in runs:
