@@ -7,7 +7,6 @@ selfcheck.jsonl with all samples.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -22,15 +21,26 @@ from ..measure.clock import HostClock
 from ..rows.record import Blocks, Record, Status
 from ..rows.run_files import COMPARED_FACTS, SCHEMA
 from ..run.device_run import DeviceRun
-from ..run.engine import RunOptions, Wanted
+from ..run.engine import RunOptions
 from ..run.listener import Begun
 from ..run.planning import SAFE_SHARE
-from ..run.session import Here
-from ..run.worker_pool import RunConfig
-from ..scenario import Plan
+from ..run.runtime import Runtime
+from ..run.session import open_here
+from ..run.spec import RunSpec
+from ..run.worker_pool import WorkerPool
+from ..scenario import Limits, Plan, Scenario
 from ..stats.intervals import Interval, log_ratios, ratio_interval
 
 BACKENDS = ("naive", "fused", "sdpa")
+SCENARIO = Scenario(
+    name="selfcheck",
+    question="How different do equal cases seem?",
+    backends=BACKENDS,
+    # The same number of blocks on every machine: the precision is never reached.
+    plan=Plan(processes=5, min_blocks=4, max_blocks=4, precision_ratio=1e-9, budget_s=10.0),
+    measure=("latency",),
+    limits=Limits(timeout_s=60.0),
+)
 FILE = "selfcheck.jsonl"
 MAX_FALSE_ALARMS = 1
 """Of three comparisons one may fail by chance (1 run in 7); two fail in 1 run of 140."""
@@ -91,34 +101,31 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
     Raises Refusal if there is no such device or a backend cannot run.
     """
     listener = options.listener
-    with Here().open(Wanted(device=device), options) as here, TemporaryDirectory() as folder:
-        cases = twins(here.device)
-        config = RunConfig(
-            device=here.device,
-            # The same number of blocks on every machine: the precision is never reached.
-            plan=Plan(processes=5, min_blocks=4, max_blocks=4, precision_ratio=1e-9, budget_s=10.0),
-            measure=("latency",),
-            timeout_s=60.0,
-            budget_bytes=int(SAFE_SHARE * here.free_bytes),
+    with open_here(device, (), options) as here, TemporaryDirectory() as folder:
+        cases = twins(here.environment["device"])
+        spec = RunSpec.new(
+            SCENARIO,
+            {"cases": [case.fields() for case in cases]},
+            here.environment,
+            memory_bytes=int(SAFE_SHARE * here.free_bytes),
             seed=seed,
         )
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        wake_fd = here.signals.wake_fd
+        pool = WorkerPool(spec, Path(folder), here.signals.wake_fd)
         run = DeviceRun(
-            config, here.worker, Path(folder), wake_fd, {}, listener.running, listener.steps
+            Runtime(spec=spec, pool=pool, running=listener.running, steps=listener.steps)
         )
-        here.signals.second = run.close
+        here.signals.second = lambda: pool.close(at_once=True)
         listener.begin(Begun(root / FILE, {"cases": len(cases)}))
         try:
-            run.begin()
+            run.begin(here.worker)
             records = []
             for record in run.groups([Group(number=0, cases=cases)]):
                 records.append(record)
                 listener.finished(record)
         finally:
-            run.close()
+            pool.close(at_once=True)
         facts = {name: here.environment.get(name) for name in COMPARED_FACTS}
-        floor = replace(noise_floor(here.device, started, records), environment=facts)
+        floor = replace(noise_floor(spec.device, spec.started_utc, records), environment=facts)
         append(root, floor, records)
         return floor
 

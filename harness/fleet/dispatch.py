@@ -6,7 +6,7 @@ there; if that is lost too, its rows say so.
 
 import signal
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,10 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
 from ..run.first_worker import unlike
-from ..run.run_rows import RunPlan, RunRows
+from ..run.run_rows import RunRows
 from ..run.schedule import MAX_CASES, schedule_parts
 from ..run.session import HINT
+from ..run.spec import RunSpec
 from ..scenario.shards import Units, units_of, weight_of
 from .node_files import NodeFiles
 from .remote import (
@@ -54,36 +55,35 @@ class Work:
 
 
 def run_on(
-    plan: RunPlan, fleet: "RayFleet", signals: Signals, shipping: Shipping | None = None
-) -> RunRows:
+    rows: RunRows, fleet: "RayFleet", signals: Signals, shipping: Shipping | None = None
+) -> None:
     """The whole run. If a signal ends it, what has no row yet gets one. `shipping`: of files that
     devices get for their work.
 
     Raises EnvironmentUnmet if every device was lost; the rows say so then.
     """
-    dispatch = Dispatch(plan, fleet, signals, shipping or Shipping(fleet))
+    dispatch = Dispatch(rows, fleet, signals, shipping or Shipping(fleet))
     try:
         dispatch.complete()
     except Interrupted:
-        dispatch.rows.result.signal = signals.received
+        rows.result.signal = signals.received
         dispatch.stop(f"stopped by {signal_name(signals.received or signal.SIGINT)}")
     finally:
-        plan.store.close()
-    return dispatch.rows
+        rows.store.close()
 
 
 class Dispatch:
     """Hands work to devices that have none, and keeps what they say."""
 
     def __init__(
-        self, plan: RunPlan, fleet: "RayFleet", signals: Signals, shipping: Shipping
+        self, rows: RunRows, fleet: "RayFleet", signals: Signals, shipping: Shipping
     ) -> None:
-        self.queue = work_of(plan, len(fleet.opened))
-        self.plan = plan = replace(plan, devices=len(fleet.opened))
+        self.queue = work_of(rows.units, rows.spec, len(fleet.opened))
+        self.listener = rows.listener
         self.fleet = fleet
         self.shipping = shipping
         self.signals = signals
-        self.rows = RunRows(plan)
+        self.rows = rows
         self.devices = dict(fleet.opened)
         self.busy: dict[int, Work] = {}
         self.idle = sorted(self.devices)
@@ -91,12 +91,12 @@ class Dispatch:
         self.gone: set[int] = set()
         self._running: dict[int, str] = {}
         self._arrived: list[Record] = []  # not on disk yet
-        self._files = NodeFiles(plan.store.path)
+        self._files = NodeFiles(rows.store.path)
 
     def complete(self) -> None:
         """Raises Interrupted, EnvironmentUnmet."""
-        self.fleet.configure(self.plan.config, self.plan.attempts)
-        self.rows.begin()
+        self.fleet.configure(self.rows.spec, self.shipping.told, self.rows.attempts)
+        self.rows.begin(len(self.fleet.opened))
         while self.queue or self.busy:
             self._assign()
             if self.queue and not (self.busy or self.lost or self.fleet.is_growing):
@@ -114,7 +114,7 @@ class Dispatch:
         for work in self.busy.values():
             self._fail(work, Status.INTERRUPTED, reason)
         if self.rows.left:
-            self.rows.not_reached(reason)
+            self.rows.not_reached(reason, where={})
 
     def _assign(self) -> None:
         for number in list(self.idle):
@@ -129,7 +129,7 @@ class Dispatch:
             return False
         self.idle.remove(number)
         self.busy[number] = work
-        share = len(work.units.walls) / max(1, len(self.plan.units.walls))
+        share = len(work.units.walls) / max(1, len(self.rows.units.walls))
         self.fleet.start(number, work.units, share, every=bool(work.lost_on))
         return True
 
@@ -148,11 +148,11 @@ class Dispatch:
         self.stop(why)
         raise EnvironmentUnmet(
             f"{why}; all rows so far are safe: start the hosts again, then go on with attnbench run"
-            f" --resume {self.plan.store.path.name} and the same options"
+            f" --resume {self.rows.store.path.name} and the same options"
         )
 
     def _hear(self, number: int, message: Message) -> None:
-        listener = self.plan.listener
+        listener = self.listener
         match message:
             case Running(what, phase):
                 self._running[number] = what
@@ -198,7 +198,7 @@ class Dispatch:
         self.shipping.forget(number)
         opened = self.devices[number]
         work, running = self.busy.pop(number, None), self._running.pop(number, None)
-        self.plan.listener.remark(f"{opened.host} was lost: {lost.reason}")
+        self.listener.remark(f"{opened.host} was lost: {lost.reason}")
         if work is None:
             return
         hosts = (*work.lost_on, opened.host)
@@ -216,7 +216,7 @@ class Dispatch:
 
     def _admit(self, number: int, opened: Opened) -> None:
         """A device that is back, or has joined; a remark says why it is not used if it is not."""
-        listener, is_back = self.plan.listener, number in self.devices
+        listener, is_back = self.listener, number in self.devices
         before = self.devices[number if is_back else next(iter(self.devices))]
         self.lost.discard(number)
         self.devices[number] = opened
@@ -234,7 +234,7 @@ class Dispatch:
             return
         listener.remark(f"{opened.host} joined; devices now: {len(self._usable)}")
         try:
-            self.plan.store.add_devices([opened.facts])
+            self.rows.store.add_devices([opened.facts])
         except BadInput as error:
             listener.remark(f"{opened.host} is not in run.json: {error}")
 
@@ -244,24 +244,22 @@ class Dispatch:
 
     def _fail(self, work: Work, status: Status, reason: str, opened: Opened | None = None) -> None:
         """Rows of what is left of work."""
-        where = opened.where if opened else self.plan.config.measured_on
+        where = opened.where if opened else {}
         left = [one for one in work.units.planned if one.id in self.rows.left]
         self.rows.keep(*(self.rows.without_measuring(one, status, reason, where) for one in left))
 
 
-def work_of(plan: RunPlan, devices: int) -> list[Work]:
+def work_of(units: Units, spec: RunSpec, devices: int) -> list[Work]:
     """The longest first, so that the last device to end is not far behind the others.
 
     Groups that fit into one part of the schedule are measured together, as on one device, unless
     there would be too few parts for the devices.
     """
-    config = plan.config
-    cases = sum(len(group.cases) for group in plan.units.groups)
-    most = min(MAX_CASES, ceil(cases / (PARTS_PER_DEVICE * max(1, devices))))
-    parts = schedule_parts(plan.units.groups, config.plan, most)
+    most = min(MAX_CASES, ceil(len(units.cases) / (PARTS_PER_DEVICE * max(1, devices))))
+    parts = schedule_parts(units.groups, spec.plan, most)
     found = [Units(part, (), ()) for part in parts]
-    found += units_of(plan.units._replace(groups=()))
-    works = [Work(one, weight_of(one, config.plan, config.device)) for one in found]
+    found += units_of(units._replace(groups=()))
+    works = [Work(one, weight_of(one, spec.plan, spec.device)) for one in found]
     return sorted(works, key=lambda work: -work.weight)
 
 

@@ -1,21 +1,20 @@
 """Devices elsewhere as the engine of a run: those of a cluster, open and equal."""
 
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..files.errors import EnvironmentUnmet, Stopped
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
-from ..rows.record import Planned
-from ..run.engine import RunOptions, Wanted
-from ..run.first_worker import Change, Environment, unlike
-from ..run.run_rows import RunPlan, RunRows
-from ..run.studies import Told
-from ..run.worker_pool import RunConfig
+from ..rows.run_files import Document
+from ..run.engine import RunOptions
+from ..run.first_worker import Environment, unlike
+from ..run.run_rows import RunRows
+from ..studies.attachments import Attachment
 from .dispatch import run_on
 from .node_device import settings_here
 from .own_files import own_files
@@ -41,22 +40,29 @@ class Elsewhere:
     cluster: "OpenFleet"
 
     @contextmanager
-    def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DevicesElsewhere"]:
+    def open(
+        self,
+        device: str,
+        backends: Iterable[str],
+        attachments: Sequence[Attachment],
+        needs: Sequence[tuple[str, str]],
+        options: RunOptions,
+    ) -> Iterator["DevicesElsewhere"]:
         """With signals under control. Raises Refusal."""
-        files = list(map(shipped, wanted.attachments))
-        modules, folders = own_files(wanted.backends, allow_import=bool(options.allow_import))
-        node_wanted = NodeWanted(
-            device=wanted.device,
+        files = list(map(shipped, attachments))
+        modules, folders = own_files(backends, allow_import=bool(options.allow_import))
+        wanted = NodeWanted(
+            device=device,
             allow_import=bool(options.allow_import),
             wait=options.wait,
             settings=settings_here(),
-            needs=wanted.needs,
+            needs=needs,
             folders=[folder.name for folder in folders],
         )
         with Signals(embedded=options.embedded) as signals:
             try:
                 said = options.listener.remark
-                opened = self.cluster(node_wanted, [*modules, *folders], signals.check, said)
+                opened = self.cluster(wanted, [*modules, *folders], signals.check, said)
                 with opened as fleet:
                     refuse_unlike(list(fleet.opened.values()))
                     yield DevicesElsewhere(fleet, signals, Shipping(fleet, files))
@@ -77,10 +83,6 @@ class DevicesElsewhere:
         return list(self.fleet.opened.values())
 
     @property
-    def device(self) -> str:
-        return self.opened[0].device
-
-    @property
     def environment(self) -> Environment:
         return self.opened[0].environment
 
@@ -89,25 +91,17 @@ class DevicesElsewhere:
         return min(one.free_bytes for one in self.opened)
 
     @property
-    def listed(self) -> Sequence[Mapping[str, Any]]:
+    def listed(self) -> list[Document]:
         return [one.facts for one in self.opened]
 
-    def changes(self, meta: Mapping[str, Any]) -> list[Change]:
-        """A run may go on on other devices of one kind, wherever its rows were measured."""
-        return unlike(meta["environment"], self.environment)
-
-    def attach(self, budget_bytes: int) -> tuple[Mapping[str, Told], list[str]]:
+    def attach(self, budget_bytes: int) -> list[str]:
         """Raises BadInput, EnvironmentUnmet."""
-        return self.shipping.told, self.shipping.refuse_bad(budget_bytes)
+        return self.shipping.refuse_bad(budget_bytes)
 
-    def warnings(self, left: Sequence[Planned], config: RunConfig) -> list[str]:
-        return []
-
-    def measure(self, plan: RunPlan) -> RunRows:
+    def measure(self, rows: RunRows) -> None:
         """Rows of what no device measured name none."""
-        remarks = [*plan.remarks, *self.fleet.remarks]
-        plan = replace(plan, config=replace(plan.config, measured_on={}), remarks=remarks)
-        return run_on(plan, self.fleet, self.signals, self.shipping)
+        rows.remarks += self.fleet.remarks
+        run_on(rows, self.fleet, self.signals, self.shipping)
 
 
 def refuse_unlike(devices: Sequence[Opened]) -> None:

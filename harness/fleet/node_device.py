@@ -29,8 +29,10 @@ from ..process.worker_process import ANSWER_S
 from ..rows.record import written
 from ..run.device_run import DeviceRun
 from ..run.first_worker import first_worker, measured_on
+from ..run.runtime import Runtime
+from ..run.spec import RunSpec
 from ..run.studies import MODELS, Told, tried
-from ..run.worker_pool import RunConfig
+from ..run.worker_pool import WorkerPool
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
 from ..studies.attachments import Tried
@@ -85,16 +87,18 @@ class NodeDevice:
                     f"needs {package}, which is not installed there: pip install"
                     f" 'attnbench[{extra}]'"
                 )
+        self._wanted = wanted
         _set(wanted.settings)
         self._host = wanted.host or self._host
         enter = self._stack.enter_context
-        self._worker = worker = enter(
+        self._started = enter(
             first_worker(wanted.device, self._signals, allow_import=wanted.allow_import)
         )
-        environment = worker.ready["environment"]
+        worker = self._started.worker
+        environment = worker.ready.environment.model_dump()
         if (name := environment["device_uuid"]) is not None:
             refuse_shared(name)
-        name = name or worker.ready["device"]
+        name = name or worker.ready.device
         if os.environ.get(SHARED_CORES):
             name = f"{name}-{os.getpid()}"
         enter(device_lock(name, wait=wanted.wait, check=self._signals.check))
@@ -104,10 +108,10 @@ class NodeDevice:
         (self._folder / LOGS).mkdir()
         self._given = ShippedFolder(given)
         return Opened(
-            device=worker.ready["device"],
+            device=worker.ready.device,
             where=self._where(),
             environment=environment,
-            free_bytes=worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"],
+            free_bytes=worker.ask("free", ANSWER_S).available_bytes,
         )
 
     def keep(self, name: str, content: Content) -> str:
@@ -120,26 +124,36 @@ class NodeDevice:
         """
         found = tried(
             {name: (study, self._given.here(told)) for name, (study, told) in attached.items()},
-            self._worker.ready["device"],
+            self._started.worker.ready.device,
             budget_bytes,
             self._signals,
         )
         return Tried(*(list(map(self._given.named, some)) for some in found))
 
-    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
-        """What all cases are measured with; files are of this device. Raises WorkerFailure."""
-        config = replace(
-            config,
+    def configure(
+        self, spec: RunSpec, attached: Mapping[str, Told], attempts: Mapping[str, int]
+    ) -> None:
+        """What all cases are measured with. `attached`: what workers are told of each attachment,
+        by names of the files that were sent. Raises WorkerFailure.
+        """
+        pool = WorkerPool(
+            spec,
+            self._folder / LOGS,
+            self._signals.wake_fd,
+            allow_import=self._wanted.allow_import,
+        )
+        self._stack.callback(pool.close, at_once=True)
+        runtime = Runtime(
+            spec=spec,
+            pool=pool,
             measured_on=self._where(),
-            attached={name: self._given.here(one) for name, one in config.attached.items()},
-            save_to=None if config.save_to is None else self._folder / MODELS,
+            attached={name: self._given.here(one) for name, one in attached.items()},
+            save_to=self._folder / MODELS if spec.how.save_models else None,
+            attempts=attempts,
+            running=self._running,
         )
-        wake_fd = self._signals.wake_fd
-        self._device = DeviceRun(
-            config, self._worker, self._folder, wake_fd, attempts, self._running
-        )
-        self._stack.callback(self._device.close)
-        self._device.begin()
+        self._device = DeviceRun(runtime)
+        self._device.begin(self._worker)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.
@@ -166,7 +180,7 @@ class NodeDevice:
         self._stack.close()
 
     def _where(self) -> dict[str, str | None]:
-        found = measured_on(self._worker.ready["environment"])
+        found = measured_on(self._started.worker.ready.environment.model_dump())
         return {**found, "host": self._host or None}
 
     def _running(self, what: str, phase: str) -> None:
@@ -222,16 +236,12 @@ class DeviceActor:
     def look(self, device: str) -> dict[str, Any]:
         return NodeDevice.look(device)
 
-    def open(
-        self, wanted: NodeWanted, given: tuple[RunConfig, Mapping[str, int]] | None = None
-    ) -> Opened | str:
-        """Also configured, if it is `given` what for; or why it cannot be opened."""
+    def open(self, wanted: NodeWanted) -> Opened | str:
+        """Or why it cannot be opened."""
         try:
             found: Opened = self.call("open", wanted)
         except Refusal as refusal:
             return str(refusal)
-        if given is not None:
-            self.call("configure", *given)
         return found
 
     def keep(self, name: str, content: Content) -> dict[str, str]:

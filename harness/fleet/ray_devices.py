@@ -15,8 +15,8 @@ from ray.exceptions import RayError, RayTaskError
 from ..files.errors import EnvironmentUnmet
 from ..process.fingerprint import fingerprint
 from ..process.worker_process import ANSWER_S, READY_S
+from ..run.spec import RunSpec
 from ..run.studies import OPEN_S, Told
-from ..run.worker_pool import RunConfig
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
 from .node_device import SHARED_CORES
@@ -62,7 +62,7 @@ class RayFleet:
         self._wanted, self._wish = wanted, wish
         self._check, self._say = check, say
         self._code = fingerprint()
-        self._given: Sequence[Any] = ()  # references to config and attempts
+        self._given: Sequence[Any] = ()  # references to what `configure` is given
         self._seats: dict[int, Seat] = {}
         self._actors: dict[int, Any] = {}
         self._looking: dict[Any, int] = {}  # by the awaited answer, as the next two
@@ -214,9 +214,11 @@ class RayFleet:
         found = self._wait({number: asked}, READY_S + OPEN_S * len(attached))[number]
         return Tried(*self._useful(number, found))
 
-    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
+    def configure(
+        self, spec: RunSpec, attached: Mapping[str, Told], attempts: Mapping[str, int]
+    ) -> None:
         """For every device, also for those that come back or join. Raises Refusal."""
-        self._given = [ray.put(config), ray.put(attempts)]
+        self._given = [ray.put(spec), ray.put(attached), ray.put(attempts)]
         self._opening = {
             self._configured(one.number, asked): one for asked, one in self._opening.items()
         }

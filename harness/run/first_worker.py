@@ -9,15 +9,17 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..files.errors import EnvironmentUnmet, Stopped
+from ..machine.nvml import has_gpu
 from ..machine.settings import CHOICE
 from ..machine.this_device import NO_TORCH, no_device
-from ..process import events
 from ..process.child import ALLOW_IMPORT, AllowImport
 from ..process.device_lock import device_lock
+from ..process.fork_server import ForkServer
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
 from ..rows.record import Status
 from ..rows.run_files import COMPARED_FACTS
+from .spec import RunSpec
 
 PROGRAM = "attnbench.harness.worker.serve"
 
@@ -38,41 +40,49 @@ def start_worker(
     wake_fd: int | None = None,
     *,
     allow_import: AllowImport = False,
-    wait: bool = True,
+    server: ForkServer | None = None,
 ) -> WorkerProcess:
-    """A worker that is ready, unless the caller does not `wait`. `allow_import`: of user modules.
+    """A worker that is ready, a fork of `server` if there is one. `allow_import`: of user modules.
 
     Raises WorkerFailure and Interrupted.
     """
     folders = allow_import if isinstance(allow_import, tuple) else ()
     arguments = (device, *([ALLOW_IMPORT, *folders] if allow_import else ()))
-    start = partial(WorkerProcess, PROGRAM, *arguments, wake_fd=wake_fd, events=events.WORKER)
-    worker = start(judged=True)
-    if wait:
-        try:
-            worker.wait_ready()
-        except WorkerFailure as failure:
-            if failure.status != Status.CRASHED or (worker.exit_code or 0) >= 0:
-                raise
-            worker = start(judged=True)  # somebody killed it: that need not happen again
-            worker.wait_ready()
+    start = partial(WorkerProcess, PROGRAM, *arguments, wake_fd=wake_fd, server=server)
+    worker = start()
+    try:
+        worker.wait_ready()
+    except WorkerFailure as failure:
+        if failure.status != Status.CRASHED or (worker.exit_code or 0) >= 0:
+            raise
+        worker = start()  # somebody killed it: that need not happen again
+        worker.wait_ready()
     return worker
+
+
+class Started(NamedTuple):
+    """The first worker, and what others are forked from: None where a GPU may be used."""
+
+    worker: WorkerProcess
+    server: ForkServer | None
 
 
 @contextmanager
 def first_worker(
     wanted: str, signals: Signals, *, allow_import: AllowImport = False
-) -> Iterator[WorkerProcess]:
+) -> Iterator[Started]:
     """Start it, and end it at the end. Raises Refusal if the machine lacks what is wanted."""
     if find_spec("torch") is None:
         raise EnvironmentUnmet(NO_TORCH)
     worker: WorkerProcess | None = None
+    on_cpu = wanted == "cpu" or (wanted == "auto" and not has_gpu())
+    server = ForkServer(PROGRAM) if on_cpu else None
     try:
-        worker = start_worker(wanted, signals.wake_fd, allow_import=allow_import)
-        if why := worker.ready["why"]:
+        worker = start_worker(wanted, signals.wake_fd, allow_import=allow_import, server=server)
+        if why := worker.ready.why:
             found = no_device(wanted, why)
             raise EnvironmentUnmet(f"{found}; run with --device cpu, or see attnbench doctor")
-        yield worker
+        yield Started(worker, server)
     except Interrupted:
         raise Stopped(signals.received or signal.SIGINT) from None
     except WorkerFailure as failure:
@@ -82,6 +92,8 @@ def first_worker(
     finally:
         if worker is not None:
             worker.kill()
+        if server is not None:
+            server.close()
 
 
 def measured_on(environment: Environment) -> dict[str, str | None]:
@@ -97,22 +109,21 @@ def lock_device(
     worker: WorkerProcess, signals: Signals, *, wait: bool, held_device: str | None = None
 ) -> AbstractContextManager[None]:
     """The lock of the device that the worker uses, unless the caller holds it already."""
-    device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
+    device = worker.ready.environment.device_uuid or worker.ready.device
     if device == held_device:
         return nullcontext()
     return device_lock(device, wait=wait, check=signals.check)
 
 
-def changes(meta: Mapping[str, Any], now: Environment) -> list[Change]:
+def changes(spec: RunSpec, now: Environment) -> list[Change]:
     """The facts that are not as they were when the run began.
 
     A run that was measured on several devices may go on on another one of their kind.
     """
-    then = meta["environment"]
-    if meta.get("devices") and not meta.get("merged"):
-        return unlike(then, now)
-    merged_from = {one.get("device_uuid") for one in meta.get("devices") or ()}
-    found = different(COMPARED_FACTS, then, now)
+    if spec.devices and not spec.merged:
+        return unlike(spec.environment, now)
+    merged_from = {one.get("device_uuid") for one in spec.devices or ()}
+    found = different(COMPARED_FACTS, spec.environment, now)
     return [one for one in found if one.fact != "device_uuid" or one.now not in merged_from]
 
 

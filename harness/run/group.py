@@ -25,7 +25,8 @@ from ..rows.utilization import tier_of
 from ..rows.warm_up import WARM_AGAIN_S, first_warm_up_s
 from .case_state import CaseState
 from .sampling import Sampler
-from .worker_pool import RunContext, Seat, hanging_launch
+from .runtime import Runtime
+from .worker_pool import Seat, hanging_launch
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
@@ -60,13 +61,13 @@ class GroupRun:
     from outside has its own, in which the baseline is timed beside it.
     """
 
-    def __init__(self, context: RunContext, cases: Sequence[Case], *, number: int = 0) -> None:
-        self.context, self.config, self.number = context, context.config, number
-        self.order = random.Random(f"{self.config.seed} {cases[0].id if cases else ''}")
+    def __init__(self, runtime: Runtime, cases: Sequence[Case], *, number: int = 0) -> None:
+        self.runtime, self.spec, self.number = runtime, runtime.spec, number
+        self.order = random.Random(f"{self.spec.seed} {cases[0].id if cases else ''}")
         self.states = {case.id: self._state(case) for case in cases}  # without a record
         self.timed = {name: Timed(name, one.case, one) for name, one in self.states.items()}
-        self.session = secrets.token_hex(6)
-        self.sampler = Sampler(self.config.plan, ())
+        self.sessions = {backend: secrets.token_hex(6) for backend in self.backends}
+        self.sampler = Sampler(self.spec.plan, ())
 
     def _state(self, case: Case) -> CaseState:
         backend = "" if is_ours(case.backend) else case.backend
@@ -86,18 +87,18 @@ class GroupRun:
         for name in list(self.states):
             one = self.timed[name]
             yield from self._try(Seat(0, one.state.backend), one, self._check)
-            self.context.steps(name, 1)
-        if "latency" not in self.config.measure:
+            self.runtime.steps(name, 1)
+        if "latency" not in self.spec.measure:
             return
         for state in list(self.states.values()):
             if state.backend:
                 self._time_beside(state)
         cases = [state.case for state in self.states.values() if not state.backend]
-        pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
+        pairs = reported_pairs(cases, self.spec.baseline, self.spec.contrast)
         pairs += [
             (one.state.case.id, one.name) for one in self.timed.values() if not one.is_row
         ]
-        self.sampler = Sampler(self.config.plan, self.timed, pairs)
+        self.sampler = Sampler(self.spec.plan, self.timed, pairs)
 
     def needs_blocks(self, seat: Seat) -> bool:
         return bool(self._wanting(seat))
@@ -112,17 +113,17 @@ class GroupRun:
 
     def watch(self) -> Iterator[Record]:
         """Windows under the device's counters, spread over the processes; then profiles."""
-        config = self.config
-        names = [n for n, state in self.states.items() if config.watches(state.case.problem)]
-        for repeat in range(config.windows):
+        spec = self.spec
+        names = [n for n, state in self.states.items() if spec.watches(state.case.problem)]
+        for repeat in range(spec.windows):
             # with one window per case, groups take turns
-            process = (self.number + repeat) % config.plan.processes
+            process = (self.number + repeat) % spec.plan.processes
             yield from self._each_warm(process, names, self._windows)
-        if config.profiles:
+        if spec.profiles:
             yield from self._each_warm(0, names, self._profile)
-            if config.device == "cuda":  # the profiler (CUPTI) stays in its process
+            if spec.device == "cuda":  # the profiler (CUPTI) stays in its process
                 for backend in self.backends:
-                    self.context.pool.dismiss(Seat(0, backend))
+                    self.runtime.pool.dismiss(Seat(0, backend))
 
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""
@@ -143,8 +144,8 @@ class GroupRun:
     # ---- check -----------------------------------------------------------------------------------
 
     def _check(self, seat: Seat, one: Timed) -> None:
-        state, name, timeout_s = one.state, one.case.id, self.config.timeout_s
-        with self.context.pool.for_check(seat) as worker:
+        state, name, timeout_s = one.state, one.case.id, self.spec.timeout_s
+        with self.runtime.pool.for_check(seat) as worker:
             self._begin(one, "check")
             drawn = worker.ask("draw", REFERENCE_TIMES * timeout_s, case=one.case.fields())
             state.compiles = drawn.compiles
@@ -153,7 +154,7 @@ class GroupRun:
 
     def _time_beside(self, state: CaseState) -> None:
         """Have the baseline timed in the worker of a backend from outside."""
-        baseline = self.config.baseline or BASELINE
+        baseline = self.spec.baseline or BASELINE
         beside = Case(
             backend=baseline if is_ours(baseline) else BASELINE, problem=state.case.problem
         )
@@ -177,7 +178,7 @@ class GroupRun:
         while names := self._wanting(seat):
             self.order.shuffle(names)
             more = self.order.uniform(1, MORE_CALLS)
-            calls = self.sampler.calls(names, self.config.device, more)
+            calls = self.sampler.calls(names, self.spec.device, more)
             seeds = {self.timed[name].case.problem: secrets.randbits(SEED_BITS) for name in names}
             for name in names:
                 if (one := self.timed.get(name)) is None:
@@ -191,12 +192,12 @@ class GroupRun:
     def _release(self, seat: Seat) -> None:
         """Have a worker hold nothing any more."""
         try:
-            self.context.pool.worker(seat).ask("release", self.config.timeout_s)
+            self.runtime.pool.worker(seat).ask("release", self.spec.timeout_s)
         except WorkerFailure:  # no case's: each has what it needs
-            self.context.pool.dismiss(seat)
+            self.runtime.pool.dismiss(seat)
 
     def _warm_up(self, seat: Seat, one: Timed) -> None:
-        plan = self.config.plan
+        plan = self.spec.plan
         first_s = first_warm_up_s(plan.processes)
         again = seat.process in one.state.digests
         reply = self._ask(
@@ -215,7 +216,7 @@ class GroupRun:
 
     def _block(self, seat: Seat, one: Timed, *, seed: int, calls: int, judged: set[str]) -> None:
         """Time one block; its last result is judged by chance, at least once in each process."""
-        pool, process = self.context.pool, seat.process
+        pool, process = self.runtime.pool, seat.process
         ours = [PROC / str(pid) for pid in (threading.get_native_id(), pool.worker(seat).pid)]
         waited, since = waited_s(ours) or 0.0, time.monotonic()
         reply = self._ask(seat, one, "sample", case=one.case.id, seed=seed, calls=calls)
@@ -225,9 +226,9 @@ class GroupRun:
         )
         if one.is_row:
             # On a CPU the readings themselves; on a GPU a block has more than those.
-            own_s = reply.spent_s if self.config.device == "cpu" else reply.block_s
+            own_s = reply.spent_s if self.spec.device == "cpu" else reply.block_s
             one.state.clocks.append((apart_s, own_s))
-            self.context.steps(one.name, 1 + self.sampler.done(one.name))
+            self.runtime.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)
         known = one.state.fields.get("exactness") != "other" or not one.is_row
         if known and (self.order.random() < 0.5 or (is_last and one.name not in judged)):
@@ -240,18 +241,18 @@ class GroupRun:
         places_seed = state.places_seed(secrets.randbits(SEED_BITS))
         found = self._ask(seat, one, "output", case=one.case.id, places_seed=places_seed)
         # what only the backward pass is measured of keeps its inputs
-        values_seed = self.config.seed if problem.passes == "backward" else seed
+        values_seed = self.spec.seed if problem.passes == "backward" else seed
         try:
-            verdict = self.context.pool.judge().ask(
+            verdict = self.runtime.pool.judge().ask(
                 "judged",
-                REFERENCE_TIMES * self.config.timeout_s,
+                REFERENCE_TIMES * self.spec.timeout_s,
                 problem=fields_of(problem),
-                seeds={"values": values_seed, "first": self.config.seed, "places": places_seed},
+                seeds={"values": values_seed, "first": self.spec.seed, "places": places_seed},
                 results=found.numbers,
                 exactness=state.fields["exactness"] if one.is_row else exactness(one.case.backend),
             )
         except WorkerFailure as failure:
-            self.context.pool.dismiss_judge()
+            self.runtime.pool.dismiss_judge()
             reason = f"its result could not be judged: {failure.reason}"
             raise CaseEnded(Status.ERROR, reason, "latency") from None
         if verdict.complaint:
@@ -286,8 +287,8 @@ class GroupRun:
             self._release(seat)
 
     def _windows(self, seat: Seat, one: Timed) -> None:
-        window_s, state = self.config.plan.window_s, one.state
-        for mode in self.config.launch_modes:
+        window_s, state = self.spec.plan.window_s, one.state
+        for mode in self.spec.launch_modes:
             more = {"window_s": window_s, "mode": mode}
             reply = self._ask(seat, one, "window", window_s, case=one.case.id, **more)
             if reply.window is not None:
@@ -303,29 +304,29 @@ class GroupRun:
 
     def _begin(self, one: Timed, op: str) -> None:
         one.state.begin()
-        self.context.running(one.case.id, op)
+        self.runtime.running(one.case.id, op)
 
     def _limit_s(self, state: CaseState) -> float:
-        return self.config.timeout_s * (COMPILE_TIMES if state.compiles else 1)
+        return self.spec.timeout_s * (COMPILE_TIMES if state.compiles else 1)
 
     def _ask(self, seat: Seat, one: Timed, op: str, more_s: float = 0.0, **fields: Any) -> Any:
         """One step. Raises CaseEnded, WorkerFailure, Interrupted."""
         self._begin(one, op)
-        worker = self.context.pool.worker(seat)
+        worker = self.runtime.pool.worker(seat)
         return worker.ask(op, self._limit_s(one.state) + more_s, **fields)
 
     def _try(
         self, seat: Seat, one: Timed, step: Callable[[Seat, Timed], None]
     ) -> Alive:
         """One step of what is timed; if it fails, the record of its case."""
-        since, state, pool = time.monotonic(), one.state, self.context.pool
+        since, state, pool = time.monotonic(), one.state, self.runtime.pool
         alive = True
         try:
             step(seat, one)
         except CaseEnded as end:
             state.fields |= end.fields
             failed: tuple[Any, ...] = (end.status, end.reason, end.phase, end.log_tail)
-            if self.config.device == "cuda" and end.status is Status.ERROR:
+            if self.spec.device == "cuda" and end.status is Status.ERROR:
                 pool.dismiss(seat)  # after some errors every further call fails
                 alive = False
         except WorkerFailure as failure:
@@ -372,18 +373,18 @@ class GroupRun:
         if status is Status.OK:
             sampling = self.sampler.samplings.get(state.case.id)
             if sampling is not None and sampling.block_ms:
-                values |= {"session": self.session, **sampling.fields(), **self._beside(state)}
+                values |= {"session": self.sessions[state.backend], **sampling.fields(), **self._beside(state)}
                 if impossible := self._impossible(state, values):
                     return self._record(state, Status.ERROR, impossible, "latency")
                 values |= launch_flags(state.fields | values)
             values |= {"windows": state.windows or None, "tables": state.tables or None}
-            why = {} if state.windows else self.config.without_windows(state.case.problem)
+            why = {} if state.windows else self.spec.without_windows(state.case.problem)
             values |= {"missing": {**why, **state.missing} or None}
-            if "utilization" in self.config.measure and state.windows:
-                tier = tier_of(state.windows, self.config.device, self.config.peaks)
+            if "utilization" in self.spec.measure and state.windows:
+                tier = tier_of(state.windows, self.spec.device, self.spec.peaks)
                 values |= {"utilization_tier": tier}
         judged = {"judged": state.judged or None, **state.repeats()}
-        return self.context.record(state.case, status, reason, **state.fields | values | judged)
+        return self.runtime.record(state.case, status, reason, **state.fields | values | judged)
 
     def _beside(self, state: CaseState) -> dict[str, Any]:
         """The samples of the baseline that was timed beside it."""
@@ -398,4 +399,4 @@ class GroupRun:
         """Why the device cannot have done the work in this time; "" if it can."""
         row = {**samples, "exactness": state.fields.get("exactness")}
         shortest = state.fields.get("shortest_call_ms")
-        return refutation(state.case.problem, row, self.config.physical_device, shortest)
+        return refutation(state.case.problem, row, self.spec.physical_device, shortest)

@@ -1,26 +1,27 @@
-"""What a run plans: run.json of a new one, and what is still to be measured of any."""
+"""What a run plans: a new one all that is selected, one that is resumed what it lacks."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from ...impls import is_ours
+from ..files.errors import BadInput, first_line
+from ..files.printable import visible
 from ..machine.calibration_file import newest_calibration, why_unreadable
+from ..rows.record import RETRIED
+from ..rows.run_files import META, PLANNED, Document, shown_path
 from ..scenario import Scenario
-from ..scenario.selection import SelectedCases, Selection, select
-from ..scenario.shards import Shard, Units
+from ..scenario.selection import Selection, select
 from ..store.run_store import Store, point_latest
 from .engine import Devices, RunOptions
-from .first_worker import measured_on, refuse_changes
-from .resumable import Unfinished
-from .run_rows import PreviousRow, RunPlan, RunRows
-from .studies import MODELS, Told
-from .worker_pool import RunConfig
+from .first_worker import changes, refuse_changes, unlike
+from .listener import Begun, Listener
+from .run_rows import LastRows, RunResult, RunRows
+from .spec import RunSpec, planned_fields
 
 SAFE_SHARE = 0.7  # of the memory that is free at the start; our reference and others need the rest
+
+
+# ---- a new run -----------------------------------------------------------------------------------
 
 
 def new_run(
@@ -30,62 +31,33 @@ def new_run(
     selection: Selection,
     options: RunOptions,
     devices: Devices,
-) -> RunPlan:
+) -> RunRows:
     """The whole plan, and its new folder. Raises Refusal, with nothing written."""
-    device, environment = devices.device, devices.environment
-    budget_bytes = budget_bytes_of(scenario, devices.free_bytes)
-    attached, remarks = devices.attach(budget_bytes)
-    selected = select(scenario, device, selection)
-    listed = {"devices": list(devices.listed)} if devices.listed else {}
-    meta = {
-        "attnbench": environment["attnbench"],
-        "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": list(options.command),
-        "scenario": scenario.resolved(device),
-        "own_backends": [name for name in scenario.backends if not is_ours(name)],
-        "device": device,
-        "memory_bytes": budget_bytes,
-        "seed": seed,
-        "environment": dict(environment),
-        "calibration": _calibration_of(root, environment),
+    environment = devices.environment
+    memory_bytes = budget_bytes_of(scenario, devices.free_bytes)
+    remarks = devices.attach(memory_bytes)
+    selected = select(scenario, environment["device"], selection)
+    on_gpu = environment["device"] == "cuda"
+    name = environment["device_name" if on_gpu else "cpu"]
+    listed = {"devices": devices.listed} if devices.listed else {}
+    spec = RunSpec.new(
+        scenario,
+        planned_fields(selected, selection.shard),
+        environment,
+        command=list(options.command),
+        memory_bytes=memory_bytes,
+        seed=seed,
+        calibration=newest_calibration(root, environment["device_uuid"], name),
         **listed,
-        **planned_fields(selected, selection.shard),
-    }
-    if why := why_unreadable(root):
-        remarks = [f"{why}; this run knows no peaks of the device", *remarks]
+    )
+    store = Store.create(root, scenario.name, spec.document())
+    rows = RunRows(spec, store, selected.units, options.listener)
     if selected.duplicates:
-        remarks = [f"{selected.duplicates} duplicate problems were left out", *remarks]
-    config = _config(meta, environment, options, attached)
-    remarks = [*remarks, *devices.warnings(selected.units.planned, config)]
-    store = Store.create(root, scenario.name, meta)
-    return _plan(store, config, options, remarks, selected.units)
-
-
-def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:
-    """`cases`, `walls` and `studies`; in a shard also `shard`, with those of the other shards.
-
-    In a shard each wall and study has its `place` in the whole plan; cases have their `group`.
-    """
-    whole = selected.whole
-    plan = {
-        "cases": [
-            {**group.fields(), **case.fields()} for group in whole.groups for case in group.cases
-        ],
-        "walls": [wall.fields() for wall in whole.walls],
-        "studies": [study.fields() for study in whole.studies],
-    }
-    if shard is None:
-        return plan
-    for name in ("walls", "studies"):
-        plan[name] = [{"place": place, **one} for place, one in enumerate(plan[name])]
-    own = set(selected.units.ids)
-    elsewhere = {
-        name: [one for one in planned if one["case"] not in own] for name, planned in plan.items()
-    }
-    return {
-        **{name: [one for one in planned if one["case"] in own] for name, planned in plan.items()},
-        "shard": {"number": shard.number, "of": shard.of, "elsewhere": elsewhere},
-    }
+        rows.remarks.append(f"{selected.duplicates} duplicate problems were left out")
+    if why := why_unreadable(root):
+        rows.remarks.append(f"{why}; this run knows no peaks of the device")
+    rows.remarks += remarks
+    return rows
 
 
 def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:
@@ -93,83 +65,85 @@ def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:
     return int(memory_gib * 2**30 if memory_gib else SAFE_SHARE * free_bytes)
 
 
+# ---- a run that is resumed -----------------------------------------------------------------------
+
+
+def finished_result(
+    path: Path, meta: Document, last: LastRows, final: set[str], listener: Listener
+) -> RunResult | None:
+    """Of a run that lacks nothing, said to the listener; None if it lacks something, or plans
+    nothing. `final`: what is not measured again.
+    """
+    planned = {kind: meta.get(kind, ()) for kind in PLANNED}
+    cases = {one["case"] for ones in planned.values() for one in ones}
+    if not cases or cases - final:
+        return None
+    statuses = Counter(last.statuses.values())
+    failed = sum(statuses[status] for status in RETRIED)
+    remarks = [f"{failed} failed; --retry-failed measures again what did"] if failed else []
+    counts = {kind: len(ones) for kind, ones in planned.items()}
+    listener.begin(Begun(path, counts, len(cases), remarks))
+    if remark := point_latest(path.parent, path.name):
+        listener.remark(remark)
+    return RunResult(path=path, statuses=statuses)
+
+
+def refuse_unlike_runs(path: Path, meta: Document) -> None:
+    """Raises BadInput for what is never resumed."""
+    if meta.get("kernels"):
+        raise BadInput(f"--resume: {path.name} is an audit of kernels of an older version")
+    if meta.get("court"):
+        raise BadInput(f"--resume: {path.name} is a court of backends, which has one start")
+
+
+def stored_spec(path: Path, meta: Document) -> RunSpec:
+    """Raises BadInput if run.json lacks something that only measuring needs, or plans what only
+    earlier versions measured.
+    """
+    if meta.get("environments") or any(one.get("replica") for one in meta["cases"]):
+        raise BadInput(
+            f"--resume: {path.name} is of an older version, which measured each case in several"
+            " interpreters or several times; start another run"
+        )
+    try:
+        return RunSpec.stored(meta)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"{shown_path(path / META)}: {visible(first_line(error))}; the run cannot be resumed:"
+            " start another"
+        ) from None
+
+
 def resumed_run(
-    found: Unfinished,
+    path: Path,
+    spec: RunSpec,
     options: RunOptions,
     devices: Devices,
     *,
+    retry_failed: bool,
     force: bool,
-) -> RunPlan:
+) -> RunRows:
     """What a run still lacks. Raises Refusal; EnvironmentUnmet if the machine or its software
     changed, unless `force`.
     """
-    meta = found.meta
-    changed = devices.changes(meta)
+    now = devices.environment
+    # on devices elsewhere a run may go on wherever its rows were measured
+    changed = unlike(spec.environment, now) if devices.listed else changes(spec, now)
     if not force:
         refuse_changes(changed)
-    attached, remarks = devices.attach(meta["memory_bytes"])
-    if changed:
-        names = ", ".join(one.fact for one in changed)
-        how = f"measured in a different environment ({names} changed), as --force asked"
-        remarks = [how, *remarks]
-    config = _config(meta, devices.environment, options, attached)
+    remarks = devices.attach(spec.memory_bytes)
     with ExitStack() as undone:
-        store = Store.reopen(found.path)
+        store = Store.reopen(path)
         undone.callback(store.close)
         if devices.listed:
             store.add_devices(devices.listed)
-        found = found.read_again()  # nobody else adds rows from here on
-        remarks = [*remarks, *devices.warnings(found.units.planned, config)]
+        last = LastRows.read(path)  # nobody else adds rows from here on
+        left = spec.units(but=last.final(retry_failed=retry_failed))
         undone.pop_all()
-    return _plan(store, config, options, remarks, found.units, found.previous)
-
-
-def point_finished(rows: RunRows) -> None:
-    """Make `latest` this run if it is finished."""
-    if rows.is_finished:
-        path = rows.result.path
-        if remark := point_latest(path.parent, path.name):
-            rows.plan.listener.remark(remark)
-
-
-def _config(
-    meta: Mapping[str, Any],
-    environment: Mapping[str, Any],
-    options: RunOptions,
-    attached: Mapping[str, Told],
-) -> RunConfig:
-    """What run.json says, with what only the user may name and the device that is here now."""
-    return replace(
-        RunConfig.of(meta, options.gpu_uuid),
-        measured_on=measured_on(environment),
-        allow_import=options.allow_import,
-        attached=attached,
-        save_to=Path(MODELS) if meta["scenario"].get("save_models") is True else None,
-    )
-
-
-def _plan(
-    store: Store,
-    config: RunConfig,
-    options: RunOptions,
-    remarks: Sequence[str],
-    left: Units,
-    previous: Mapping[str, PreviousRow] = {},
-) -> RunPlan:
-    if config.save_to is not None:
-        config = replace(config, save_to=store.path.resolve() / config.save_to)
-    return RunPlan(
-        store=store,
-        config=config,
-        listener=options.listener,
-        remarks=remarks,
-        previous=previous,
-        units=left,
-    )
-
-
-def _calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The newest result of `attnbench doctor --deep` for this device."""
-    on_gpu = environment["device"] == "cuda"
-    name = environment["device_name" if on_gpu else "cpu"]
-    return newest_calibration(root, environment["device_uuid"], name)
+    rows = RunRows(spec, store, left, options.listener, last)
+    if changed:
+        names = ", ".join(one.fact for one in changed)
+        how = f"measured in a different environment ({names} changed), as --force asked"
+        rows.remarks.append(how)
+    rows.remarks += remarks
+    return rows

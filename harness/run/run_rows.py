@@ -1,28 +1,46 @@
 """What of a plan has no final row yet, and the rows on their way to disk."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ..cases.case import Case, Wall
 from ..cases.costs import known_costs
-from ..rows.record import FAILURES, Planned, Record, Status
+from ..rows.record import FAILURES, KINDS, RETRIED, Planned, Record, Status
+from ..rows.run_files import read_rows
 from ..scenario.shards import Units
-from ..store.run_store import Store
+from ..store.run_store import Store, point_latest
 from .listener import Begun, Listener
+from .spec import RunSpec
 from .wall_runner import known_of_wall
-from .worker_pool import RunConfig
 
 WALL_TRIALS = 9  # about: while N grows, and near the longest that fits
 
 
-class PreviousRow(NamedTuple):
-    """The row that counts, of a run that is resumed."""
+class LastRows(NamedTuple):
+    """Of the rows that count in a run that is resumed, by id."""
 
-    status: str
-    attempt: int
+    statuses: Mapping[str, str] = {}
+    attempts: Mapping[str, int] = {}
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Raises BadInput."""
+        statuses, attempts = dict[str, str](), dict[str, int]()
+        for row in read_rows(path):
+            if row["kind"] in KINDS:
+                statuses[row["case"]], attempts[row["case"]] = row["status"], row["attempt"]
+        return cls(statuses, attempts)
+
+    def final(self, *, retry_failed: bool = False) -> set[str]:
+        """What is not measured again: all but what was interrupted, and failures if so wished."""
+        again = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
+        return {case for case, status in self.statuses.items() if status not in again}
+
+
+NONE = LastRows()  # of a new run
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,74 +61,60 @@ class RunResult:
         return 1 if any(self.statuses[status] for status in FAILURES) else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
-    """What is left to measure, and where the rows go. `previous`: the rows of a resumed run.
-    `devices`: how many measure at a time.
-    """
-
-    store: Store
-    config: RunConfig
-    listener: Listener
-    remarks: Sequence[str]
-    previous: Mapping[str, PreviousRow]
-    units: Units
-    devices: int = 1
-
-    @property
-    def attempts(self) -> dict[str, int]:
-        """Of the last row, by id."""
-        return {case: row.attempt for case, row in self.previous.items()}
-
-
-def steps_of(planned: Planned, config: RunConfig) -> int:
+def steps_of(planned: Planned, spec: RunSpec) -> int:
     """How many steps it has at most, as in Listener; of a wall, about."""
     if isinstance(planned, Case):
-        plan = config.plan
-        return 1 + ("latency" in config.measure) * plan.processes * plan.max_blocks
+        plan = spec.plan
+        return 1 + ("latency" in spec.measure) * plan.processes * plan.max_blocks
     return WALL_TRIALS if isinstance(planned, Wall) else 1
 
 
 class RunRows:
-    """The only one who appends rows to a run; `left`: what is planned and has none yet."""
+    """The only one who appends rows to a run. `units`: what is measured; `left`: what of it has no
+    row yet; `remarks`: for the user, before anything is measured.
+    """
 
-    def __init__(self, plan: RunPlan) -> None:
-        self.plan = plan
-        self.result = RunResult(path=plan.store.path)
-        self._attempts = plan.attempts
-        self.left: dict[str, Planned] = {one.id: one for one in plan.units.planned}
-        done = (row.status for case, row in plan.previous.items() if case not in self.left)
+    def __init__(
+        self,
+        spec: RunSpec,
+        store: Store,
+        units: Units,
+        listener: Listener,
+        last: LastRows = NONE,
+    ) -> None:
+        self.spec = spec
+        self.store = store
+        self.units = units
+        self.listener = listener
+        self.attempts = last.attempts
+        self.remarks: list[str] = []
+        self.result = RunResult(path=store.path)
+        self.left: dict[str, Planned] = {one.id: one for one in units.planned}
+        done = (status for case, status in last.statuses.items() if case not in self.left)
         self.result.statuses.update(done)
 
-    @property
-    def is_finished(self) -> bool:
-        """Everything planned was tried to the end, and something was planned."""
-        statuses = self.result.statuses
-        return not self.left and bool(statuses) and not statuses[Status.INTERRUPTED]
-
-    def begin(self) -> None:
-        """Tell the listener what will be measured."""
-        plan, done = self.plan, self.result.statuses.total()
-        walls, studies = len(plan.units.walls), len(plan.units.studies)
+    def begin(self, devices: int = 1) -> None:
+        """Tell the listener what will be measured; `devices`: that share it."""
+        done = self.result.statuses.total()
+        walls, studies = len(self.units.walls), len(self.units.studies)
         cases = len(self.left) - walls - studies + done
         planned = {"cases": cases, "walls": walls, "studies": studies}
-        steps = {name: steps_of(one, plan.config) for name, one in self.left.items()}
-        begun = Begun(plan.store.path, planned, done, plan.remarks, steps, plan.devices)
-        plan.listener.begin(begun)
+        steps = {name: steps_of(one, self.spec) for name, one in self.left.items()}
+        self.listener.begin(Begun(self.store.path, planned, done, self.remarks, steps, devices))
 
     def without_measuring(
         self, planned: Planned, status: Status, reason: str, where: Mapping[str, str | None]
     ) -> Record:
-        """The row of something that nothing was measured of; `where`: RunConfig.measured_on."""
+        """The row of something that nothing was measured of; `where`: Runtime.measured_on."""
         values: dict[str, Any] = {}
         if isinstance(planned, Case):
             values = known_costs(planned.problem)
         elif isinstance(planned, Wall):
-            values = known_of_wall(self.plan.config)
+            values = known_of_wall(self.spec)
         return Record(
             planned=planned,
-            device=self.plan.config.device,
-            attempt=self._attempts.get(planned.id, 0) + 1,
+            device=self.spec.device,
+            attempt=self.attempts.get(planned.id, 0) + 1,
             status=status,
             reason=reason,
             values={**where, **values},
@@ -118,17 +122,24 @@ class RunRows:
 
     def keep(self, *records: Record) -> None:
         """Put rows on disk, then tell the listener. Raises StoreError."""
-        for record in self.plan.store.append(records):
+        for record in self.store.append(records):
             self.left.pop(record.id, None)
             self.result.statuses[record.status] += 1
-            self.plan.listener.finished(record)
+            self.listener.finished(record)
 
-    def not_reached(self, reason: str) -> None:
+    def not_reached(self, reason: str, where: Mapping[str, str | None]) -> None:
         """What is left gets rows that say so; the listener hears none. Raises StoreError."""
-        where, reason = self.plan.config.measured_on, f"not reached: {reason}"
-        status = Status.INTERRUPTED
-        self.plan.store.append(
+        status, reason = Status.INTERRUPTED, f"not reached: {reason}"
+        self.store.append(
             self.without_measuring(one, status, reason, where) for one in self.left.values()
         )
         self.result.statuses[status] += len(self.left)
         self.left.clear()
+
+    def point_finished(self) -> None:
+        """Make `latest` this run if everything planned was tried to the end."""
+        statuses, path = self.result.statuses, self.result.path
+        if self.left or not statuses or statuses[Status.INTERRUPTED]:
+            return
+        if remark := point_latest(path.parent, path.name):
+            self.listener.remark(remark)

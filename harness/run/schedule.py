@@ -7,7 +7,8 @@ from ..cases.case import Case, Group
 from ..rows.record import Record, Status
 from ..scenario import Plan
 from .group import GroupRun
-from .worker_pool import RunContext, Seat
+from .runtime import Runtime
+from .worker_pool import Seat
 
 MAX_CASES = 24
 """Of one part of the schedule: a killed run loses at most this many unfinished cases."""
@@ -41,18 +42,18 @@ class Schedule:
     includes the drift.
     """
 
-    def __init__(self, context: RunContext) -> None:
-        self.context = context
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
         self.runs: list[GroupRun] = []
 
     def records(self, groups: Iterable[Sequence[Case]]) -> Iterator[Record]:
         """Each record as soon as it is final."""
         self.runs = [
-            GroupRun(self.context, cases, number=number) for number, cases in enumerate(groups)
+            GroupRun(self.runtime, cases, number=number) for number, cases in enumerate(groups)
         ]
         for run in self.runs:
             yield from run.check()
-        left, order = list(self.runs), Random(self.context.config.seed)
+        left, order = list(self.runs), Random(self.runtime.spec.seed)
         while left:
             measured = set[GroupRun]()
             for seat in self._seats(left):
@@ -69,7 +70,7 @@ class Schedule:
     def _seats(self, runs: Iterable[GroupRun]) -> list[Seat]:
         """Of each process the shared worker, then those of backends from outside."""
         backends = sorted({backend for run in runs for backend in run.backends})
-        processes = range(self.context.config.plan.processes)
+        processes = range(self.runtime.spec.plan.processes)
         return [Seat(process, backend) for process in processes for backend in backends]
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:

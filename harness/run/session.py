@@ -3,97 +3,84 @@ to its last, every row on disk at once.
 """
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from ..cases.case import Case, Group
+from ..cases.case import Group
 from ..machine.load import LoadMeter, busy_text
-from ..process.signals import RESUME, Signals
-from ..process.worker_process import ANSWER_S, Interrupted, WorkerProcess, signal_name
-from ..rows.record import Planned, Status
+from ..process.signals import Signals
+from ..process.worker_process import ANSWER_S, Interrupted, signal_name
+from ..rows.record import Status
+from ..rows.run_files import Document
+from ..store.run_store import LOGS
 from ..studies import takes
-from ..studies.attachments import refuse_problems
+from ..studies.attachments import Attachment, refuse_problems
 from .device_run import DeviceRun
-from .engine import RunOptions, Wanted
-from .first_worker import Change, Environment, changes, first_worker, lock_device
-from .run_rows import RunPlan, RunResult, RunRows
+from .engine import RunOptions
+from .first_worker import Environment, Started, first_worker, lock_device, measured_on
+from .run_rows import RunResult, RunRows
+from .runtime import Runtime
 from .schedule import schedule_parts
-from .studies import Told, tried
-from .worker_pool import RunConfig, WorkerPool
+from .studies import MODELS, tried
+from .worker_pool import WorkerPool
 
 HINT = "continue with attnbench run --resume"
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
-    """The engine of a run that names no other. `advice`: to who ends it at once, see Signals."""
-
-    advice: str = RESUME
-
-    @contextmanager
-    def open(self, wanted: Wanted, options: RunOptions) -> Iterator["DeviceHere"]:
-        """With signals under control. Raises Refusal."""
-        held, load = options.held_device, LoadMeter()
-        with (
-            Signals(self.advice, embedded=options.embedded) as signals,
-            first_worker(wanted.device, signals, allow_import=options.allow_import) as worker,
-            lock_device(worker, signals, wait=options.wait, held_device=held),
-        ):
-            yield DeviceHere(wanted, worker, signals, load)
+@contextmanager
+def open_here(
+    device: str, attachments: Sequence[Attachment], options: RunOptions
+) -> Iterator["DeviceHere"]:
+    """This machine's device, with signals under control. Raises Refusal."""
+    held, load = options.held_device, LoadMeter()
+    with (
+        Signals(embedded=options.embedded) as signals,
+        first_worker(device, signals, allow_import=options.allow_import) as started,
+        lock_device(started.worker, signals, wait=options.wait, held_device=held),
+    ):
+        yield DeviceHere(started, signals, load, attachments, options)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHere:
-    """The one device. `worker`: the first one. `load`: since it was opened."""
+    """The one device. `load`: since it was opened."""
 
-    wanted: Wanted
-    worker: WorkerProcess
+    started: Started
     signals: Signals
     load: LoadMeter
-    listed: Sequence[Mapping[str, Any]] = ()
-
-    @property
-    def device(self) -> str:
-        return str(self.worker.ready["device"])
+    attachments: Sequence[Attachment]
+    options: RunOptions
 
     @property
     def environment(self) -> Environment:
-        found: Environment = self.worker.ready["environment"]
+        found: Environment = self.started.worker.ready.environment.model_dump()
         return found
 
     @property
     def free_bytes(self) -> int:
-        answer = self.worker.ask({"op": "free"}, "free", ANSWER_S)
-        return int(answer["available_bytes"])
+        return int(self.started.worker.ask("free", ANSWER_S).available_bytes)
 
-    def changes(self, meta: Mapping[str, Any]) -> list[Change]:
-        return changes(meta, self.environment)
+    @property
+    def listed(self) -> list[Document]:
+        return []
 
-    def attach(self, budget_bytes: int) -> tuple[Mapping[str, Told], list[str]]:
+    def attach(self, budget_bytes: int) -> list[str]:
         """Raises BadInput, WorkerFailure, Interrupted."""
-        some = self.wanted.attachments
-        attached = {one.name: (one.study, one.request()) for one in some}
-        found = tried(attached, self.device, budget_bytes, self.signals)
-        refuse_problems(found.problems, [takes(one.study) for one in some])
-        return {name: told for name, (_, told) in attached.items()}, found.remarks
+        attached = {one.name: (one.study, one.request()) for one in self.attachments}
+        found = tried(attached, self.environment["device"], budget_bytes, self.signals)
+        refuse_problems(found.problems, [takes(one.study) for one in self.attachments])
+        return found.remarks
 
-    def warnings(self, left: Sequence[Planned], config: RunConfig) -> list[str]:
-        timed = "latency" in config.measure and any(isinstance(one, Case) for one in left)
-        text = busy_text(self.load.busy(), processes=config.plan.processes if timed else 0)
-        return [text] if text and config.device == "cpu" else []
-
-    def measure(self, plan: RunPlan) -> RunRows:
-        with open_session(plan, self.worker, self.signals) as session:
+    def measure(self, rows: RunRows) -> None:
+        with open_session(rows, self) as session:
             session.complete()
-        return session.rows
 
 
 @contextmanager
-def open_session(plan: RunPlan, worker: WorkerProcess, signals: Signals) -> Iterator["RunSession"]:
+def open_session(rows: RunRows, here: DeviceHere) -> Iterator["RunSession"]:
     """A run from begin to end. If a signal ends it, what has no row yet gets one."""
-    session = RunSession(plan, worker, signals)
+    session, signals = RunSession(rows, here), here.signals
     try:
         yield session
         session.pool.close()
@@ -111,29 +98,44 @@ class RunSession:
     Each step raises Interrupted if a signal has come.
     """
 
-    def __init__(self, plan: RunPlan, worker: WorkerProcess, signals: Signals) -> None:
-        """`worker`: the first one."""
-        config, folder = plan.config, plan.store.path
-        self.plan = plan
-        self.signals = signals
-        self.parts = tuple(schedule_parts(plan.units.groups, config.plan))
-        self.rows = RunRows(plan)
-        heard, wake_fd = plan.listener, signals.wake_fd
-        self._device = DeviceRun(
-            config, worker, folder, wake_fd, plan.attempts, heard.running, heard.steps
+    def __init__(self, rows: RunRows, here: DeviceHere) -> None:
+        spec, path, options = rows.spec, rows.store.path, here.options
+        self.rows = rows
+        self.here = here
+        self.signals = here.signals
+        self.parts = tuple(schedule_parts(rows.units.groups, spec.plan))
+        self.pool = WorkerPool(
+            spec,
+            path / LOGS,
+            here.signals.wake_fd,
+            server=here.started.server,
+            allow_import=options.allow_import,
+            gpu_uuid=options.gpu_uuid,
         )
-        signals.second = lambda: self.pool.close(at_once=True)
+        self.runtime = Runtime(
+            spec=spec,
+            pool=self.pool,
+            measured_on=measured_on(here.environment),
+            attached={one.name: one.request() for one in here.attachments},
+            save_to=path.resolve() / MODELS if spec.how.save_models else None,
+            attempts=rows.attempts,
+            running=rows.listener.running,
+            steps=rows.listener.steps,
+        )
+        self._device = DeviceRun(self.runtime)
+        here.signals.second = lambda: self.pool.close(at_once=True)
 
     @property
     def result(self) -> RunResult:
         return self.rows.result
 
-    @property
-    def pool(self) -> WorkerPool:
-        return self._device.pool
-
     def begin(self) -> None:
-        self._device.begin()
+        self._device.begin(self.here.started.worker)
+        spec, cases = self.rows.spec, self.rows.units.groups
+        processes = spec.plan.processes if cases and "latency" in spec.measure else 0
+        busy = busy_text(self.here.load.busy(), processes=processes)
+        if busy and spec.device == "cpu":
+            self.rows.remarks.append(busy)
         self.rows.begin()
 
     def complete(self) -> None:
@@ -143,7 +145,7 @@ class RunSession:
             self.measure(part)
         if self.parts:
             self.pool.close()  # walls are searched in processes that nothing else has used
-        for record in self._device.apart(self.plan.units, self.plan.listener.predicted):
+        for record in self._device.apart(self.rows.units, self.rows.listener.predicted):
             self.rows.keep(record)
             self.signals.check()
 
@@ -160,12 +162,12 @@ class RunSession:
         unfinished = self._device.unfinished(Status.INTERRUPTED, f"{why}; {HINT}")
         self.pool.close(at_once=True)
         self.rows.keep(*unfinished)
-        self.rows.not_reached(f"{why}; {HINT}")
+        self.rows.not_reached(f"{why}; {HINT}", self.runtime.measured_on)
 
     def close(self) -> None:
-        self._device.close()
-        self.plan.store.close()
+        self.pool.close(at_once=True)
+        self.rows.store.close()
 
     def report_losses(self) -> None:
         for loss in self._device.losses:
-            self.plan.listener.remark(loss)
+            self.rows.listener.remark(loss)

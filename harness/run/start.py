@@ -1,10 +1,10 @@
 """Start a run or resume one: devices are opened, everything is planned, then measured."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from ..rows.run_files import read_meta
 from ..scenario import Scenario
 from ..scenario.selection import (
     Selection,
@@ -13,12 +13,12 @@ from ..scenario.selection import (
     refuse_unknown,
     refuse_unsaved,
 )
+from ..studies import SAVING_NEEDS
 from ..studies.attachments import Attachment, given_again, names_in
-from .engine import Devices, RunOptions, Wanted
-from .planning import new_run, point_finished, resumed_run
-from .resumable import Unfinished
-from .run_rows import RunPlan, RunResult
-from .session import Here, RunSession, open_session
+from .engine import Devices, RunOptions
+from .planning import finished_result, new_run, refuse_unlike_runs, resumed_run, stored_spec
+from .run_rows import LastRows, RunResult, RunRows
+from .session import RunSession, open_here, open_session
 from .threads import worker_threads
 
 __all__ = ["RunOptions", "open_run", "resume_run", "start_run"]
@@ -28,13 +28,16 @@ def start_run(
     scenario: Scenario, root: Path, seed: int, selection: Selection, options: RunOptions
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
-    wanted = _wanted(scenario, selection, options)
+    _refuse_unmeasurable(scenario, selection, options)
+    saves = scenario.save_models
     with (
         worker_threads("elsewhere" if options.engine else scenario.device) as few_threads,
-        (options.engine or Here()).open(wanted, options) as devices,
+        _opened(
+            scenario.device, scenario.backends, selection.attachments, options, saves=saves
+        ) as devices,
     ):
-        plan = new_run(scenario, root, seed, selection, options, devices)
-        return _measured(plan, devices, few_threads)
+        rows = new_run(scenario, root, seed, selection, options, devices)
+        return _measured(rows, devices, few_threads)
 
 
 @contextmanager
@@ -42,12 +45,12 @@ def open_run(
     scenario: Scenario, root: Path, seed: int, selection: Selection, options: RunOptions
 ) -> Iterator[RunSession]:
     """A new run folder, for a caller that takes the run's steps itself. Raises Refusal."""
-    wanted = _wanted(scenario, selection, options)
-    with Here().open(wanted, options) as device:
-        plan = new_run(scenario, root, seed, selection, options, device)
-        with open_session(plan, device.worker, device.signals) as session:
+    _refuse_unmeasurable(scenario, selection, options)
+    with open_here(scenario.device, selection.attachments, options) as device:
+        rows = new_run(scenario, root, seed, selection, options, device)
+        with open_session(rows, device) as session:
             yield session
-        point_finished(session.rows)
+        rows.point_finished()
 
 
 def resume_run(
@@ -64,42 +67,54 @@ def resume_run(
     nothing is left, neither these nor a worker are needed. Raises Refusal; EnvironmentUnmet if the
     machine or its software changed.
     """
-    found = Unfinished.read(path, retry_failed=retry_failed)
-    if (finished := found.finished_result(options.listener)) is not None:
+    meta = read_meta(path)
+    refuse_unlike_runs(path, meta)
+    last = LastRows.read(path)
+    final = last.final(retry_failed=retry_failed)
+    if (finished := finished_result(path, meta, last, final, options.listener)) is not None:
         return finished
-    refuse_imports(found.backends, allowed=bool(options.allow_import))
-    found.refuse_lacking()
-    refuse_unknown(found.left_backends)
-    wanted = Wanted(
-        device=found.meta["device"],
-        attachments=given_again(path, names_in(found.left("studies")), attachments),
-        save_models=found.meta["scenario"].get("save_models") is True,
-        backends=found.left_backends,
-    )
+    spec = stored_spec(path, meta)
+    planned = (one["backend"] for one in (*spec.cases, *spec.walls))
+    refuse_imports(planned, allowed=bool(options.allow_import))
+    left = spec.units(but=final)
+    backends = [one.backend for one in left.planned if one.kind != "study"]
+    refuse_unknown(backends)
+    names = names_in(one.fields() for one in left.studies)
+    files, saves = given_again(path, names, attachments), spec.how.save_models
     with (
-        worker_threads(found.meta["device"], found.meta) as few_threads,
-        (options.engine or Here()).open(wanted, options) as devices,
+        worker_threads(spec.device, meta) as few_threads,
+        _opened(spec.device, backends, files, options, saves=saves) as devices,
     ):
-        plan = resumed_run(found, options, devices, force=force)
-        return _measured(plan, devices, few_threads)
+        rows = resumed_run(path, spec, options, devices, retry_failed=retry_failed, force=force)
+        return _measured(rows, devices, few_threads)
 
 
-def _measured(plan: RunPlan, devices: Devices, few_threads: str) -> RunResult:
-    remarks = [few_threads, *plan.remarks] if few_threads else plan.remarks
-    rows = devices.measure(replace(plan, remarks=remarks))
-    point_finished(rows)
+def _measured(rows: RunRows, devices: Devices, few_threads: str) -> RunResult:
+    if few_threads:
+        rows.remarks.insert(0, few_threads)
+    devices.measure(rows)
+    rows.point_finished()
     rows.result.few_threads = few_threads
     return rows.result
 
 
-def _wanted(scenario: Scenario, selection: Selection, options: RunOptions) -> Wanted:
-    """What to open for a new run, once nothing stands against it. Raises Refusal."""
+def _opened(
+    device: str,
+    backends: Iterable[str],
+    attachments: Sequence[Attachment],
+    options: RunOptions,
+    *,
+    saves: bool,
+) -> AbstractContextManager[Devices]:
+    """`saves`: whether studies save the models that they train."""
+    if options.engine is None:
+        return open_here(device, attachments, options)
+    needs = {*(one.needs for one in attachments), *([SAVING_NEEDS] if saves else ())}
+    return options.engine.open(device, backends, attachments, sorted(needs), options)
+
+
+def _refuse_unmeasurable(scenario: Scenario, selection: Selection, options: RunOptions) -> None:
+    """Raises Refusal if something stands against a new run that is known before it starts."""
     refuse_imports(scenario.backends, allowed=bool(options.allow_import))
     refuse_empty(scenario, selection)
     refuse_unsaved(scenario)
-    return Wanted(
-        device=scenario.device,
-        attachments=selection.attachments,
-        save_models=scenario.save_models,
-        backends=scenario.backends,
-    )

@@ -14,7 +14,7 @@ from ..rows.record import Record, Status
 from ..studies import declared
 from ..studies.attachments import Tried, attached_to
 from .first_worker import start_worker
-from .worker_pool import RunContext
+from .runtime import Runtime
 
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
 OWN_PROCESS = "process"
@@ -64,8 +64,8 @@ def tried(
 class StudyRunner:
     """From planned studies to their records."""
 
-    def __init__(self, context: RunContext) -> None:
-        self.context = context
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
         self.study: PlannedStudy | None = None
 
     def record(self, study: PlannedStudy) -> Record:
@@ -73,8 +73,8 @@ class StudyRunner:
         self.study = study
         self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.started = time.monotonic()
-        self.context.running(study.id, "")
-        pool = self.context.pool
+        self.runtime.running(study.id, "")
+        pool = self.runtime.pool
         if OWN_PROCESS in dict(study.part):
             pool.dismiss()  # the next one that is asked is a new one
         try:
@@ -86,13 +86,13 @@ class StudyRunner:
         return self._record(study, Status(found.status), found.reason, **more)
 
     def _request(self, study: PlannedStudy) -> dict[str, Any]:
-        config = self.context.config
+        runtime = self.runtime
         request: dict[str, Any] = {"study": study.fields()}
         if (name := attached_to(study.study, dict(study.part))) is not None:
-            told = config.attached.get(name, {})
-            request["attached"] = {**told, "most_s": TIME_SHARE * config.timeout_s}
-        elif config.save_to is not None and declared(study.study).saves_models:
-            request["save_to"] = str(config.save_to)
+            told = runtime.attached.get(name, {})
+            request["attached"] = {**told, "most_s": TIME_SHARE * runtime.spec.timeout_s}
+        elif runtime.save_to is not None and declared(study.study).saves_models:
+            request["save_to"] = str(runtime.save_to)
         return request
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
@@ -104,4 +104,4 @@ class StudyRunner:
         """`values`: log_tail and findings."""
         self.study = None
         values |= {"started_utc": self.started_utc, "spent_s": time.monotonic() - self.started}
-        return self.context.record(study, status, reason, **values)
+        return self.runtime.record(study, status, reason, **values)

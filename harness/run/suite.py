@@ -16,8 +16,7 @@ from ..store.names import scenario_in
 from ..store.run_store import runs
 from ..store.states import RunState, run_state
 from ..studies.attachments import names_in
-from .resumable import Unfinished
-from .run_rows import RunResult
+from .run_rows import LastRows, RunResult
 from .start import RunOptions, resume_run, start_run
 
 
@@ -74,7 +73,9 @@ def measure_entry(
             return start_run(entry.scenario, root, seed, selection, options)
         if earlier.is_finished:
             return RunResult(path=earlier.path, statuses=earlier.statuses)
-        left = names_in(Unfinished.read(earlier.path, retry_failed=False).left("studies"))
+        done = LastRows.read(earlier.path).final()
+        planned = read_meta(earlier.path).get("studies", ())
+        left = names_in(one for one in planned if one["case"] not in done)
         attachments = [one for one in selection.attachments if one.name in left]
         return resume_run(earlier.path, options, attachments=attachments)
     except (Stopped, EnvironmentUnmet, NothingSelected) as refusal:

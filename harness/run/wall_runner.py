@@ -11,8 +11,10 @@ from ..cases.case import Wall
 from ..cases.costs import work_flops
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status, Trial
+from .runtime import Runtime
+from .spec import RunSpec
 from .wall_search import GROWTH, Search
-from .worker_pool import FIRST, RunConfig, RunContext
+from .worker_pool import FIRST
 
 
 @dataclass(slots=True, eq=False)
@@ -38,9 +40,9 @@ class WallState:
 class WallRunner:
     """From walls to their records."""
 
-    def __init__(self, context: RunContext) -> None:
-        self.context = context
-        self.timeout_s = context.config.timeout_s
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.timeout_s = runtime.spec.timeout_s
         self.deadline = self.until = inf  # of all walls, of the turn
         self.start_s = 0.0  # how long starting a worker takes, the longest so far
         self._predictions: dict[str, dict[str, Any]] = {}
@@ -59,8 +61,8 @@ class WallRunner:
             try:
                 self._predictions[wall.id] = self._ask_prediction(wall)
             except WorkerFailure:
-                self.context.pool.dismiss()
-        budget_s = self.context.config.wall_budget_s
+                self.runtime.pool.dismiss()
+        budget_s = self.runtime.spec.wall_budget_s
         self.deadline = inf if budget_s is None else time.monotonic() + share * budget_s
         known = self._predictions
         return [(wall, known[wall.id]) for wall in walls if wall.id in known]
@@ -110,16 +112,16 @@ class WallRunner:
 
     def _turn(self, one: WallState) -> Record | None:
         """Trials until the turn's time is up; the record once the search is over."""
-        pool, wall = self.context.pool, one.wall
+        pool, wall = self.runtime.pool, one.wall
         try:
             if not one.started_utc:
                 self._begin(one)
             while (seq_len := self._next(one)) is not None:
-                self.context.running(wall.id, f"N = {seq_len}")
+                self.runtime.running(wall.id, f"N = {seq_len}")
                 if not one.may_reuse_worker(seq_len):
                     pool.dismiss()
                 one.search.add(self._try(one, seq_len))
-                self.context.steps(wall.id, len(one.search.trials))
+                self.runtime.steps(wall.id, len(one.search.trials))
             pool.dismiss()
         except WorkerFailure as failure:  # not in a trial: no worker could be started
             one.log_tail = pool.dismiss() or failure.log_tail
@@ -143,15 +145,14 @@ class WallRunner:
             one.prediction["predicted_seq_len"],
             lambda n: work_flops(wall.at(n).problem),
             self.timeout_s,
-            self.context.config.wall_tolerance_ratio,
+            self.runtime.spec.wall_tolerance_ratio,
             bound=one.prediction["predicted_source"] == "nearest",
         )
 
     def _ask_prediction(self, wall: Wall) -> dict[str, Any]:
-        self.context.running(wall.id, "prediction")
-        found: dict[str, Any] = self.context.pool.ask("predict", wall=wall.fields()).model_dump(
-            exclude={"op"}
-        )
+        self.runtime.running(wall.id, "prediction")
+        reply = self.runtime.pool.ask("predict", wall=wall.fields())
+        found: dict[str, Any] = reply.model_dump(exclude={"op"}, exclude_unset=True)
         return found
 
     def _next(self, one: WallState) -> int | None:
@@ -171,7 +172,7 @@ class WallRunner:
         return search.next() if left_s > 0 else None
 
     def _try(self, one: WallState, seq_len: int) -> Trial:
-        pool, wall, since = self.context.pool, one.wall, time.monotonic()
+        pool, wall, since = self.runtime.pool, one.wall, time.monotonic()
         pool.worker(FIRST)  # a worker that cannot be started says nothing about this N
         self.start_s = max(self.start_s, time.monotonic() - since)
         since = time.monotonic()
@@ -191,7 +192,7 @@ class WallRunner:
         low, high = one.search.interval
         ok = status is Status.OK
         values = {
-            **known_of_wall(self.context.config),
+            **known_of_wall(self.runtime.spec),
             **one.prediction,
             "log_tail": None if ok else one.log_tail,
             "seq_len_low": low,
@@ -201,10 +202,10 @@ class WallRunner:
             "started_utc": one.started_utc,
             "spent_s": one.spent_s,
         }
-        return self.context.record(one.wall, status, reason, **values)
+        return self.runtime.record(one.wall, status, reason, **values)
 
 
-def known_of_wall(config: RunConfig) -> dict[str, Any]:
+def known_of_wall(spec: RunSpec) -> dict[str, Any]:
     """The values of a wall that was not searched."""
     reason = "the search ended before the prediction"
-    return {"memory_bytes": config.budget_bytes, "predicted_reason": reason}
+    return {"memory_bytes": spec.memory_bytes, "predicted_reason": reason}

@@ -1,0 +1,39 @@
+"""What a run has only while it is measured on one device, and no file says."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..rows.record import Planned, Record, Status
+from .spec import RunSpec
+from .worker_pool import WorkerPool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """`measured_on`: the fields of a row that say which device it is. `attached`: what a worker is
+    told of each attachment. `save_to`: where studies save the models that they train. `attempts`:
+    the attempt of the last row, by id. `running` hears what a worker is doing, as (case, phase),
+    and `steps` how many are done, as in Listener.
+    """
+
+    spec: RunSpec
+    pool: WorkerPool
+    measured_on: Mapping[str, str | None] = field(default_factory=dict)
+    attached: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    save_to: Path | None = None
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    running: Callable[[str, str], None] = lambda *_: None
+    steps: Callable[[str, int], None] = lambda *_: None
+
+    def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:
+        """The next row of something planned."""
+        return Record(
+            planned=planned,
+            device=self.spec.device,
+            attempt=self.attempts.get(planned.id, 0) + 1,
+            status=status,
+            reason=reason,
+            values={**self.measured_on, **values},
+        )

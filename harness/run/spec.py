@@ -1,0 +1,218 @@
+"""What is stored of a run is what is measured: run.json, as a new run writes it and a resumed one
+reads it.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ...impls import is_ours
+from ...impls.problem import Problem
+from ..cases.case import groups_of, study_of, wall_of
+from ..measure.physical_floor import Device
+from ..probes import measures
+from ..rows.model import fault
+from ..rows.run_files import PLANNED, Document
+from ..rows.values import Count, Int, Part
+from ..scenario import Limits, Plan, Scenario
+from ..scenario.fields import DeviceKind
+from ..scenario.selection import SelectedCases
+from ..scenario.shards import Shard, Units
+
+
+class HowToMeasure(Part):
+    """What measuring asks of a scenario."""
+
+    plan: Plan
+    limits: Limits
+    measure: list[str]
+    baseline: str | None
+    contrast: list[str]
+    watch: dict[str, list[Any]] = {}
+    save_models: bool = False
+
+
+class RunSpec(BaseModel):
+    """The fields are those of run.json, in its order, which docs/format.md explains; the properties
+    are what measuring asks for.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    attnbench: str = ""
+    started_utc: str = ""
+    command: list[str] = []
+    scenario: Document
+    own_backends: list[str] = []
+    device: DeviceKind
+    memory_bytes: Count
+    seed: Int
+    environment: Document
+    calibration: Document | None = None
+    devices: list[Document] | None = None
+    cases: list[Document]
+    walls: list[Document] = []
+    studies: list[Document] = []
+    shard: Document | None = None
+    merged: list[Document] | None = None
+
+    @classmethod
+    def new(
+        cls,
+        scenario: Scenario,
+        planned: Mapping[str, Any],
+        environment: Mapping[str, Any],
+        **more: Any,
+    ) -> Self:
+        """Of a run that starts now. `planned`: as `planned_fields`. `more`: the other fields."""
+        device = environment["device"]
+        return cls(
+            attnbench=environment["attnbench"],
+            started_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+            scenario=scenario.resolved(device),
+            own_backends=[name for name in scenario.backends if not is_ours(name)],
+            device=device,
+            environment=dict(environment),
+            **{"calibration": None, **more, **planned},
+        )
+
+    @classmethod
+    def stored(cls, meta: Document) -> Self:
+        """From run.json, which may have fields of other versions too.
+
+        Raises ValueError, KeyError or TypeError if it lacks something that measuring needs.
+        """
+        try:
+            spec = cls(**{name: meta[name] for name in cls.model_fields if name in meta})
+            spec.how  # noqa: B018 - is checked when it is asked for
+        except ValidationError as error:
+            raise ValueError(fault(error)) from None
+        spec.units()
+        return spec
+
+    def document(self) -> Document:
+        """As in run.json."""
+        return self.model_dump(exclude_unset=True)
+
+    def units(self, but: Collection[str] = ()) -> Units:
+        """What is planned, without these ids."""
+        cases, walls, studies = (
+            [one for one in getattr(self, kind) if one["case"] not in but] for kind in PLANNED
+        )
+        return Units(groups_of(cases), tuple(map(wall_of, walls)), tuple(map(study_of, studies)))
+
+    # ---- how cases are measured ------------------------------------------------------------------
+
+    @cached_property
+    def how(self) -> HowToMeasure:
+        return HowToMeasure.model_validate(self.scenario)
+
+    @property
+    def plan(self) -> Plan:
+        return self.how.plan
+
+    @property
+    def measure(self) -> list[str]:
+        return self.how.measure
+
+    @property
+    def timeout_s(self) -> float:
+        return self.how.limits.timeout_s
+
+    @property
+    def baseline(self) -> str | None:
+        return self.how.baseline
+
+    @property
+    def contrast(self) -> list[str]:
+        return self.how.contrast
+
+    @property
+    def budget_bytes(self) -> int:
+        return self.memory_bytes
+
+    @property
+    def wall_tolerance_ratio(self) -> float:
+        return self.how.limits.wall_tolerance_ratio
+
+    @property
+    def wall_budget_s(self) -> float | None:
+        """A shard's walls get what they get in one run."""
+        budget_s = self.how.limits.wall_budget_s
+        elsewhere = len(self.shard["elsewhere"]["walls"]) if self.shard else 0
+        if budget_s is None or not elsewhere:
+            return budget_s
+        return budget_s * len(self.walls) / (len(self.walls) + elsewhere)
+
+    @property
+    def peaks(self) -> Mapping[str, float] | None:
+        """What calibration measured on this machine."""
+        return (self.calibration or {}).get("peaks")
+
+    @property
+    def physical_device(self) -> Device:
+        """What limits every latency."""
+        return Device(self.device, self.environment.get("device_name"), self.peaks)
+
+    @property
+    def windows(self) -> int:
+        """How many windows a watched case gets in each way of launching."""
+        shared = set(self.measure).intersection(measures(own_calls=False))
+        return self.plan.windows if shared else 0
+
+    @property
+    def profiles(self) -> bool:
+        return bool(set(self.measure).intersection(measures(own_calls=True)))
+
+    @property
+    def launch_modes(self) -> tuple[Literal["eager", "graph"], ...]:
+        graphs = "graphs" in self.measure and self.device == "cuda"
+        return ("eager", "graph") if graphs else ("eager",)
+
+    def watches(self, problem: Problem) -> bool:
+        """Whether the device's counters are read on this problem."""
+        return bool(set(measures()) & set(self.measure)) and all(
+            getattr(problem, axis) in values for axis, values in self.how.watch.items()
+        )
+
+    def without_windows(self, problem: Problem) -> dict[str, str]:
+        """Why a case that was timed on a GPU has no window of its counters; {} on a CPU."""
+        if self.device != "cuda" or "latency" not in self.measure:
+            return {}
+        if not self.windows:
+            why = f"measure is {', '.join(self.measure)}"
+        elif not self.watches(problem):
+            why = "the scenario's watch leaves this problem out"
+        else:
+            why = "the worker took none"
+        return {"windows": f"no window: {why}"}
+
+
+def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:
+    """`cases`, `walls` and `studies`; in a shard also `shard`, with those of the other shards.
+
+    In a shard each wall and study has its `place` in the whole plan; cases have their `group`.
+    """
+    whole = selected.whole
+    plan = {
+        "cases": [
+            {**group.fields(), **case.fields()} for group in whole.groups for case in group.cases
+        ],
+        "walls": [wall.fields() for wall in whole.walls],
+        "studies": [study.fields() for study in whole.studies],
+    }
+    if shard is None:
+        return plan
+    for name in ("walls", "studies"):
+        plan[name] = [{"place": place, **one} for place, one in enumerate(plan[name])]
+    own = set(selected.units.ids)
+    elsewhere = {
+        name: [one for one in planned if one["case"] not in own] for name, planned in plan.items()
+    }
+    return {
+        **{name: [one for one in planned if one["case"] in own] for name, planned in plan.items()},
+        "shard": {"number": shard.number, "of": shard.of, "elsewhere": elsewhere},
+    }
