@@ -110,14 +110,14 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
             memory_bytes=int(SAFE_SHARE * here.free_bytes),
             seed=seed,
         )
-        pool = WorkerPool(spec, Path(folder), here.signals.wake_fd)
+        pool = WorkerPool(spec, Path(folder), here.signals.wake_fd, server=here.started.server)
         run = DeviceRun(
             Runtime(spec=spec, pool=pool, running=listener.running, steps=listener.steps)
         )
         here.signals.second = lambda: pool.close(at_once=True)
         listener.begin(Begun(root / FILE, {"cases": len(cases)}))
         try:
-            run.begin(here.worker)
+            run.begin(here.started.worker)
             records = []
             for record in run.groups([Group(number=0, cases=cases)]):
                 records.append(record)

@@ -140,6 +140,7 @@ class NodeDevice:
             spec,
             self._folder / LOGS,
             self._signals.wake_fd,
+            server=self._started.server,
             allow_import=self._wanted.allow_import,
         )
         self._stack.callback(pool.close, at_once=True)
@@ -153,7 +154,7 @@ class NodeDevice:
             running=self._running,
         )
         self._device = DeviceRun(runtime)
-        self._device.begin(self._worker)
+        self._device.begin(self._started.worker)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.

@@ -87,7 +87,7 @@ class Steps:
         checker = self._checker = Checker(case_of(case), self.settings, self.clock)
         self.fields = checker.fields
         checker.draw()
-        return {}
+        return {"compiles": checker.backend.compiles}
 
     def check(self, case: str) -> Reply:
         self._begin(case, "gate")
