@@ -12,7 +12,7 @@ from statistics import median
 
 import torch
 
-from ..measure.clock import Clock, clock_for
+from ..measure.clock import Clock, clock_for, nothing
 from ..measure.conditions import HostConditions, conditions_for
 from ..measure.graph_capture import Call
 from ..stats.intervals import Interval, latency_interval
@@ -140,13 +140,13 @@ def measure_peak(
         timer = clock.timer(call, call_s * 1e3)
         calls = max(1, round(sizes.block_s / call_s))
         blocks: list[list[float]] = []
-        look = conditions.during(lambda result, /, *, must: None)
+        between = conditions.during(nothing)
         conditions.before()
         end = time.monotonic() + sizes.most_s
         while len(blocks) < FEWEST_BLOCKS or (
             len(blocks) < sizes.blocks and time.monotonic() < end
         ):
-            blocks.append(timer.sample(calls, look).block_ms)
+            blocks.append(timer.sample(calls, between).block_ms)
         clock_mhz = conditions.after().get("sm_clock_mhz")
     except RuntimeError as error:
         reason = str(error).strip().partition("\n")[0][:200]

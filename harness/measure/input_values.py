@@ -17,7 +17,7 @@ from random import Random
 import torch
 from torch import Tensor
 
-from ...impls.backend import draw_inputs
+from ...impls.drawing import draw_inputs
 from ...impls.problem import Problem
 from .cold_keys import Turns
 from .correctness import widen

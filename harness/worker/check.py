@@ -14,7 +14,8 @@ from ...impls.backend import Backend
 from ..cases.case import Case
 from ..measure.clock import Clock, now_s
 from ..measure.compile_time import CompileTime
-from ..measure.correctness import WIDE_SCORE, CheckResult, CorrectnessCheck, distance, write_rows
+from ..measure.correctness import CorrectnessCheck, write_rows
+from ..measure.error_limits import WIDE_SCORE, CheckResult, distance
 from ..measure.input_values import InputValues
 from ..measure.judge import COPIED
 from ..measure.kept_memory import kept_memory, memory_fields, too_small
@@ -70,7 +71,7 @@ class Checker:
         try:
             self._check()
         except Ended as end:
-            raise Ended(end.status, end.reason, end.phase, self.fields | end.fields) from None
+            raise Ended(end.status, end.reason, end.phase, {**self.fields, **end.fields}) from None
 
     def _check(self) -> None:
         backend, compiling = self.backend, CompileTime()

@@ -49,12 +49,12 @@ def answer(steps: "Steps", request: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"op": op, **getattr(steps, op)(**request)}
     except Ended as end:
-        ended = {"status": end.status, "reason": end.reason, "phase": end.phase, "log_tail": None}
-        ended["fields"] = dict(end.fields)
+        ended = {"status": end.status, "reason": end.reason, "log_tail": None}
+        phase, fields = end.phase, end.fields
     except Exception as error:  # noqa: BLE001 - see above
-        ended = {**outcome(error, steps.budget_bytes), "phase": steps.phase, "fields": steps.fields}
+        ended, phase, fields = outcome(error, steps.budget_bytes), steps.phase, steps.fields
     steps.forget()
-    return {"op": "ended", **ended}
+    return {"op": "ended", **ended, "phase": phase, "fields": dict(fields)}
 
 
 def warm_up_device(device: "torch.device") -> str:
