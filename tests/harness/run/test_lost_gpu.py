@@ -12,22 +12,18 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import worker_pool
+from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.schedule import Schedule
-from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
+from attnbench.harness.run.worker_pool import WorkerPool
 from attnbench.harness.scenario import Plan
 from attnbench.harness.worker.phases import PhaseRunner
 from attnbench.impls.problem import Problem
+from tests.fakes.specs import run_spec
 from tests.harness.run.test_schedule import FakePool
 from tests.harness.worker.configs import worker_config
 
 LOST = "CUDA error: GPU is lost (NVRM Xid 79)"
-CONFIG: dict[str, Any] = {
-    "plan": Plan(processes=1, min_blocks=1, max_blocks=1),
-    "measure": ("latency",),
-    "timeout_s": 10.0,
-    "budget_bytes": 1 << 30,
-    "seed": 0,
-}
+SPEC = run_spec("cuda", plan=Plan(processes=1, min_blocks=1, max_blocks=1))
 
 
 def case(seq_len: int) -> Case:
@@ -49,10 +45,8 @@ class LosesItsGpu(FakePool):
 def test_a_lost_gpu_is_an_error_of_its_case_and_the_others_are_unavailable() -> None:
     ended = {"status": "error", "reason": LOST, "phase": "gate", "log_tail": "trace"}
     pool: Any = LosesItsGpu([], ends={"check": ended | {"poisoned": True}})
-    config = RunConfig(device="cuda", **CONFIG)
-    context = RunContext(config=config, pool=pool, attempts={}, running=lambda what, phase: None)
     planned = [case(16), case(32), case(64)]
-    rows = list(Schedule(context).records([[one] for one in planned]))
+    rows = list(Schedule(Runtime(spec=SPEC, pool=pool)).records([[one] for one in planned]))
     assert [row.planned.id for row in rows] == [one.id for one in planned]
     assert [row.status for row in rows] == [Status.ERROR, Status.UNAVAILABLE, Status.UNAVAILABLE]
     assert all("GPU is lost" in row.reason for row in rows)
@@ -65,7 +59,7 @@ def test_a_worker_that_finds_no_gpu_any_more_is_not_kept(
     killed: list[bool] = []
     worker = SimpleNamespace(ready={"why": "no device"}, kill=lambda: killed.append(True))
     monkeypatch.setattr(worker_pool, "start_worker", lambda *_, **__: worker)
-    pool = WorkerPool(RunConfig(device="cuda", **CONFIG), tmp_path, None)
+    pool = WorkerPool(SPEC, tmp_path, None)
     with pytest.raises(WorkerFailure, match="the cuda device is gone: no device") as failure:
         pool.worker(0)
     assert failure.value.status is Status.UNAVAILABLE

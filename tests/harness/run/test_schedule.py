@@ -9,9 +9,11 @@ from attnbench.harness.cases.case import Case, Group
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import group as group_module
+from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.schedule import MAX_CASES, Schedule, schedule_parts
 from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
+from tests.fakes.specs import run_spec
 
 
 def case(seq_len: int, backend: str = "fused") -> Case:
@@ -154,17 +156,10 @@ def measured():
         ends: Mapping[str, Mapping[str, Any]] = {},
         **more: Any,
     ) -> tuple[list[tuple[Any, ...]], list[Any]]:
-        from attnbench.harness.run.worker_pool import RunConfig, RunContext
-
         notes: list[tuple[Any, ...]] = []
-        usual = {"measure": ("latency",), "timeout_s": 10.0, "budget_bytes": 1 << 30, "seed": 0}
-        usual |= {"device": "cpu", "plan": plan(processes)}
-        config = RunConfig(**usual | more)
+        spec = run_spec(**{"plan": plan(processes), **more})
         pool: Any = FakePool(notes, breaks, call_ms, judged, ends)
-        context = RunContext(
-            config=config, pool=pool, attempts={}, running=lambda what, phase: None
-        )
-        return notes, list(Schedule(context).records(groups))
+        return notes, list(Schedule(Runtime(spec=spec, pool=pool)).records(groups))
 
     return run
 
