@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...impls import is_ours
 from ...impls.problem import Problem
@@ -31,7 +31,7 @@ class HowToMeasure(Part):
     measure: list[str]
     baseline: str | None
     contrast: list[str]
-    watch: dict[str, list[Any]] = {}
+    watch: dict[str, list[Any]] = Field({})
     save_models: bool = False
 
 

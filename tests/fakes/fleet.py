@@ -8,8 +8,8 @@ from attnbench.harness.cases.case import Case
 from attnbench.harness.fleet.remote import Done, Gone, Lost, Message, Opened, Ready, Running
 from attnbench.harness.fleet.shipping import Content
 from attnbench.harness.rows.record import Planned, Record, Status
+from attnbench.harness.run.spec import RunSpec
 from attnbench.harness.run.studies import Told
-from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario.shards import Units
 from attnbench.harness.studies.attachments import Tried
 
@@ -69,8 +69,10 @@ class FakeFleet:
     ) -> Tried:
         return Tried([], [])
 
-    def configure(self, config: RunConfig, attempts: Mapping[str, int]) -> None:
-        self.config = config
+    def configure(
+        self, spec: RunSpec, attached: Mapping[str, Told], attempts: Mapping[str, int]
+    ) -> None:
+        self.attached = attached
 
     def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
         self.started.append((number, work))

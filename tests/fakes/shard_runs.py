@@ -6,7 +6,7 @@ from typing import Any
 
 from attnbench.harness.cases.case import Wall
 from attnbench.harness.rows.record import Planned, Record
-from attnbench.harness.run.planning import planned_fields
+from attnbench.harness.run.spec import RunSpec, planned_fields
 from attnbench.harness.scenario import Scenario, from_mapping
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.scenario.shards import Shard
@@ -61,21 +61,15 @@ def write_shard(
     number, _, count = (shard or "").partition("/")
     part = Shard(number=int(number), of=int(count)) if shard else None
     selected = select(of, "cpu", Selection(shard=part))
-    meta = {
-        "attnbench": "0.2.0",
-        "started_utc": started,
-        "command": ["attnbench", "run", "small.yaml", *(["--shard", shard] if shard else [])],
-        "scenario": of.resolved("cpu"),
-        "own_backends": [],
-        "device": "cpu",
-        "memory_bytes": 1 << 29,
-        "seed": seed,
-        "environment": {**ENVIRONMENT, **(environment or {})},
-        "calibration": None,
-        **planned_fields(selected, part),
-        **more,
-    }
-    store = Store.create(root, of.name, meta)
+    spec = RunSpec.new(
+        of,
+        planned_fields(selected, part),
+        {**ENVIRONMENT, **(environment or {})},
+        command=["attnbench", "run", "small.yaml", *(["--shard", shard] if shard else [])],
+        memory_bytes=1 << 29,
+        seed=seed,
+    )
+    store = Store.create(root, of.name, {**spec.document(), "started_utc": started, **more})
     where = device or {"host": f"node{number or 0}", "device_name": "AMD EPYC"}
     store.append(
         one

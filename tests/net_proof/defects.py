@@ -169,9 +169,9 @@ DEFECTS = (
         name="a row lost in resume",
         patches=(
             Patch(
-                "harness/run/resumable.py",
-                'if fields["case"] not in final]',
-                'if fields["case"] not in final][1:]',
+                "harness/run/spec.py",
+                'if one["case"] not in but]',
+                'if one["case"] not in but][1:]',
             ),
         ),
         noticed_by=(

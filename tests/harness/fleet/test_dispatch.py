@@ -18,7 +18,7 @@ from attnbench.harness.rows.run_files import read_meta, read_rows
 from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.planning import new_run
-from attnbench.harness.run.run_rows import RunPlan
+from attnbench.harness.run.run_rows import RunRows
 from attnbench.harness.scenario.selection import Selection
 from tests.fakes.fleet import FakeFleet, opened
 from tests.fakes.shard_runs import scenario
@@ -34,7 +34,7 @@ class Heard(Listener):
         self.remarks.append(text)
 
 
-def plan(root: Path, heard: Heard, attachments: Any = (), **changes: Any) -> RunPlan:
+def planned(root: Path, heard: Heard, attachments: Any = (), **changes: Any) -> RunRows:
     fleet = FakeFleet(2)
     return new_run(
         scenario(**changes),
@@ -52,14 +52,14 @@ def measured(tmp_path: Path):
 
     def run(fleet: FakeFleet, **changes: Any) -> dict[str, dict[str, Any]]:
         run.heard = Heard()
-        one = plan(tmp_path, run.heard, **changes)
+        one = planned(tmp_path, run.heard, **changes)
         run.path = one.store.path
         try:
             run_on(one, fleet, Signals())
         finally:
             rows = list(read_rows(run.path))
-            planned = Counter(case["case"] for case in read_meta(run.path)["cases"])
-            assert Counter(row["case"] for row in rows) == planned, "one row per planned case"
+            cases = Counter(case["case"] for case in read_meta(run.path)["cases"])
+            assert Counter(row["case"] for row in rows) == cases, "one row per planned case"
             run.rows = {row["case"]: row for row in rows}
         return run.rows
 
@@ -137,9 +137,9 @@ def test_a_signal_ends_the_run_and_every_case_has_a_row(tmp_path: Path) -> None:
         signals.received = 2
 
     fleet.messages = then_ctrl_c  # type: ignore[method-assign]
-    one = plan(tmp_path, heard)
-    rows = run_on(one, fleet, signals)
-    assert rows.result.exit_code == 130
+    one = planned(tmp_path, heard)
+    run_on(one, fleet, signals)
+    assert one.result.exit_code == 130
     statuses = Counter(row["status"] for row in read_rows(one.store.path))
     assert statuses == {"ok": 4, "interrupted": 16}
 

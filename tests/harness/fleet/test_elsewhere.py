@@ -50,10 +50,9 @@ def test_models_go_there_by_contents_and_no_path_of_this_machine_does(
     assert studies == ["ok", "ok"]
     assert cluster.wanted.needs == [("safetensors", "checkpoint")]
     assert cluster.fleet.sent == [(0, "mine/mine.safetensors"), (0, "other/other.safetensors")]
-    assert cluster.fleet.config.attached == {
+    assert cluster.fleet.attached == {
         "mine": {"path": "mine/mine.safetensors", "tokens": None},
         "other": {"path": "other/other.safetensors", "tokens": None},
     }
-    assert cluster.fleet.config.save_to is None
     assert cluster.files == []
     assert str(models[0].path) not in (result.path / "run.json").read_text()

@@ -19,7 +19,7 @@ from attnbench.harness.heads.checkpoints.given import Checkpoint
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.rows.run_files import read_rows
 from tests.fakes.fleet import FakeFleet
-from tests.harness.fleet.test_dispatch import DIED, Heard, plan
+from tests.harness.fleet.test_dispatch import DIED, Heard, planned
 
 ODD = b"\x00\xff" * 50
 
@@ -31,7 +31,7 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     shipping = Shipping(fleet, list(map(shipped, models)))
     shipping.refuse_bad(1 << 30)
     fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
-    one = plan(tmp_path, Heard(), attachments=models)
+    one = planned(tmp_path, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     statuses = Counter((row["kind"], row["status"]) for row in read_rows(one.store.path))
     assert statuses == {("latency", "ok"): 20, ("study", "error"): 2}
@@ -46,7 +46,7 @@ def test_a_file_that_has_changed_since_the_run_began_is_not_sent(
     fleet = FakeFleet(1)
     shipping = Shipping(fleet, list(map(shipped, models)))
     models[0].path.write_bytes(b"others!")
-    one = plan(tmp_path, Heard(), attachments=models)
+    one = planned(tmp_path, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     reasons = {row["reason"] for row in read_rows(one.store.path) if row["kind"] == "study"}
     assert reasons == {

@@ -21,6 +21,7 @@ from attnbench.harness.run.first_worker import (
     refuse_changes,
     start_worker,
 )
+from tests.fakes.specs import run_spec
 
 BROKEN = WorkerFailure(Status.CRASHED, "exit code 1", "Traceback\nImportError: no libcudnn\n")
 
@@ -49,9 +50,11 @@ def test_a_machine_that_lacks_what_is_wanted_is_refused_and_nothing_stays(
 
 
 def test_a_fact_that_changed_is_named_and_the_version_of_python_may_change() -> None:
-    meta = {"environment": {"torch": "2.11", "python": "3.11"}}
-    assert changes(meta, {"torch": "2.11", "python": "3.13"}) == []
-    changed = changes(meta, {"torch": "2.12", "python": "3.11"})
+    spec = run_spec()
+    then = {**spec.environment, "torch": "2.11", "python": "3.11"}
+    spec.environment.update(then)
+    assert changes(spec, {**then, "python": "3.13"}) == []
+    changed = changes(spec, {**then, "torch": "2.12"})
     assert changed == [Change("torch", "2.11", "2.12")]
     with pytest.raises(EnvironmentUnmet, match=r"with torch '2.11', this environment has '2.12'"):
         refuse_changes(changed)

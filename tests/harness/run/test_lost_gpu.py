@@ -1,33 +1,26 @@
-"""A GPU that is lost in the middle of a run, or that CUDA cannot use any more, played by fakes: the
-case ends as an error, the others as unavailable, and no worker is used again after such an error.
+"""A GPU that is lost in the middle of a run, played by fakes: the case ends as an error, the others
+as unavailable, and no worker is used again after an error.
 """
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.process.worker_process import WorkerFailure
+from attnbench.harness.process.worker_process import CaseEnded, WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import worker_pool
+from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.schedule import Schedule
-from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
+from attnbench.harness.run.worker_pool import FIRST, Seat, WorkerPool
 from attnbench.harness.scenario import Plan
-from attnbench.harness.worker.phases import PhaseRunner
 from attnbench.impls.problem import Problem
+from tests.fakes.specs import run_spec
 from tests.harness.run.test_schedule import FakePool
-from tests.harness.worker.configs import worker_config
 
 LOST = "CUDA error: GPU is lost (NVRM Xid 79)"
-CONFIG: dict[str, Any] = {
-    "plan": Plan(processes=1, min_blocks=1, max_blocks=1),
-    "measure": ("latency",),
-    "timeout_s": 10.0,
-    "budget_bytes": 1 << 30,
-    "seed": 0,
-}
+SPEC = run_spec("cuda", plan=Plan(processes=1, min_blocks=1, max_blocks=1))
 
 
 def case(seq_len: int) -> Case:
@@ -37,73 +30,67 @@ def case(seq_len: int) -> Case:
 class LosesItsGpu(FakePool):
     """Its only worker loses the GPU in the first check; no other can be started."""
 
-    def worker(self, number: int) -> Any:
+    def worker(self, seat: Seat) -> Any:
         if self.dismissed():
             raise WorkerFailure(Status.UNAVAILABLE, f"the cuda device is gone: {LOST}")
-        return super().worker(number)
+        return super().worker(seat)
 
     def dismissed(self) -> bool:
         return any(op == "dismiss" for _, op, _ in self.notes)
 
 
 def test_a_lost_gpu_is_an_error_of_its_case_and_the_others_are_unavailable() -> None:
-    ended = {"status": "error", "reason": LOST, "phase": "gate", "log_tail": "trace"}
-    pool: Any = LosesItsGpu([], ends={"check": ended | {"poisoned": True}})
-    config = RunConfig(device="cuda", **CONFIG)
-    context = RunContext(config=config, pool=pool, attempts={}, running=lambda what, phase: None)
+    lost = CaseEnded(Status.ERROR, LOST, "gate", "trace")
+    pool: Any = LosesItsGpu([], breaks=("check", "fused", lost))
     planned = [case(16), case(32), case(64)]
-    rows = list(Schedule(context).records([[one] for one in planned]))
+    rows = list(Schedule(Runtime(spec=SPEC, pool=pool)).records([[one] for one in planned]))
     assert [row.planned.id for row in rows] == [one.id for one in planned]
     assert [row.status for row in rows] == [Status.ERROR, Status.UNAVAILABLE, Status.UNAVAILABLE]
     assert all("GPU is lost" in row.reason for row in rows)
     assert pool.dismissed()
 
 
+class FakeWorker(SimpleNamespace):
+    """Answers nothing; `killed` counts how often it was."""
+
+    pid, log_failure, killed = 0, None, 0
+
+    def ask(self, op: str, timeout_s: float, **fields: Any) -> None: ...
+
+    def write_log(self, path: Any) -> None: ...
+
+    def log_tail(self) -> None: ...
+
+    def kill(self) -> None:
+        self.killed += 1
+
+
 def test_a_worker_that_finds_no_gpu_any_more_is_not_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    killed: list[bool] = []
-    worker = SimpleNamespace(ready={"why": "no device"}, kill=lambda: killed.append(True))
+    worker = FakeWorker(ready=SimpleNamespace(why="no device"))
     monkeypatch.setattr(worker_pool, "start_worker", lambda *_, **__: worker)
-    pool = WorkerPool(RunConfig(device="cuda", **CONFIG), tmp_path, None)
+    pool = WorkerPool(SPEC, tmp_path, None)
     with pytest.raises(WorkerFailure, match="the cuda device is gone: no device") as failure:
-        pool.worker(0)
+        pool.worker(FIRST)
     assert failure.value.status is Status.UNAVAILABLE
-    assert killed == [True]
+    assert worker.killed == 1
 
 
-@pytest.mark.parametrize(
-    ("raised", "afterwards", "status", "poisoned"),
-    [
-        (RuntimeError(LOST), RuntimeError(LOST), "error", True),
-        (RuntimeError("CUDA error: device-side assert triggered"), None, "error", True),
-        (ValueError("a bug"), RuntimeError(LOST), "error", True),
-        (ValueError("a bug"), None, "error", False),
-        (torch.OutOfMemoryError("CUDA out of memory."), None, "oom", False),
-    ],
-)
-def test_after_a_sticky_error_the_process_is_told_to_be_useless(
-    monkeypatch: pytest.MonkeyPatch,
-    raised: Exception,
-    afterwards: Exception | None,
-    status: str,
-    poisoned: bool,
+@pytest.mark.parametrize(("device", "alive"), [("cuda", 1), ("cpu", 3)])
+def test_on_a_gpu_one_process_at_a_time_has_a_context(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, device: str, alive: int
 ) -> None:
-    def fail() -> None:
-        raise raised
+    started: list[FakeWorker] = []
 
-    def synchronize(_: object) -> None:
-        if afterwards is not None:
-            raise afterwards
+    def start(*_: Any, **__: Any) -> Any:
+        started.append(FakeWorker(ready=SimpleNamespace(why="")))
+        return started[-1]
 
-    events: list[dict[str, Any]] = []
-    runner = PhaseRunner(worker_config(), events.append, lambda name: None)
-    runner.config = worker_config("cuda")
-    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
-    monkeypatch.setattr("attnbench.harness.worker.phases.release", lambda device: None)
-    try:
-        runner.run(case(16), "latency", fail)
-    finally:
-        runner.budget.lift()
-    (ended,) = [event for event in events if event["event"] == "ended"]
-    assert (ended["status"], ended["poisoned"]) == (status, poisoned)
+    monkeypatch.setattr(worker_pool, "start_worker", start)
+    pool = WorkerPool(run_spec(device), tmp_path, None)
+    for seat in (FIRST, Seat(0, "mine"), Seat(1)):
+        pool.worker(seat)
+        with pool.for_check(Seat(1)):
+            pass
+    assert sum(not worker.killed for worker in started) == alive

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.run.planning import planned_fields
+from attnbench.harness.run.spec import planned_fields
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.scenario.shards import Shard
 from tests.fakes.shard_runs import scenario

@@ -10,16 +10,14 @@ from attnbench.harness.cases.case import Wall
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run import wall_runner
+from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.wall_runner import WallRunner
-from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
-from attnbench.harness.scenario import Plan
+from attnbench.harness.run.worker_pool import WorkerPool
 from attnbench.impls import Problem
+from tests.fakes.specs import run_spec
 from tests.harness.terminal.test_idle import Clock
 
 WALL = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=64, heads=2))
-CONFIG = RunConfig(
-    device="cpu", timeout_s=60, budget_bytes=1 << 20, plan=Plan(), measure=(), seed=0
-)
 
 
 class Workers(WorkerPool):
@@ -32,7 +30,6 @@ class Workers(WorkerPool):
         predicted: int | None,
     ) -> None:
         self.longest, self.beyond, self.predicted = longest, beyond, predicted
-        self.config = CONFIG
         self.tried: list[list[int]] = []  # by worker
         self.alive = False
         self.predictions = 0
@@ -79,11 +76,8 @@ def oom() -> dict[str, Any]:
 
 
 def runner(workers: Workers, **changes: Any) -> WallRunner:
-    workers.config = replace(CONFIG, **changes)
-    context = RunContext(
-        config=workers.config, pool=workers, attempts={WALL.id: 3}, running=lambda *_: None
-    )
-    return WallRunner(context)
+    spec = run_spec(timeout_s=60.0, **changes)
+    return WallRunner(Runtime(spec=spec, pool=workers, attempts={WALL.id: 3}))
 
 
 def record_of(one: WallRunner, wall: Wall = WALL) -> Record:

@@ -16,10 +16,9 @@ The first paragraph of its docstring says what it does. One of the first five mu
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,11 +30,11 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.files.literals import literals
 from attnbench.harness.rows.record import FAILURES, Status
 from attnbench.harness.rows.run_files import read_rows
-from attnbench.harness.run.engine import RunOptions, Wanted
+from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.planning import SAFE_SHARE
-from attnbench.harness.run.run_rows import RunPlan
-from attnbench.harness.run.session import DeviceHere, Here, open_session
-from attnbench.harness.run.worker_pool import RunConfig
+from attnbench.harness.run.run_rows import RunRows
+from attnbench.harness.run.session import open_here, open_session
+from attnbench.harness.run.spec import RunSpec
 from attnbench.harness.scenario import Plan, Scenario
 from attnbench.harness.scenario.fields import Limits
 from attnbench.harness.scenario.shards import Units
@@ -178,20 +177,27 @@ def court(
     Raises Refusal.
     """
     groups = groups_of(tried)
-    engine = Here("the rows so far are saved")
-    with _backends_from(FOLDER), engine.open(Wanted(device=device), options) as here:
-        memory_bytes = int(SAFE_SHARE * here.free_bytes)
-        meta = _meta(here, tried, groups, seed, memory_bytes, options)
-        units, config = Units(groups, (), ()), RunConfig.of(meta, options.gpu_uuid)
-        plan = RunPlan(
-            store=Store.create(root, "court", meta),
-            config=config,
-            listener=options.listener,
-            remarks=here.warnings(units.planned, config),
-            previous={},
-            units=units,
+    scenario = Scenario(
+        name="court",
+        question="Is every backend that cheats convicted, and no honest one?",
+        backends=(*(name for one in tried for name in one.backends), *SHIPPED),
+        baseline=SHIPPED[0],
+        plan=PLAN,
+        limits=Limits(timeout_s=60.0),
+    )
+    cases = [{"group": group.number, **case.fields()} for group in groups for case in group.cases]
+    with _backends_from(FOLDER), open_here(device, (), options) as here:
+        spec = RunSpec.new(
+            scenario,
+            {"cases": cases},
+            here.environment,
+            command=list(options.command),
+            memory_bytes=int(SAFE_SHARE * here.free_bytes),
+            seed=seed,
         )
-        with open_session(plan, here.worker, here.signals) as session:
+        store = Store.create(root, "court", {**spec.document(), "court": True})
+        rows = RunRows(spec, store, Units(groups, (), ()), options.listener)
+        with open_session(rows, here) as session:
             session.begin()
             # with one process per case a part is one group
             for one, part in zip(tried, session.parts, strict=True):
@@ -199,8 +205,8 @@ def court(
                 if not one.shares:  # what one cheat left behind must not convict another
                     session.pool.close()
     path = session.result.path
-    rows = {row["case"]: row for row in read_rows(path)}
-    return path, [*judged(tried, groups, rows)]
+    found = {row["case"]: row for row in read_rows(path)}
+    return path, [*judged(tried, groups, found)]
 
 
 def groups_of(tried: Sequence[Suspect]) -> tuple[Group, ...]:
@@ -226,43 +232,6 @@ def _backends_from(folder: Path) -> Iterator[None]:
         patch.setenv(FOLDERS_VARIABLE, str(folder))
         patch.setenv("PYTHONPATH", searched(ROOT / ".package", ROOT))
         yield
-
-
-def _meta(
-    here: DeviceHere,
-    tried: Sequence[Suspect],
-    groups: Iterable[Group],
-    seed: int,
-    memory_bytes: int,
-    options: RunOptions,
-) -> dict[str, Any]:
-    """run.json, as of any run (run/start.py)."""
-    scenario = Scenario(
-        name="court",
-        question="Is every backend that cheats convicted, and no honest one?",
-        backends=(*(name for one in tried for name in one.backends), *SHIPPED),
-        baseline=SHIPPED[0],
-        plan=PLAN,
-        limits=Limits(timeout_s=60.0),
-    )
-    environment = here.environment
-    return {
-        "attnbench": environment["attnbench"],
-        "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": list(options.command),
-        "scenario": scenario.resolved(here.device),
-        "device": here.device,
-        "memory_bytes": memory_bytes,
-        "seed": seed,
-        "court": True,
-        "environment": dict(environment),
-        "calibration": None,
-        "cases": [
-            {"group": group.number, **case.fields()} for group in groups for case in group.cases
-        ],
-        "walls": [],
-        "studies": [],
-    }
 
 
 # ---- judging -------------------------------------------------------------------------------------
