@@ -57,7 +57,7 @@ class InputValues:
     def draw_gradient(self) -> None:
         """Give the output's gradient the numbers of the present seed."""
         if self.gradient is not None:
-            draw_gradient(self.gradient.data, self.seed + 1)
+            draw_gradient(self.gradient.data, self.seed)
 
     def judged_gradient(self, places_seed: int) -> Tensor:
         """The output's gradient of a judged call: zero but for the judged rows."""

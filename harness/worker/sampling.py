@@ -34,6 +34,7 @@ from .window import Watched, profile_kernels, watch_window
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
 ROOM_SHARE = 0.9
+SAME_MEMORY = "returns the same memory in every call; wanted storage of its own"
 UNJOINED = "works on another stream than the current one, after the call's last event"
 
 
@@ -77,11 +78,14 @@ class Sampling:
         with prepared.in_force():
             readings: list[float] = []
             run = prepared.anew()
-            digests = [self._first_digest(prepared, run, readings) for _ in range(2)]
+            digests = self._first_digests(prepared, run, readings)
             self._take_turns(values, run)
             seconds = least_s, most_warm_up_s(most_s, least_s)
+            each = EachCall(values)
             with self.block_timer.foreseeing():
-                stationary, call_ms = call_until_stationary(run, self.clock, readings, seconds)
+                found = call_until_stationary(run, self.clock, readings, seconds, each)
+            each.restore()
+            stationary, call_ms = found
             timer = self.clock.timer(run, call_ms, prepared.for_graph)
             launching_ms = launch_ms(self.clock, self.device, run)
         if names := values.written():
@@ -124,16 +128,21 @@ class Sampling:
             backend.compile_ahead(case.problem, self.device)
             return prepare_call(case.problem, backend, values.tensors, values.gradient)
 
-    def _first_digest(
+    def _first_digests(
         self, prepared: PreparedCall, run: Callable[[], object], readings: list[float]
-    ) -> str:
-        """Of a call's result; how long it took goes to `readings`, in ms."""
-        begun_s = now_s()
-        result = run()
-        self.clock.finish()
-        readings.append((now_s() - begun_s) * 1e3)
-        self._refuse_improper(prepared, result)
-        return digest(result)
+    ) -> list[str]:
+        """Of two calls' results; how long they took goes to `readings`, in ms."""
+        results = []
+        for _ in range(2):
+            begun_s = now_s()
+            results.append(run())
+            self.clock.finish()
+            readings.append((now_s() - begun_s) * 1e3)
+            self._refuse_improper(prepared, results[-1])
+        memory = [{one.data_ptr() for one in tensors_of(result) if one.numel()} for result in results]
+        if memory[0] & memory[1]:
+            raise Ended(Status.INCORRECT, SAME_MEMORY, "latency")
+        return list(map(digest, results))
 
     def _refuse_improper(self, prepared: PreparedCall, result: object) -> None:
         tensors = tensors_of(result)

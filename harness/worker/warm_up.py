@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from statistics import median
 
-from ..measure.clock import Clock, now_s
+from ..measure.clock import Between, Clock, nothing, now_s
 from ..rows.warm_up import CALLS_TO_TELL, WARM_UP_S
 from ..stats.intervals import stationary
 
@@ -13,6 +13,7 @@ def call_until_stationary(
     clock: Clock,
     readings: list[float],
     seconds: tuple[float, float],
+    between: Between = nothing,
 ) -> tuple[bool | None, float]:
     """Call for the least of `seconds`, then until the times are stationary or the most is over.
 
@@ -35,6 +36,7 @@ def call_until_stationary(
             if found or (spent_s >= most_s and _has_settled(readings, most_s)):
                 return found, median(readings[-5:])
             look_s = 1.25 * spent_s
+        between(last=False)
         readings.append(clock.time_ms(run))
 
 

@@ -12,7 +12,7 @@ from attnbench.harness.machine.control_group import MemoryLimit
 from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.graph_capture import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory
-from attnbench.harness.worker.serve import warm_pools
+from attnbench.harness.worker.serve import warm_up_device
 from tests.conftest import ran
 
 
@@ -26,7 +26,7 @@ import mmap
 import torch
 from attnbench.harness.machine.host_memory import address_space_bytes
 from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
-from attnbench.harness.worker.serve import warm_pools
+from attnbench.harness.worker.serve import warm_up_device
 
 def refused(when):
     try:
@@ -37,7 +37,7 @@ def refused(when):
         raise SystemExit(f"the budget did not hold {when}")
 
 device = torch.device("cpu")
-warm_pools(device)
+warm_up_device(device)
 budget = Budget(256 << 20, device)
 """
 
@@ -163,7 +163,7 @@ def test_what_the_allocator_merely_caches_adds_nothing_to_the_budget(fake_gpu):
 def test_the_workspaces_of_matrix_products_are_no_part_of_the_budget(fake_gpu):
     """Neither that of the usual stream, nor that of the stream on which graphs are captured."""
     fake_gpu.workspace_bytes = 32 * MIB
-    warm_pools(CUDA)
+    warm_up_device(CUDA)
     memory_budget.Budget(64 * MIB, CUDA)
     x = torch.ones(64, 64, device=CUDA)
     for _ in range(3):

@@ -78,7 +78,7 @@ def reply(op: str, call_ms: float) -> Reply:
 class FakePool:
     """Workers that do whatever they are asked, and note it as (seat, op, case). `breaks`: a worker
     is lost, or a case ended, once, when asked for this op of this backend. `judges`: what the judge
-    says. `call_ms`: what every call takes.
+    says. `call_ms`: what every call takes. `sees`: windows are not empty.
     """
 
     def __init__(
@@ -87,8 +87,11 @@ class FakePool:
         breaks: tuple[str, str, Exception] | None = None,
         call_ms: float = 1.0,
         judges: Mapping[str, Any] = {},
+        *,
+        sees: bool = True,
     ) -> None:
         self.notes, self.breaks, self.call_ms, self.judges = notes, breaks, call_ms, judges
+        self.sees = sees
         self.pid = 0  # of no process
         self.seat = FIRST
 
@@ -109,7 +112,8 @@ class FakePool:
         if self.breaks is not None and self.breaks[0] == op and name.startswith(self.breaks[1]):
             failure, self.breaks = self.breaks[2], None
             raise failure
-        return reply(op, self.call_ms)
+        found = reply(op, self.call_ms)
+        return found if self.sees or op != "window" else found.model_copy(update={"window": None})
 
     def judge(self) -> Any:
         pool = self
@@ -144,10 +148,11 @@ def measured(tmp_path, monkeypatch):
         breaks: Any = None,
         call_ms: float = 1.0,
         judges: Mapping[str, Any] = {},
+        sees: bool = True,
         **more: Any,
     ) -> tuple[list[tuple[Seat, str, str]], list[Any]]:
         notes: list[tuple[Seat, str, str]] = []
-        pool: Any = FakePool(notes, breaks, call_ms, judges)
+        pool: Any = FakePool(notes, breaks, call_ms, judges, sees=sees)
         runtime = Runtime(spec=run_spec(**{"plan": plan(processes), **more}), pool=pool)
         return notes, list(Schedule(runtime).records(groups))
 
@@ -334,7 +339,7 @@ def test_groups_with_one_window_per_case_take_turns_over_the_processes(measured)
     [
         ({"measure": ("latency", "memory")}, "no window: measure is latency, memory"),
         ({"measure": ("latency", "energy"), "watch": {"seq_len": [16]}}, "leaves this problem out"),
-        ({"measure": ("latency", "energy")}, "the worker took none"),
+        ({"measure": ("latency", "energy"), "sees": False}, "the worker took none"),
     ],
 )
 def test_a_timed_row_of_a_gpu_without_a_window_says_why(measured, more, why):

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.run.requests import COMPILE_TIMES
+from attnbench.harness.run.group import COMPILE_TIMES
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.impls import Problem
