@@ -5,16 +5,14 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
-from ..files.errors import EnvironmentUnmet, Refusal
+from ..files.errors import EnvironmentUnmet
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary
 from ..machine.cpu import cpu_name
@@ -220,50 +218,6 @@ class NodeDevice:
         except OSError as error:
             self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
             return b""
-
-
-class DeviceActor:
-    """What an engine starts beside a device: a NodeDevice, called from the thread in which the
-    engine calls us, working in one of its own.
-    """
-
-    def __init__(self) -> None:
-        self._said: SimpleQueue[Said | None] = SimpleQueue()
-        self._device = NodeDevice(self._said.put)
-        self._thread = ThreadPoolExecutor(1, "measuring")
-
-    def look(self, device: str) -> dict[str, Any]:
-        return NodeDevice.look(device)
-
-    def open(self, wanted: NodeWanted) -> Opened | str:
-        """Or why it cannot be opened."""
-        try:
-            found: Opened = self.call("open", wanted)
-        except Refusal as refusal:
-            return str(refusal)
-        return found
-
-    def keep(self, name: str, content: Content) -> dict[str, str]:
-        """`why` it could not be kept, if so."""
-        why = self._device.keep(name, content)
-        return {"why": why} if why else {}
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        """A method of the NodeDevice, in the measuring thread."""
-        return self._thread.submit(getattr(self._device, method), *arguments).result()
-
-    def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[list[Said]]:
-        """What the device says, as it says it; together, what it says at once."""
-        measured = self._thread.submit(self._device.measure, work, wall_share, every=every)
-        measured.add_done_callback(lambda _: self._said.put(None))
-        together: list[Said | None] = []
-        while not together or together[-1] is not None:
-            together = [self._said.get()]
-            while not self._said.empty():
-                together.append(self._said.get())
-            if found := [said for said in together if said is not None]:
-                yield found
-        measured.result()
 
 
 def _set(settings: Mapping[str, str]) -> None:
