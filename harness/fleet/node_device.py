@@ -4,10 +4,11 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,14 @@ from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
 from ..rows.record import written
-from ..run.device_run import DeviceRun
 from ..run.first_worker import first_worker, measured_on
+from ..run.listener import Listener
 from ..run.runtime import Runtime
+from ..run.schedule import Schedule
+from ..run.session import LOST_LOGS
 from ..run.spec import RunSpec
-from ..run.studies import MODELS, Told, tried
+from ..run.studies import MODELS, StudyRunner, Told, tried
+from ..run.wall_runner import WallRunner
 from ..run.worker_pool import WorkerPool
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
@@ -45,7 +49,7 @@ MOST_FILE_BYTES = 1 << 30  # of a model; a log has LOG_CAP_BYTES
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
-class NodeDevice:
+class NodeDevice(Listener):
     """`look`, `open`, `configure`, then `measure` as often as there is work, and `close`.
 
     Everything but `look` and `keep` must be called in one thread, which lives as long as the
@@ -57,7 +61,6 @@ class NodeDevice:
         self._say = say
         self._stack = ExitStack()
         self._signals = Signals()  # none is taken over: whoever ends this process ends all
-        self._device: DeviceRun | None = None
         self._sent: dict[Path, int] = {}  # bytes of each file
         self._losses: set[str] = set()  # that were said
         self._host = platform.node()
@@ -140,38 +143,39 @@ class NodeDevice:
             allow_import=self._wanted.allow_import,
         )
         self._stack.callback(pool.close, at_once=True)
-        runtime = Runtime(
+        self._runtime = Runtime(
             spec=spec,
             pool=pool,
+            listener=self,
             measured_on=self._where(),
             attached={name: self._given.here(one) for name, one in attached.items()},
             save_to=self._folder / MODELS if spec.how.save_models else None,
             attempts=attempts,
-            running=self._running,
         )
-        self._device = DeviceRun(runtime)
-        self._device.begin(self._worker)
+        if self._worker.exit_code is None:  # else another is started in its place
+            pool.adopt(self._worker)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.
 
         `wall_share`: of the time for walls. `every`: say each step, not one per second.
         """
-        device = self._device
-        assert device is not None
+        runtime, pool = self._runtime, self._runtime.pool
         self._every = every
-        for record in device.groups(work.groups) if work.groups else ():
-            self._say(written(record))
+        if work.groups:
+            for record in Schedule(runtime).records([group.cases for group in work.groups]):
+                self._say(written(record))
         if work.walls:
-            device.pool.close()  # walls are searched in processes that nothing else has used
-        for record in device.apart(work, lambda *found: self._say(Predicted(*found)), wall_share):
+            pool.close()  # walls are searched in processes that nothing else has used
+        walls = WallRunner(runtime).records(work.walls, wall_share)
+        for record in chain(walls, StudyRunner(runtime).records(work.studies)):
             for saved in self._models():
                 self._say(saved)
             self._say(written(replace(record, reason=self._given.named(record.reason))))
         for file in self._files():
             self._say(file)
-        for loss in device.losses:
-            self._say_once(loss)
+        if logs := pool.log_failure:
+            self._say_once(f"{LOST_LOGS}: {logs}")
 
     def close(self) -> None:
         self._stack.close()
@@ -180,11 +184,14 @@ class NodeDevice:
         found = measured_on(self._worker.ready["environment"])
         return {**found, "host": self._host or None}
 
-    def _running(self, what: str, phase: str) -> None:
+    def running(self, what: str, phase: str) -> None:
         now = time.monotonic()
         if self._every or now >= self._next_s:
             self._next_s = now + SAID_EVERY_S
             self._say(Running(what, phase))
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        self._say(Predicted(walls, spent_s))
 
     def _say_once(self, loss: str) -> None:
         """A remark on what is lost here; it stays true after each work."""

@@ -51,7 +51,7 @@ class GroupRun:
         yield from self.requests.ask_each(0, "check", list(self.states))
         for name, state in self.states.items():
             state.checked = True
-            self.context.steps(name, 1)
+            self.context.listener.steps(name, 1)
         if "latency" in self.config.measure:
             cases = [state.case for state in self.states.values()]
             pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)

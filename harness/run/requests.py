@@ -115,7 +115,8 @@ class Requests:
                         if sampling is None:
                             raise bad_reply(event)
                         sampling.add(process, event["quantities"], event["spent_s"])
-                        self.context.steps(event["case"], 1 + self.sampler.done(event["case"]))
+                        done = 1 + self.sampler.done(event["case"])
+                        self.context.listener.steps(event["case"], done)
                         silent.discard(event["case"])
                         apart_s = now - begun - max(0.0, waited - waiting)
                         self._sampled(state, apart_s, event)
@@ -201,7 +202,7 @@ class Requests:
         state = self.states.get(name or "")
         if state is not None and state.started_utc is None:
             state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.context.running(name or "exact result", phase)
+        self.context.listener.running(name or "exact result", phase)
 
     def _limit_s(self, name: str | None, phase: str) -> float:
         """How long one step may take: preparing, one checked call, a warm-up, a block."""
