@@ -122,7 +122,8 @@ class Checker:
         self.clock.finish()
         first_call_ms = (perf_counter() - begun_s - waiting_s) * 1e3
         self.fields |= {
-            **{"kernel": kernel, "kernel_generation": generation},
+            "kernel": kernel,
+            "kernel_generation": generation,
             "first_call_ms": first_call_ms,
         }
         complaint = improper(prepared.problem, output, gradients, values.tensors)

@@ -61,14 +61,18 @@ def reply(op: str, call_ms: float) -> Reply:
         "draw": {"compiles": False},
         "check": {"fields": {"exactness": "exact"}},
         "warm_up": {
-            **{"stationary": True, "call_ms": 1.0, "shortest_call_ms": 0.002, "digests": ["00"]},
+            "stationary": True,
+            "call_ms": 1.0,
+            "shortest_call_ms": 0.002,
+            "digests": ["00"],
             **nothing,
         },
         "sample": {"quantities": quantities, "spent_s": 0.1, "block_s": 0.1},
         "output": {"numbers": [[1.0]]},
         "window": {
             "window": {"way": "eager", "window_s": 0.1, "calls": 1},
-            **{"tables": {}, "missing": {}},
+            "tables": {},
+            "missing": {},
         },
         "profile": {"window": None, "tables": {"kernel_table": []}, "missing": {}},
     }
