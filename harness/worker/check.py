@@ -110,7 +110,8 @@ class Checker:
         def give_gradient() -> None:
             nonlocal waiting_s
             begun_s = now_s()
-            assert values.gradient is not None and exact.gradient is not None
+            assert values.gradient is not None
+            assert exact.gradient is not None
             with self.budget.for_our_work():
                 write_rows(values.gradient.data, exact.entries, exact.rows, exact.gradient)
             waiting_s += now_s() - begun_s

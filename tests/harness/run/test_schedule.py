@@ -292,7 +292,7 @@ def test_a_worker_that_cannot_be_had_is_the_end_of_its_cases(measured):
     assert [str(record.status) for record in records] == ["crashed"] * 2
 
 
-# ---- records --------------------------------------------------------------------------------------
+# ---- records ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
