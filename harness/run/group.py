@@ -252,8 +252,8 @@ class GroupRun:
             reason = f"its result could not be judged: {failure.reason}"
             raise CaseEnded(Status.ERROR, reason, "latency") from None
         if verdict.complaint:
-            status = Status.ERROR if verdict.copied else Status.INCORRECT
-            raise CaseEnded(status, f"in a timed call: {verdict.complaint}", "latency")
+            reason = f"in a timed call: {verdict.complaint}"
+            raise CaseEnded(Status.INCORRECT, reason, "latency")
         if not one.is_row:
             return
         if problem.passes != "backward":

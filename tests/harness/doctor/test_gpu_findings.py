@@ -63,7 +63,7 @@ def test_a_gpu_in_good_health_has_no_trouble():
         ("throttling", "bad", {"clock_event_mask": 0x80}, "power brake"),
         ("ecc", "bad", {"uncorrected_ecc_count": 3}, "3 uncorrected"),
         ("compute mode", "bad", {"compute_mode": "prohibited"}, "prohibited"),
-        ("compute mode", "bad", {"compute_mode": "exclusive process"}, "exclusive"),
+        ("compute mode", "ok", {"compute_mode": "exclusive process"}, ""),
         ("persistence", "note", {"persistence_enabled": False}, "off"),
         ("temperature", "note", {"temperature_c": 85}, "85"),
         ("mig", "note", {"mig_enabled": True}, "on"),
