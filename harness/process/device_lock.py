@@ -8,10 +8,9 @@ users are not excluded: who could hold their lock could keep them from measuring
 import os
 import pwd
 import stat
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..files.errors import EnvironmentUnmet
@@ -26,9 +25,6 @@ CHOSEN = "ATTNBENCH_LOCKS"
 OWN = f"attnbench-{os.geteuid()}"
 MEETING = Path("/tmp") / OWN  # noqa: S108 - a folder that only this user can write to, or none
 
-Places = Collection[tuple[Path, int]]
-"""Folders and their descriptors."""
-
 
 @contextmanager
 def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterator[None]:
@@ -37,15 +33,12 @@ def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterat
     The kernel frees the lock when its holder dies. Raises EnvironmentUnmet if another run holds
     it, unless told to `wait`; `check` is called while waiting and may raise.
     """
-    with ExitStack() as folders, ExitStack() as locks:
-        places = dict[tuple[int, int], tuple[Path, int]]()
-        for path, fd in (_meeting_place(), *_earlier_places()):
-            folders.callback(os.close, fd)
-            found = os.fstat(fd)
-            places.setdefault((found.st_dev, found.st_ino), (path, fd))  # one may have two names
+    folder, folder_fd = _meeting_place()
+    name = f"attnbench-{device}.lock"
+    try:
         while True:
             try:
-                locks.enter_context(_taken(places.values(), f"attnbench-{device}.lock"))
+                lock = FileLock(name, dir_fd=folder_fd, own=True)
                 break
             except Held as held:
                 check()
@@ -54,8 +47,18 @@ def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterat
                         f"{_holder(held.pid)} is measuring on this {device}; wait for it to end, or"
                         f" add --wait; {CHOSEN} names another folder for the lock"
                     ) from None
+            except OSError as error:
+                raise EnvironmentUnmet(
+                    f"{folder / name}: {error.strerror}, wanted a file of this user, which tells"
+                    " that a run is measuring; remove it"
+                ) from None
             time.sleep(POLL_S)
-        yield
+        try:
+            yield
+        finally:
+            lock.release()
+    finally:
+        os.close(folder_fd)
 
 
 def _holder(pid: int | None) -> str:
@@ -72,24 +75,9 @@ def _holder(pid: int | None) -> str:
     return f"another run (process {pid}{command[:MOST_COMMAND]})"
 
 
-@contextmanager
-def _taken(places: Places, name: str) -> Iterator[None]:
-    """The locks of this name, all of them held. Raises Held, EnvironmentUnmet."""
-    with ExitStack() as held:
-        for folder, fd in places:
-            try:
-                held.callback(FileLock(name, dir_fd=fd, own=True).release)
-            except OSError as error:
-                raise EnvironmentUnmet(
-                    f"{folder / name}: {error.strerror}, wanted a file of this user, which tells"
-                    " that a run is measuring; remove it"
-                ) from None
-        yield
-
-
 def _meeting_place() -> tuple[Path, int]:
-    """The first of the candidates that only this user can write to: nobody else can take a lock in
-    it, or put a link there.
+    """A folder, with a descriptor: the first candidate that only this user can write to, so that
+    nobody else can take a lock in it, or put a link there.
 
     On a local disk if possible: locks are not reliable on network file systems. Raises
     EnvironmentUnmet if there is none.
@@ -116,18 +104,6 @@ def _candidates() -> Iterator[Path]:
     yield MEETING
     with suppress(KeyError):  # a user without an entry
         yield Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache" / OWN
-
-
-def _earlier_places() -> Places:
-    """Where 0.2 looked, by its environment: its runs and ours respect each other. Goes with 0.4."""
-    if os.environ.get(CHOSEN):
-        return []
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or "/nowhere"
-    found = []
-    for path in (f"/run/user/{os.geteuid()}", runtime, f"{tempfile.gettempdir()}/{OWN}"):
-        with suppress(OSError):
-            found.append((Path(path), _private(Path(path))))
-    return found
 
 
 def _private(path: Path) -> int:
