@@ -11,17 +11,12 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
-from ...impls.problem import ITEM_BYTES
 from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..files.errors import BadInput, shown
 from . import Plan
-from .estimate import Pace, case_s
+from .estimate import FLOPS_PER_S, call_s, case_s
 
 MOST_SHARDS = 100_000
-PACE = {  # of no machine: only how units compare matters
-    "cpu": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e11), step_s=1e-5),
-    "cuda": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e14), step_s=1e-5),
-}
 WALL_S = 30.0
 STUDY_S = 0.5
 SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
@@ -120,9 +115,10 @@ def units_of(whole: Units) -> list[Units]:
 
 
 def weight_of(units: Units, plan: Plan, device: str) -> float:
-    """Seconds that units may take on a device of PACE."""
+    """Seconds that units may take on a device of this kind."""
+    calls_s = (call_s(case.problem, FLOPS_PER_S[device]) for case in units.cases)
     return (
-        sum(case_s(PACE[device].call_s(case.problem), plan, device) for case in units.cases)
+        sum(case_s(one, plan, device) for one in calls_s)
         + WALL_S * len(units.walls)
         + STUDY_S * len(units.studies)
     )
