@@ -39,16 +39,15 @@ STYLE = {
 SINGULAR = {"cases": "case", "walls": "wall", "studies": "study"}
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
-    "refuse": "checking",
-    "prepare": "preparing",
-    "compile": "preparing",
-    "gate": "checking",
-    "memory": "measuring memory of",
-    "latency": "timing",
-    "utilization": "reading counters of",
+    "check": "checking",
+    "warm_up": "warming up",
+    "sample": "timing",
+    "output": "judging",
+    "window": "reading counters of",
+    "profile": "profiling",
     "prediction": "predicting",
 }
-"""What a worker's phases are called for people; `--json` has the phases themselves."""
+"""What the steps of a case are called for people; `--json` has the steps themselves."""
 
 
 def lines_console() -> Console:
@@ -172,8 +171,6 @@ class LiveProgress(Listener):
     def _doing(self, what: str, phase: str) -> str:
         done = f"trying {phase} of" if phase.startswith("N = ") else PHASES.get(phase, phase)
         doing = f"{done} {self.name_of(what)}".strip()
-        if what == "exact result":
-            doing = "computing the exact result"
         return f"{self.devices} devices, one is {doing}" if self.devices > 1 else doing
 
     def _print_line(self, place: str, line: str) -> None:
