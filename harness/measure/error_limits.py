@@ -39,7 +39,7 @@ were up to 2.6 times as far off as the textbook.
 """
 FEW_NUMBERS = 128
 """The same of biases, gains and shifts: of 8 numbers in bf16 a correct backend was 3.3 times as far
-off as the textbook, of 64 numbers 1.8 times (the worst of some 4 000 random problems).
+off as the textbook, of 64 numbers 1.8 times (the worst of some 3 000 random blocks).
 """
 SUM_ERROR = 2.0**-24 / 3
 """Of a sum of N equal positive numbers in fp32, taken one after the other, times the root of N: the
