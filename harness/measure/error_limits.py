@@ -196,7 +196,7 @@ class ErrorLimits:
         if weights and (p.sinks or p.softcap):  # of large terms, zero but for the cap or the sinks
             of_keys = indices[id(weights.b_k)]
             size = float(exact[of_keys].norm())
-            floors[of_keys] *= self._largest / (size or self._largest or 1.0)
+            floors[of_keys] = of_gradient * self._largest / (size or self._largest or 1.0)
         return floors
 
     def _distance(self, index: int, result: Tensor) -> float:
