@@ -13,6 +13,7 @@ from typing import Any
 
 from ..machine.process_tree import RUN
 from .guard import END_ALL, guarded
+from .guard_status import GuardStatus
 
 PACKAGE_PARENT = Path(__file__).parents[3]
 TERM_S = 2.0
@@ -72,7 +73,7 @@ def launched(fails: int, parent: int, command: list[str]) -> None:
     """In a new process: become the guard, and in a fork the command. `fails` gets an error."""
     guarded(parent, [fails])
     os.set_inheritable(fails, False)
-    os.environ.pop(RUN)
+    os.environ.pop(RUN, None)  # it works for no worker
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -82,7 +83,7 @@ def launched(fails: int, parent: int, command: list[str]) -> None:
         os._exit(127)
 
 
-def end_guarded(process: "subprocess.Popen[Any]", term_s: float = TERM_S) -> None:
+def end_guarded(process: "subprocess.Popen[Any] | GuardStatus", term_s: float = TERM_S) -> None:
     """End a guard with all below it: SIGTERM, then after at most `term_s` SIGKILL."""
     for number, wait_s in (
         (signal.SIGTERM, term_s),

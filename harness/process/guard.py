@@ -2,8 +2,8 @@
 
 What a worker starts can leave its process group and its session and drop its environment, but not
 its ancestors: orphans become children of the nearest subreaper (prctl(2)). The guard is one, so it
-finds them all, also after the run was killed with SIGKILL. It is a fork of the worker before that
-has imported anything, imports nothing more, and ends with the worker, in the same way.
+finds them all, also after the run was killed with SIGKILL. The worker is its fork, made before it
+imports anything more; the guard imports nothing, and ends with the worker, in the same way.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from ..machine.process_tree import RUN, descendants
+from ..machine.process_tree import descendants
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 END_ALL = signal.SIGUSR1
@@ -28,10 +28,12 @@ AGAIN_S = 0.05
 AUTOGROUP, AUTOGROUP_TRIES = Path("/proc/self/autogroup"), 20
 
 
-def guarded(parent: int, fds: Iterable[int]) -> None:
+def guarded(parent: int, fds: Iterable[int], status_fd: int | None = None) -> None:
     """Return in a new process, the worker; this one becomes its guard and never returns.
 
-    `parent`: the run's process, whose end is the worker's. `fds`: those of the worker only.
+    `parent`: the process that started this one, whose end is the worker's. `fds`: those of the
+    worker only. `status_fd`: the guard's only; it tells its own number, the worker's, and at the
+    end how the worker ended (guard_status.py).
     """
     pass_on_nice()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, no status would be kept
@@ -43,14 +45,19 @@ def guarded(parent: int, fds: Iterable[int]) -> None:
         os.setpgid(0, 0)  # a signal to the worker's group is not for its guard
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         signal_at_end_of(guard, signal.SIGKILL)
-        os.environ[RUN] = str(parent)
+        if status_fd is not None:
+            os.close(status_fd)
         return
     for fd in fds:
         os.close(fd)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
-    _end_as(_watch(worker, parent))
+    if not _told(status_fd, f"{guard} {worker} "):
+        os._exit(1)  # the run has given up waiting for this worker, which ends too
+    status = _watch(worker, parent)
+    _told(status_fd, f"{os.waitstatus_to_exitcode(status)}\n")
+    _end_as(status)
 
 
 def pass_on_nice() -> None:
@@ -83,6 +90,14 @@ def prctl(option: int, value: int) -> None:
 
 
 # ---- in the guard --------------------------------------------------------------------------------
+
+
+def _told(status_fd: int | None, words: str) -> bool:
+    """False if nobody listens."""
+    try:
+        return status_fd is None or os.write(status_fd, words.encode()) > 0
+    except BrokenPipeError:
+        return False
 
 
 def _watch(worker: int, parent: int) -> int:

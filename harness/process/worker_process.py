@@ -1,6 +1,6 @@
 """The parent's end of a child process: start it, ask it with a deadline, learn how it died.
 
-The child's end is child.py. Requests and events are JSON objects, one per line, on two pipes of
+The child's end is child.py. Requests and replies are JSON objects, one per line, on a socket of
 their own: stdout and stderr stay free for whatever the child prints.
 """
 
@@ -14,25 +14,29 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from ..machine.control_group import host_oom_kills
+from ..machine.process_tree import RUN
 from ..rows.record import Status
-from .child import JUDGE_LOST
 from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
-from .events import JUDGE, BadReply, Events, any_event, parse
+from .guard_status import GuardStatus
+from .replies import SHOWN_BYTES, WORKER, BadReply, CaseEnd, Replies, parse
 from .worker_log import WorkerLog
+
+if TYPE_CHECKING:
+    from .fork_server import ForkServer
 
 LINE_CAP_BYTES = 16 << 20
 TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it marks our processes, it opens nothing
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
 ANSWER_S = 60.0  # for a request that needs no measuring
-POLL_S = 0.5
+SERVER_S = 1.0  # until all below a fork server that was killed has ended
 
 
 class WorkerFailure(Exception):
@@ -45,195 +49,204 @@ class WorkerFailure(Exception):
         self.log_tail = log_tail
 
 
+class CaseEnded(Exception):
+    """The child replied that its case goes no further; the child itself lives."""
+
+    def __init__(self, end: CaseEnd) -> None:
+        super().__init__(end.reason)
+        self.status, self.reason = Status(end.status), end.reason
+        self.phase, self.log_tail = end.phase, end.log_tail
+
+
 class Interrupted(Exception):
     """A signal asked the run to end."""
 
 
 class WorkerProcess:
-    """A child that runs `python -P -m PROGRAM REQUEST_FD EVENT_FD VERDICT_FD OUR_PID ARGUMENTS...`.
+    """A child that runs `python -P -m PROGRAM LINE_FD STATUS_FD OUR_PID ARGUMENTS...`, or the same
+    as a fork of `server`.
 
-    `wake_fd`: `receive` raises Interrupted when it becomes readable. `name`: what messages call the
-    child. `events`: what it may say. `judged`: its results are judged by a process that it starts,
-    whose verdicts come on a line of their own. The child dies with this process, and so does
-    everything that it has started (guard.py). Raises WorkerFailure if the machine cannot start one.
+    `wake_fd`: a wait for the child raises Interrupted when it becomes readable. `name`: what
+    messages call the child. `replies`: what it may say. The child dies with this process, and so
+    does everything that it has started (guard.py). Raises WorkerFailure if there can be none.
     """
 
     def __init__(
         self,
         program: str,
         *arguments: str,
+        server: "ForkServer | None" = None,
         wake_fd: int | None = None,
         name: str = "worker",
-        events: Events = any_event,
-        judged: bool = False,
+        replies: Replies = WORKER,
     ) -> None:
-        self._name, self._events = name, events
+        self._name, self._replies, self._wake_fd = name, replies, wake_fd
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
-        pipes: list[int] = []
+        environment = child_environment() | {TOKEN_VARIABLE: self._token, RUN: str(os.getpid())}
+        start = json.dumps([program, arguments, environment]).encode()
+        started: subprocess.Popen[bytes] | None = None
+        self._server: WorkerProcess | None = None
+        fds: list[int] = []
         try:
-            pipes += os.pipe()
-            pipes += os.pipe()
-            # a socket: the end of a pipe could be opened again through /proc
-            pipes += (one.detach() for one in socket.socketpair()) if judged else (-1, -1)
-            request_read, self._request_fd, self._event_fd, event_write = pipes[:4]
-            self._verdict_fd, verdict_write = pipes[4:]
-            theirs = [fd for fd in (request_read, event_write, verdict_write) if fd >= 0]
-            numbers = (request_read, event_write, verdict_write, os.getpid())
-            self._process = subprocess.Popen(
-                [sys.executable, *SAFE_PATH, "-m", program, *map(str, numbers), *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=theirs,
-                start_new_session=True,  # Ctrl-C is for the run, which then ends its workers
-                env=child_environment() | {TOKEN_VARIABLE: self._token},
-            )
-        except OSError as error:  # no descriptor, no process, no memory is left
-            for descriptor in filter(lambda fd: fd >= 0, pipes):
-                os.close(descriptor)
+            fds += (one.detach() for one in socket.socketpair())
+            fds += os.pipe()
+            fds += os.pipe()
+            theirs = line_fd, status_fd, output_fd = fds[1::2]
+            if server is not None:
+                self._server = server.fork(theirs, len(start))
+            else:
+                numbers = map(str, (line_fd, status_fd, os.getpid()))
+                started = subprocess.Popen(
+                    [sys.executable, *SAFE_PATH, "-m", program, *numbers, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output_fd,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(line_fd, status_fd),
+                    start_new_session=True,  # Ctrl-C is for the run, which then ends its workers
+                    env=environment,
+                )
+        except (OSError, WorkerFailure) as error:
+            for fd in fds:
+                os.close(fd)
+            if isinstance(error, WorkerFailure):
+                raise
+            # no descriptor, no process, no memory is left
             reason = f"the system refused a process: {error.strerror}"
             raise WorkerFailure(Status.ERROR, reason) from None
-        for descriptor in theirs:
-            os.close(descriptor)
-        os.set_blocking(self._request_fd, False)  # a child that has stopped must not stop us
-        self._pid: int | None = None
-        self._pid_fd = pid_fd(self._process.pid)
-        self._wake_fd = wake_fd
-        self._buffer = self._verdict_buffer = b""
-        self._verdicts: list[dict[str, Any]] = []
+        for fd in theirs:
+            os.close(fd)
+        self._line = socket.socket(fileno=fds[0])
+        self._line.setblocking(False)  # a child that has stopped must not stop us
+        self._guard = GuardStatus(fds[2], started)
+        self._buffer = b""
         self._killed = False
         self._log = WorkerLog()
-        self.ready: dict[str, Any] = {}
-        assert self._process.stdout is not None
-        self._drain = threading.Thread(
-            target=self._copy_output, args=(self._process.stdout,), daemon=True
-        )
+        self.ready: Any = None
+        self._drain = threading.Thread(target=self._copy_output, args=(fds[4],), daemon=True)
         self._drain.start()
+        if server is not None:
+            try:
+                self._write(start, READY_S)
+            except WorkerFailure:
+                self.kill()
+                raise
 
     @property
     def pid(self) -> int:
-        """The child's; its guard's until the child has said that it has started."""
-        if self._pid is None:
-            with suppress(OSError, ValueError):  # no event yet; `receive` will complain
-                if select.select([self._event_fd], [], [], 0)[0]:
-                    self._buffer += os.read(self._event_fd, 1 << 16)
-                first, _, rest = self._buffer.partition(b"\n")
-                event = parse(first, any_event)
-                if event["event"] == "started":
-                    self._pid, self._buffer = event["pid"], rest
-        return self._pid or self._process.pid
+        """The child's; before it has begun its guard's, or 0."""
+        return self._guard.pid or 0
 
     @property
     def exit_code(self) -> int | None:
         """None while it runs; -N if signal N ended it."""
-        return self._process.poll()
+        return self._guard.poll()
 
     def wait_ready(self, timeout_s: float = READY_S) -> None:
-        """Wait for the first event and keep it as `ready`.
+        """Wait for the first reply and keep it as `ready`.
 
         Raises WorkerFailure, with what the child printed, and Interrupted; it is killed then.
         """
         try:
-            self.ready = self.receive(timeout_s)
+            self.ready = self.receive("ready", timeout_s)
         except BaseException as error:
+            if self._server is not None and not self.pid:
+                self._server.kill()  # it hangs, or nobody waits for it any more
             self.kill()
             if isinstance(error, WorkerFailure):
-                error.log_tail = self.log_tail()
+                error.log_tail = error.log_tail or self.log_tail()
             raise
 
-    def send(self, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> None:
-        """Raises WorkerFailure if the child has died or reads no requests."""
-        data = (json.dumps(request) + "\n").encode()
-        while data:
-            try:
-                data = data[os.write(self._request_fd, data) :]
-            except BlockingIOError:
-                if not select.select([], [self._request_fd], [], timeout_s)[1]:
-                    raise WorkerFailure(
-                        Status.TIMEOUT, f"the {self._name} reads no requests"
-                    ) from None
-            except BrokenPipeError:
-                raise self._death() from None
-
-    def receive(self, timeout_s: float) -> dict[str, Any]:
-        """The next event. Raises WorkerFailure (timeout, death, not an event) and Interrupted."""
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._buffer:
-            left = max(0.0, deadline - time.monotonic())
-            ours = (self._event_fd, self._pid_fd, self._wake_fd, self._verdict_fd)
-            watched = [fd for fd in ours if fd is not None]
-            wait_s = left if self._pid_fd >= 0 else min(left, POLL_S)
-            readable = select.select([fd for fd in watched if fd >= 0], [], [], wait_s)[0]
-            if self._wake_fd in readable:
-                raise Interrupted
-            if self._verdict_fd >= 0 and self._verdict_fd in readable:
-                self._read_verdicts()
-            if self._event_fd in readable:
-                chunk = os.read(self._event_fd, 1 << 16)
-                if not chunk:
-                    raise self._death()
-                self._buffer += chunk
-                if len(self._buffer) > LINE_CAP_BYTES:
-                    reason = f"bad reply: an event of more than {LINE_CAP_BYTES} bytes"
-                    raise WorkerFailure(Status.ERROR, reason)
-            elif self._pid_fd in readable or (self._pid_fd < 0 and self.exit_code is not None):
-                raise self._death()
-            elif not left and self._verdict_fd not in readable:
-                raise WorkerFailure(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        try:
-            event = parse(line, self._events)
-        except BadReply as bad:
-            raise WorkerFailure(Status.ERROR, f"bad reply: {bad}") from None
-        if self._pid is None and event["event"] == "started":
-            self._pid = event["pid"]
-            return self.receive(max(0.0, deadline - time.monotonic()))
-        return event
-
-    def verdicts(self) -> list[dict[str, Any]]:
-        """Those that were told since the last call. Raises WorkerFailure for what is none."""
-        while self._verdict_fd >= 0 and select.select([self._verdict_fd], [], [], 0)[0]:
-            self._read_verdicts()
-        found, self._verdicts = self._verdicts, []
-        return found
-
-    def _read_verdicts(self) -> None:
-        chunk = os.read(self._verdict_fd, 1 << 16)
-        if not chunk:  # its worker ends too, and says how it ended
-            os.close(self._verdict_fd)
-            self._verdict_fd = -1
-        *lines, self._verdict_buffer = (self._verdict_buffer + chunk).split(b"\n")
-        try:
-            self._verdicts += (parse(line, JUDGE) for line in lines)
-        except BadReply as bad:
-            raise WorkerFailure(Status.ERROR, f"bad verdict: {bad}") from None
-
-    def ask(self, request: Mapping[str, Any], wanted: str, timeout_s: float) -> dict[str, Any]:
-        """Send a request that has one answer, the event `wanted` before `done`, and return it.
+    def ask(self, op: str, timeout_s: float, **fields: Any) -> Any:
+        """Send a request and return its reply, a model of `replies`.
 
         Raises as `send` and `receive`.
         """
-        self.send(request)
-        answer: dict[str, Any] = {}
-        while (event := self.receive(timeout_s))["event"] != "done":
-            answer = event
-        if answer.pop("event", None) != wanted:
-            reason = f"bad reply: {str(answer)[:80]} does not answer {request['op']}"
-            raise WorkerFailure(Status.ERROR, reason)
-        return answer
+        self.send(op, **fields)
+        return self.receive(op, timeout_s)
+
+    def send(self, op: str, *, timeout_s: float = ANSWER_S, **fields: Any) -> None:
+        """Raises WorkerFailure if the child has died, reads no requests, or spoke unasked."""
+        self._read(0.0)
+        if self._buffer:
+            what = f"{self._buffer[:SHOWN_BYTES]!r} answers no request"
+            raise WorkerFailure(Status.ERROR, f"bad reply: {what}")
+        self._write((json.dumps({"op": op, **fields}) + "\n").encode(), timeout_s)
+
+    def receive(self, op: str, timeout_s: float) -> Any:
+        """The reply to a request of this name.
+
+        Raises WorkerFailure (timeout, death, a bad reply), CaseEnded, and Interrupted.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while b"\n" not in self._buffer:
+            if not self._read(max(0.0, deadline_s - time.monotonic())):
+                raise WorkerFailure(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
+            if len(self._buffer) > LINE_CAP_BYTES:
+                reason = f"bad reply: more than {LINE_CAP_BYTES} bytes"
+                raise WorkerFailure(Status.ERROR, reason)
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        try:
+            reply = parse(line, self._replies)
+        except BadReply as bad:
+            raise WorkerFailure(Status.ERROR, f"bad reply: {bad}") from None
+        if isinstance(reply, CaseEnd) and op != "ready":
+            raise CaseEnded(reply)
+        if reply.op != op:
+            raise WorkerFailure(Status.ERROR, f"bad reply: {reply.op} does not answer {op}")
+        return reply
+
+    def hand_over(self, fds: Sequence[int], message: bytes) -> None:
+        """Give the child descriptors. Raises WorkerFailure if it has died."""
+        try:
+            socket.send_fds(self._line, [message], fds)
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._death() from None
+
+    def _write(self, data: bytes, timeout_s: float) -> None:
+        while data:
+            try:
+                data = data[self._line.send(data) :]
+            except BlockingIOError:
+                if not select.select([], [self._line], [], timeout_s)[1]:
+                    reason = f"the {self._name} reads no requests"
+                    raise WorkerFailure(Status.TIMEOUT, reason) from None
+            except (BrokenPipeError, ConnectionResetError):
+                raise self._death() from None
+
+    def _read(self, timeout_s: float) -> bool:
+        """Whether the child or its guard said anything. Raises WorkerFailure and Interrupted."""
+        ended = self.exit_code is not None or self._guard.fd < 0  # before looking for a last reply
+        watched = [self._line.fileno(), *([] if ended else [self._guard.fd])]
+        watched += [] if self._wake_fd is None else [self._wake_fd]
+        readable = select.select(watched, [], [], 0.0 if ended else timeout_s)[0]
+        if self._wake_fd in readable:
+            raise Interrupted
+        if self._line.fileno() in readable:
+            with suppress(ConnectionResetError):  # it ended with a request unread
+                if chunk := self._line.recv(1 << 16):
+                    self._buffer += chunk
+                    return True
+            raise self._death()
+        if ended:
+            raise self._death()
+        return bool(readable)
 
     def end_requests(self) -> None:
         """Tell the child that no request follows, so that it ends; safe to call twice."""
-        if self._request_fd >= 0:
-            os.close(self._request_fd)
-        self._request_fd = -1
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_WR)
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Its exit code; None if it still runs then."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._guard.wait(timeout_s)
+        return None
 
     def close(self) -> None:
         """Let the child end by itself, then make sure."""
         self.end_requests()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(TERM_S)
+        self.wait(TERM_S)
         self.kill()
 
     def kill(self, term_s: float = TERM_S) -> None:
@@ -244,15 +257,13 @@ class WorkerProcess:
         if self._killed:
             return
         self._killed = True
-        end_guarded(self._process, term_s)
+        if self.pid:
+            end_guarded(self._guard, term_s)
         for process in self._descendants():
             with suppress(psutil.Error):
                 process.kill()
-        self.end_requests()
-        for fd in (self._event_fd, self._pid_fd, self._verdict_fd):
-            if fd >= 0:
-                os.close(fd)
-        self._event_fd = self._pid_fd = self._verdict_fd = -1
+        self._line.close()
+        self._guard.close()  # a fork that has not begun yet ends when it does
         self._drain.join(TERM_S)
         self._log.close()
 
@@ -270,11 +281,12 @@ class WorkerProcess:
         """Why its log lacks some of what it printed."""
         return self._log.failure
 
-    def _copy_output(self, stream: IO[bytes]) -> None:
+    def _copy_output(self, fd: int) -> None:
         """Read what the child prints, so that it never blocks: 1 MiB for the log, and the end."""
-        with suppress(OSError, ValueError), stream:
-            while chunk := os.read(stream.fileno(), 1 << 16):
+        with suppress(OSError):
+            while chunk := os.read(fd, 1 << 16):
                 self._log.add(chunk)
+        os.close(fd)
 
     def _descendants(self) -> Iterator[psutil.Process]:
         """Processes that inherited our token, even if their parent is gone."""
@@ -285,24 +297,18 @@ class WorkerProcess:
 
     def _death(self) -> WorkerFailure:
         """How the process ended, as a failure to raise."""
-        try:
-            code = self._process.wait(TERM_S)
-        except subprocess.TimeoutExpired:
+        code = self.wait(TERM_S)
+        if code is None:
             return WorkerFailure(Status.ERROR, f"the {self._name} closed its reply pipe")
-        if code == JUDGE_LOST:
-            return WorkerFailure(Status.ERROR, "the process that judges its results has ended")
+        if code == -signal.SIGKILL and self._server:
+            lost = self._server.wait(SERVER_S)
+            if lost is not None:
+                how = how_it_ended("fork server", lost, self._oom_kills)
+                reason = f"the {self._name} lost its fork server: {how}"
+                return WorkerFailure(Status.ERROR, reason, self._server.log_tail())
+            if not self.pid:
+                return WorkerFailure(Status.ERROR, "the system refused a process")
         return WorkerFailure(Status.CRASHED, how_it_ended(self._name, code, self._oom_kills))
-
-
-def pid_fd(pid: int) -> int:
-    """A descriptor that becomes readable when the process ends.
-
-    -1 if the kernel or a sandbox has none: then the process must be polled.
-    """
-    try:
-        return os.pidfd_open(pid)
-    except OSError:
-        return -1
 
 
 def child_environment() -> dict[str, str]:

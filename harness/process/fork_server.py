@@ -1,0 +1,126 @@
+"""A process that has torch and the backends imported, of which workers are forks.
+
+It is started by exec, so threads of a notebook or of pytest are never forked, and computes with one
+thread: forks of a torch that had computed with two hung, 5 of 5. No GPU is visible to it, since no
+fork could use it.
+
+A message from the run is a length and three descriptors: the fork's line to the run, its guard's
+status, and where it prints. On the line it first reads as many bytes: JSON of its program,
+arguments and environment.
+"""
+
+import gc
+import json
+import os
+import socket
+import struct
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from threading import Lock
+
+from .child import Parent
+from .worker_process import WorkerProcess
+
+PROGRAM = "attnbench.harness.process.fork_server"
+LENGTH = struct.Struct("<Q")
+THREADS = Path("/proc/self/task")
+
+
+class ForkServer:
+    """Started with the first worker, and again if it has ended. Forks inherit its folder, limits
+    and niceness, so it is for one run.
+
+    `program`: the module whose `warm()` it calls before it forks. That may start no thread: a fork
+    would lack it, and at its end wait for it (torch's profiler starts one).
+    """
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._process: WorkerProcess | None = None
+        self._lock = Lock()
+
+    def fork(self, fds: Sequence[int], length: int) -> WorkerProcess:
+        """Let the server fork once it is ready; the server. Raises WorkerFailure."""
+        with self._lock:
+            if self._process is None or self._process.exit_code is not None:
+                self.close()
+                self._process = WorkerProcess(PROGRAM, self._program, name="fork server")
+            self._process.hand_over(fds, LENGTH.pack(length))
+            return self._process
+
+    def close(self) -> None:
+        """All its forks end with it. Safe to call twice."""
+        if self._process is not None:
+            self._process.kill(term_s=0)
+
+
+# ---- in the server -------------------------------------------------------------------------------
+
+
+def main() -> None:
+    parent, server = Parent(), os.getpid()
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    # After Parent: torch takes seconds, and an orphan must not live that long.
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    _warm(parent.arguments[0])
+    message = _message_in_fork(parent.line_fd)
+    if message:
+        torch.set_num_threads(threads)
+        program = _become(*message, server)
+        import_module(program).main()
+
+
+def _warm(program: str) -> None:
+    warm = import_module(program).warm
+    before = len([*THREADS.iterdir()])
+    warm()
+    if len([*THREADS.iterdir()]) > before:
+        raise RuntimeError(f"{program}.warm has started a thread, which forks would lack")
+    gc.collect()
+    gc.freeze()  # the collector would write to memory that all forks share
+
+
+def _message_in_fork(line_fd: int) -> tuple[int, list[int]] | None:
+    """Fork at each message and return it there: a length, descriptors. None: no more come."""
+    with socket.socket(fileno=line_fd) as line:
+        while True:
+            message, fds, _, _ = socket.recv_fds(line, LENGTH.size, 3)
+            if not message:
+                return None
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            with suppress(OSError):  # no process is left: the run finds its descriptors closed
+                if os.fork() == 0:
+                    return LENGTH.unpack(message)[0], fds
+            for fd in fds:
+                os.close(fd)
+
+
+def _become(length: int, fds: Sequence[int], server: int) -> str:
+    """Leave the server's session, take what the run gave, and return the program."""
+    os.setsid()
+    line_fd, status_fd, output_fd = fds
+    for fd in (1, 2):
+        os.dup2(output_fd, fd)
+    os.close(output_fd)
+    start = b""
+    while len(start) < length:
+        if not (part := os.read(line_fd, length - len(start))):
+            sys.exit("the run has ended")
+        start += part
+    program, arguments, environment = json.loads(start)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = [program, *map(str, (line_fd, status_fd, server)), *arguments]
+    return str(program)
+
+
+if __name__ == "__main__":
+    main()
