@@ -119,7 +119,7 @@ class WorkerProcess:
         self._line = socket.socket(fileno=fds[0])
         self._line.setblocking(False)  # a child that has stopped must not stop us
         self._guard = GuardStatus(fds[2], started)
-        self._buffer = b""
+        self._buffer = bytearray()
         self._killed = False
         self._log = WorkerLog()
         self.ready: Any = None
@@ -169,7 +169,7 @@ class WorkerProcess:
         """Raises WorkerFailure if the child has died, reads no requests, or spoke unasked."""
         self._read(0.0)
         if self._buffer:
-            what = f"{self._buffer[:SHOWN_BYTES]!r} answers no request"
+            what = f"{bytes(self._buffer[:SHOWN_BYTES])!r} answers no request"
             raise WorkerFailure(Status.ERROR, f"bad reply: {what}")
         self._write((json.dumps({"op": op, **fields}) + "\n").encode(), timeout_s)
 
@@ -185,9 +185,9 @@ class WorkerProcess:
             if len(self._buffer) > LINE_CAP_BYTES:
                 reason = f"bad reply: more than {LINE_CAP_BYTES} bytes"
                 raise WorkerFailure(Status.ERROR, reason)
-        line, self._buffer = self._buffer.split(b"\n", 1)
+        line, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            reply = parse(line, self._replies)
+            reply = parse(bytes(line), self._replies)
         except BadReply as bad:
             raise WorkerFailure(Status.ERROR, f"bad reply: {bad}") from None
         if isinstance(reply, CaseEnd) and op != "ready":

@@ -76,6 +76,7 @@ def main() -> None:
             os.kill(os.getpid(), request["signal"])
         elif op == "kill":
             os.kill(request["pid"], signal.SIGKILL)
+            time.sleep(600)
         elif op == "print":
             print("x" * request["count"])
         elif op == "end":

@@ -249,6 +249,8 @@ def test_a_child_whose_parent_died_while_it_started_ends_at_once() -> None:
 
 
 def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None:
+    child.end_requests()
+    assert child.wait(PATIENCE_S) == 0
     child.close()
     assert child.exit_code == 0
 
