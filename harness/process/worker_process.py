@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import psutil
 
@@ -28,9 +28,6 @@ from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
 from .guard_status import GuardStatus
 from .replies import SHOWN_BYTES, WORKER, BadReply, CaseEnd, Replies, parse
 from .worker_log import WorkerLog
-
-if TYPE_CHECKING:
-    from .fork_server import ForkServer
 
 LINE_CAP_BYTES = 16 << 20
 TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it marks our processes, it opens nothing
@@ -62,6 +59,13 @@ class Interrupted(Exception):
     """A signal asked the run to end."""
 
 
+class Forks(Protocol):
+    """What has children forked: fork_server.py."""
+
+    def fork(self, fds: Sequence[int], length: int) -> "WorkerProcess":
+        """Have descriptors given to a new fork, and on its line `length` bytes; who forks it."""
+
+
 class WorkerProcess:
     """A child that runs `python -P -m PROGRAM LINE_FD STATUS_FD OUR_PID ARGUMENTS...`, or the same
     as a fork of `server`.
@@ -75,7 +79,7 @@ class WorkerProcess:
         self,
         program: str,
         *arguments: str,
-        server: "ForkServer | None" = None,
+        server: "Forks | None" = None,
         wake_fd: int | None = None,
         name: str = "worker",
         replies: Replies = WORKER,
