@@ -25,7 +25,7 @@ def test_no_two_packs_have_an_option_of_the_same_name() -> None:
 
 
 def test_a_run_of_cases_loads_no_pack_but_what_declares_verbs_and_options(tmp_path) -> None:
-    program = f"""
+    program = """
 import sys
 from attnbench.harness.cli.app import main
 try:
