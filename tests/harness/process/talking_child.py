@@ -17,7 +17,7 @@ class Said(Reply):
 
 OPS = ("ready", "echo", "escape", "own_run", "environment", "compute", "print", "kill")
 REPLIES: Replies = {**dict.fromkeys(OPS, Said), "ended": CaseEnd}
-ENDED = {"status": "oom", "reason": "too large", "phase": "memory", "log_tail": None}
+ENDED = {"status": "oom", "reason": "too large", "phase": "memory", "log_tail": None, "fields": {}}
 
 
 def warm() -> None:

@@ -14,14 +14,21 @@ BLOCK = {
     "wall_block_ms": None,
     "hot_block_ms": None,
     "graph_block_ms": None,
-    "conditions": {"calls": 2, "new_values": 1, "wall_s": 0.1, "steal_s": 0.0},
+    "conditions": {"calls": 2, "wall_s": 0.1, "steal_s": 0.0},
 }
 GOOD: list[dict[str, Any]] = [
     {"op": "release"},
     {"op": "predict", "predicted_seq_len": 8, "predicted_source": None, "predicted_reason": ""},
-    {"op": "check", "fields": {"peak_bytes": 1, "kernel": None, "tables": {}}, "timed": True},
+    {"op": "check", "fields": {"peak_bytes": 1, "kernel": None, "tables": {}}},
     {"op": "sample", "quantities": BLOCK, "spent_s": 0.1, "block_s": 1},
-    {"op": "ended", "status": "error", "reason": "why", "phase": "gate", "log_tail": None},
+    {
+        "op": "ended",
+        "status": "error",
+        "reason": "why",
+        "phase": "gate",
+        "log_tail": None,
+        "fields": {},
+    },
 ]
 RELEASE, PREDICT, CHECK, SAMPLE, ENDED = GOOD
 
