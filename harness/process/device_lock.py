@@ -10,7 +10,7 @@ import pwd
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..files.errors import EnvironmentUnmet
@@ -33,32 +33,28 @@ def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterat
     The kernel frees the lock when its holder dies. Raises EnvironmentUnmet if another run holds
     it, unless told to `wait`; `check` is called while waiting and may raise.
     """
-    folder, folder_fd = _meeting_place()
-    name = f"attnbench-{device}.lock"
-    try:
+    with ExitStack() as held:
+        place, folder_fd = _meeting_place()
+        held.callback(os.close, folder_fd)
+        name = f"attnbench-{device}.lock"
         while True:
             try:
-                lock = FileLock(name, dir_fd=folder_fd, own=True)
+                held.callback(FileLock(name, dir_fd=folder_fd, own=True).release)
                 break
-            except Held as held:
+            except Held as other:
                 check()
                 if not wait:
                     raise EnvironmentUnmet(
-                        f"{_holder(held.pid)} is measuring on this {device}; wait for it to end, or"
-                        f" add --wait; {CHOSEN} names another folder for the lock"
+                        f"{_holder(other.pid)} is measuring on this {device}; wait for it to end,"
+                        f" or add --wait; {CHOSEN} names another folder for the lock"
                     ) from None
             except OSError as error:
                 raise EnvironmentUnmet(
-                    f"{folder / name}: {error.strerror}, wanted a file of this user, which tells"
+                    f"{place / name}: {error.strerror}, wanted a file of this user, which tells"
                     " that a run is measuring; remove it"
                 ) from None
             time.sleep(POLL_S)
-        try:
-            yield
-        finally:
-            lock.release()
-    finally:
-        os.close(folder_fd)
+        yield
 
 
 def _holder(pid: int | None) -> str:
@@ -76,8 +72,8 @@ def _holder(pid: int | None) -> str:
 
 
 def _meeting_place() -> tuple[Path, int]:
-    """A folder, with a descriptor: the first candidate that only this user can write to, so that
-    nobody else can take a lock in it, or put a link there.
+    """The first of the candidates that only this user can write to: nobody else can take a lock in
+    it, or put a link there.
 
     On a local disk if possible: locks are not reliable on network file systems. Raises
     EnvironmentUnmet if there is none.

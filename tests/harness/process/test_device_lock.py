@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folders of a machine of its own."""
     monkeypatch.delenv("ATTNBENCH_LOCKS")
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(module, "MEETING", tmp_path / "tmp" / "meeting")
     monkeypatch.setattr("pwd.getpwuid", lambda _: type("User", (), {"pw_dir": tmp_path / "home"}))
     (tmp_path / "tmp").mkdir()
