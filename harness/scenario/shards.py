@@ -39,13 +39,9 @@ class Shard:
 class Units(NamedTuple):
     """Groups, walls and studies: of a whole plan, or of one shard."""
 
-    groups: tuple[Group, ...]
-    walls: tuple[Wall, ...]
-    studies: tuple[PlannedStudy, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.groups or self.walls or self.studies)
+    groups: tuple[Group, ...] = ()
+    walls: tuple[Wall, ...] = ()
+    studies: tuple[PlannedStudy, ...] = ()
 
     @property
     def cases(self) -> list[Case]:
@@ -89,15 +85,12 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
     shortest possible time). Shards beyond the number of units are empty.
     """
     units = units_of(whole)
-    weights = [weight_of(unit, plan, device) for unit in units]
-    places = assign(weights, count)
-    shards: list[list[Units]] = [[] for _ in range(count)]
+    places = assign([weight_of(unit, plan, device) for unit in units], count)
+    shards = [[Units()] for _ in range(count)]
     for unit, place in zip(units, places, strict=True):
         shards[place].append(unit)
     return [
         Units(*(tuple(chain.from_iterable(same)) for same in zip(*shard, strict=True)))
-        if shard
-        else Units((), (), ())
         for shard in shards
     ]
 
@@ -108,9 +101,9 @@ def units_of(whole: Units) -> list[Units]:
     for wall in whole.walls:
         walls.setdefault((without(wall.problem, "seq_len"), wall.kv_seq_len), []).append(wall)
     return [
-        *(Units((group,), (), ()) for group in whole.groups),
-        *(Units((), tuple(unit), ()) for unit in walls.values()),
-        *(Units((), (), (study,)) for study in whole.studies),
+        *(Units(groups=(group,)) for group in whole.groups),
+        *(Units(walls=tuple(unit)) for unit in walls.values()),
+        *(Units(studies=(study,)) for study in whole.studies),
     ]
 
 
