@@ -67,7 +67,7 @@ class LiveProgress(Listener):
         self.verb = verb
         self.bar = live_bar(out)
         self.task: TaskID | None = None
-        self.total = self.done = self.found_done = 0
+        self.total = self.done = 0
         self.since = monotonic()
         self.devices = 1
         self.names = ShortNames(())
@@ -76,7 +76,7 @@ class LiveProgress(Listener):
         self.steps_heard: dict[str, int] = {}
 
     def start(self, what: str = "starting") -> None:
-        self._show(None, 0, what)
+        self._show(None, what)
 
     def begin(self, run: Begun) -> None:
         path, planned, done, remarks, steps_of, self.devices = run
@@ -93,14 +93,13 @@ class LiveProgress(Listener):
         self.out.print(f"{what}{writing} {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
-        self.total, self.done, self.found_done = sum(planned.values()), done, done
+        self.total, self.done = sum(planned.values()), done
         self.since = monotonic()
         self.steps_of, self.steps_done, self.steps_heard = steps_of, {}, {}
         self.names = ShortNames(steps_of)
         if self.short:
             self.out.print(escape(f"all with {' '.join(self.names.common)}"))
-        steps = sum(self.steps_of.values())
-        self._show(steps or self.total, 0 if steps else done, self.verb)
+        self._show(sum(steps_of.values()), self.verb)
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
@@ -117,8 +116,7 @@ class LiveProgress(Listener):
         """What is measured has so many of its steps."""
         self.steps_done[what] = done
         if self.task is not None:
-            steps = sum(self.steps_done.values()) + (0 if self.steps_of else self.found_done)
-            self.bar.update(self.task, completed=steps, left=self._left())
+            self.bar.update(self.task, completed=sum(self.steps_done.values()), left=self._left())
 
     def running(self, what: str, phase: str) -> None:
         if self.task is not None:
@@ -153,19 +151,16 @@ class LiveProgress(Listener):
     def name_of(self, case: str) -> str:
         return self.names.of(case) if self.short else case
 
-    def _show(self, total: int | None, done: int, what: str) -> None:
+    def _show(self, total: int | None, what: str) -> None:
         if self.task is not None:
             self.bar.remove_task(self.task)
-        self.task = self.bar.add_task("", total=total, completed=done, what=what, left="")
+        self.task = self.bar.add_task("", total=total, what=what, left="")
         self.bar.start()
 
     def _left(self) -> str:
-        """By how long the steps of this run took, or what was finished if nothing has steps."""
-        done, left = self.done - self.found_done, self.total - self.done
-        if self.steps_of:
-            # Steps of what was refused took no time: only those that were heard of count.
-            done = sum(self.steps_heard.values())
-            left = sum(self.steps_of.values()) - sum(self.steps_done.values())
+        """By how long the steps of this run took; those of what was refused took no time."""
+        done = sum(self.steps_heard.values())
+        left = sum(self.steps_of.values()) - sum(self.steps_done.values())
         return clock_text((monotonic() - self.since) / done * left) if done else ""
 
     def _doing(self, what: str, phase: str) -> str:
