@@ -62,9 +62,8 @@ def lines_console() -> Console:
 class LiveProgress(Listener):
     """A line with M/N, the time that passed and is left, and the current case; a line per case."""
 
-    def __init__(self, out: Console, verb: str = "measuring") -> None:
+    def __init__(self, out: Console) -> None:
         self.out = out
-        self.verb = verb
         self.bar = live_bar(out)
         self.task: TaskID | None = None
         self.total = self.done = 0
@@ -75,14 +74,14 @@ class LiveProgress(Listener):
         self.steps_done: dict[str, int] = {}
         self.steps_heard: dict[str, int] = {}
 
-    def start(self, what: str = "starting") -> None:
-        self._show(None, what)
+    def start(self) -> None:
+        self._show(None, "starting a worker")
 
     def begin(self, run: Begun) -> None:
         path, planned, done, remarks, steps_of, self.devices = run
         already = f", {done} of them already measured" if done else ""
         parts = [
-            f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
+            f"{count} {what if count > 1 else SINGULAR[what]}"
             for what, count in planned.items()
             if count
         ] or ["0 cases"]
@@ -99,7 +98,7 @@ class LiveProgress(Listener):
         self.names = ShortNames(steps_of)
         if self.short:
             self.out.print(escape(f"all with {' '.join(self.names.common)}"))
-        self._show(sum(steps_of.values()), self.verb)
+        self._show(sum(steps_of.values()), "measuring")
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
@@ -126,13 +125,9 @@ class LiveProgress(Listener):
         self.done += 1
         self.steps_heard.setdefault(record.id, 1)
         self._count(record.id, self.steps_of.get(record.id, 1))
-        line = None if record.status is Status.INTERRUPTED else self.line(record)
-        if line is not None:
+        if record.status is not Status.INTERRUPTED:
+            line = line_of(record, self.name_of(record.id))
             self._print_line(f"{self.done:>{len(str(self.total))}}/{self.total}", line)
-
-    def line(self, record: Record) -> str | None:
-        """What to say of a finished record; None: nothing."""
-        return line_of(record, self.name_of(record.id))
 
     def remark(self, text: str) -> None:
         self.out.print(f"[yellow]note:[/] {escape(text)}")
@@ -228,9 +223,9 @@ def progress(*, quiet: bool, as_json: bool = False) -> Listener:
 
 
 @contextmanager
-def started(listener: Listener, what: str = "starting a worker") -> Iterator[None]:
+def started(listener: Listener) -> Iterator[None]:
     """What is asked for is seen at once; at the end nothing is left."""
-    listener.start(what)
+    listener.start()
     try:
         yield
     finally:
