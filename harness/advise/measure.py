@@ -137,7 +137,7 @@ def predicted_call_s(device: str, dtype: str) -> Callable[[Problem], float]:
     from ...impls.backend import TORCH_DTYPE
     from ..machine.environment import fix_threads
     from ..measure.clock import clock_for
-    from ..scenario.estimate import call_s
+    from ..scenario.shards import call_s
 
     fix_threads()
     here, size = torch.device(device), MATRIX[device]
@@ -174,7 +174,7 @@ def standard_takes_s(
     pace: Callable[[Problem], float],
 ) -> float:
     """How long a standard run of these would take; `pace`: of a call."""
-    from ..scenario.estimate import case_s
+    from ..scenario.shards import case_s
 
     scenario, _ = scenario_of(inquiry, problems, "standard", limits)
     return sum(

@@ -11,7 +11,8 @@ stay, and the output's gradient gets the new numbers.
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
 import torch
@@ -109,17 +110,12 @@ class EachCall:
             self._turns.renew()
 
 
-class _Row:
-    """The numbers of one token in a tensor, which may get other memory (cold_keys.py)."""
-
-    def __init__(self, tensor: Tensor, axis: int, token: int) -> None:
-        self.tensor, self.axis, self.token = tensor, axis, token
-
-    def __call__(self) -> Tensor:
-        return self.tensor.data.select(self.axis, self.token)
+def _numbers_of(tensor: Tensor, axis: int, token: int) -> Tensor:
+    """In the memory that the tensor has now, which changes where copies take turns."""
+    return tensor.data.select(axis, token)
 
 
-def _token_rows(values: InputValues, random: Random) -> Iterator[_Row]:
+def _token_rows(values: InputValues, random: Random) -> Iterator[Callable[[], Tensor]]:
     """Of keys and values, or of their scales where they are codes; of the output's gradient if only
     the backward pass is measured. Stored in pages: a token of each page.
     """
@@ -131,7 +127,7 @@ def _token_rows(values: InputValues, random: Random) -> Iterator[_Row]:
     elif "key_scale" in named:
         changed, axis = [named["key_scale"], named["value_scale"]], -1
     for tensor in {id(one): one for one in changed if one.numel()}.values():
-        yield _Row(tensor, axis, random.randrange(tensor.shape[axis]))
+        yield partial(_numbers_of, tensor, axis, random.randrange(tensor.shape[axis]))
 
 
 def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:

@@ -93,8 +93,8 @@ def refutation(
         if name == "block_ms" and shortest_call_ms is not None and fastest_ms < shortest_call_ms:
             least = "an empty kernel" if device.kind == "cuda" else "an operation on one number"
             return (
-                f"impossible: a call takes {_time(fastest_ms)}; {least} takes more than"
-                f" {_time(shortest_call_ms)} on this device; it did not do the work"
+                f"impossible: a call takes {metric(fastest_ms / 1e3, 's')}; {least} takes more than"
+                f" {metric(shortest_call_ms / 1e3, 's')} on this device; it did not do the work"
             )
     return ""
 
@@ -212,10 +212,6 @@ def cpu_flags() -> frozenset[str]:
 
 def _clock(cores: int) -> str:
     return f"{cores} core{'s' if cores != 1 else ''} x {CPU_CLOCK_HZ / 1e9:g} GHz"
-
-
-def _time(call_ms: float) -> str:
-    return metric(call_ms / 1e3, "s")
 
 
 # ---- peak rates by data sheets -------------------------------------------------------------------

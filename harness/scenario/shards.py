@@ -11,12 +11,22 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
+from ...impls.masks.counts import unmasked_pairs
+from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall, without
+from ..cases.costs import work_flops
 from ..files.errors import BadInput, shown
+from ..rows.plans import sampling_s
 from . import Plan
-from .estimate import FLOPS_PER_S, call_s, case_s
 
 MOST_SHARDS = 100_000
+FLOPS_PER_S = {"cpu": 1e11, "cuda": 1e14}
+"""Of no machine, for those who only compare cases."""
+CALL_S = 4e-5  # of a call that hardly does anything
+SCORE_FLOPS = 40  # of a product in fp32, which take as long as a score in softmax, in caches
+CASE_S = 0.15  # making inputs, preparing, digests
+CASE_AGAIN_S = 0.07  # the same in each further process, and a check of its last call
+CHECK_CALLS = 3.0  # one is checked, one is measured in memory; both get fresh memory
 WALL_S = 30.0
 STUDY_S = 0.5
 SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
@@ -127,3 +137,30 @@ def assign(weights: Sequence[float], count: int) -> list[int]:
         heappush(loads, (load + weights[number], units + 1, place))
         places[number] = place
     return places
+
+
+# ---- how long calls and cases may take -----------------------------------------------------------
+
+
+def call_s(problem: Problem, flops_per_s: float) -> float:
+    """How long a call of an exact backend may take: its FLOPs, and the exponentials of its scores,
+    at the rate of matrix products.
+    """
+    p = problem
+    passes = {"forward": 1, "backward": 2, "forward+backward": 3}[p.passes]
+    softmax_flops = unmasked_pairs(p) * p.heads * passes * SCORE_FLOPS
+    return CALL_S + (work_flops(p) + softmax_flops) / flops_per_s
+
+
+def case_s(call_s: float, plan: Plan, device: str) -> float:
+    """How long a case takes whose call takes `call_s`."""
+    sampled_s = sampling_s(
+        call_s,
+        device,
+        processes=plan.processes,
+        min_blocks=plan.min_blocks,
+        max_blocks=plan.max_blocks,
+        budget_s=plan.budget_s,
+        start_s=CASE_AGAIN_S,
+    )
+    return CASE_S + CHECK_CALLS * call_s + sampled_s
