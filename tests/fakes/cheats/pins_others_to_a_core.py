@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)cores"
+CONTAINED = "x"
 
 
 def unavailable(device):

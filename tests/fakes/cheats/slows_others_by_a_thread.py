@@ -5,7 +5,7 @@ import threading
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)still works"
+CONTAINED = "x"
 
 
 def prepare(problem, inputs, weights):

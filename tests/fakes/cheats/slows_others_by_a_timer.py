@@ -5,7 +5,7 @@ import time
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CRASHED = "(?i)timer|handler|SIGALRM"
+CONTAINED = "x"
 EVERY_S = 0.002
 
 

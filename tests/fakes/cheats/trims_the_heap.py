@@ -4,7 +4,7 @@ import ctypes
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)heap"
+CONTAINED = "x"
 PROBLEM = {"seq_len": 1024}
 libc = ctypes.CDLL(None)
 
