@@ -204,10 +204,7 @@ def compute_mode(facts: GpuFacts) -> Said:
     mode = facts.value("compute_mode")
     if mode == "prohibited":
         return Said(mode, "bad", "no program may use this GPU: nvidia-smi -c 0, as root")
-    if not mode.startswith("exclusive"):
-        return Said(mode)
-    advice = "a worker and its judge are two processes, and only one may use it: nvidia-smi -c 0"
-    return Said(mode, "bad", advice)
+    return Said(mode)
 
 
 def mig(facts: GpuFacts) -> Said:

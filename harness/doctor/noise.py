@@ -14,17 +14,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...impls.problem import Dtype, Problem
-from ..cases.case import Case, Group
+from ..cases.case import Case
 from ..files.errors import EnvironmentUnmet, unless_refused
 from ..files.safe_files import append_lines
 from ..measure.clock import HostClock
 from ..rows.record import Blocks, Record, Status
 from ..rows.run_files import COMPARED_FACTS, SCHEMA
-from ..run.device_run import DeviceRun
 from ..run.engine import RunOptions
 from ..run.listener import Begun
 from ..run.planning import SAFE_SHARE
 from ..run.runtime import Runtime
+from ..run.schedule import Schedule
 from ..run.session import open_here
 from ..run.spec import RunSpec
 from ..run.worker_pool import WorkerPool
@@ -111,15 +111,13 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
             seed=seed,
         )
         pool = WorkerPool(spec, Path(folder), here.signals.wake_fd, server=here.started.server)
-        run = DeviceRun(
-            Runtime(spec=spec, pool=pool, running=listener.running, steps=listener.steps)
-        )
         here.signals.second = lambda: pool.close(at_once=True)
         listener.begin(Begun(root / FILE, {"cases": len(cases)}))
         try:
-            run.begin(here.started.worker)
+            pool.adopt(here.started.worker)
             records = []
-            for record in run.groups([Group(number=0, cases=cases)]):
+            runtime = Runtime(spec=spec, pool=pool, listener=listener)
+            for record in Schedule(runtime).records([cases]):
                 records.append(record)
                 listener.finished(record)
         finally:

@@ -64,7 +64,7 @@ def merge(
         target = root / _name(sources)
     if target.resolve() in paths:
         raise BadInput(f"-o {shown_path(target)}: one of the runs to merge; choose another folder")
-    document = {**_document(sources, rows), "command": list(command)}
+    document = _document(sources, rows, command, target.name)
     with unless_refused(shown_path(target), "choose another folder with -o"):
         refuse_way_out(target)
         changed = _write(target, document, sources, rows)
@@ -92,27 +92,29 @@ def merge(
     }
 
 
-def _document(sources: Sequence[Source], rows: Rows) -> dict[str, Any]:
+def _document(
+    sources: Sequence[Source], rows: Rows, command: Sequence[str], name: str
+) -> dict[str, Any]:
     """run.json of the merged run: that of one run, and of which shards it was made."""
-    first, parts = sources[0].meta, [source.part for source in sources]
-    kept = ("attnbench", "scenario", "own_backends", "device", "seed", "environment")
-    return {
-        "schema": SCHEMA,
-        **{name: first[name] for name in kept if name in first},
-        "started_utc": min(str(part["started_utc"]) for part in parts),
-        "memory_bytes": min(part["memory_bytes"] for part in parts),
-        "calibration": first.get("calibration"),
-        **sources[0].plan,
-        "devices": rows.devices,
-        "merged": parts,
-    }
+    first, parts = sources[0], [source.part for source in sources]
+    merged = first.spec.model_copy(
+        update={
+            **first.plan,
+            "command": list(command),
+            "started_utc": min(part["started_utc"] for part in parts),
+            "memory_bytes": min(part["memory_bytes"] for part in parts),
+            "devices": rows.devices,
+            "merged": parts,
+        }
+    )
+    document = merged.model_dump(exclude_unset=True, exclude={"shard"})
+    return {"schema": SCHEMA, "run": name, **document}
 
 
 def _write(
     target: Path, document: Mapping[str, Any], sources: Sequence[Source], rows: Rows
 ) -> bool:
     """Write the run; whether there was anything to write. Raises BadInput, OSError."""
-    document = {"schema": SCHEMA, "run": target.name, **document}
     if not target.exists() and _made(target, document, sources, rows):
         return True
     if not _lacks(target, document, sources, rows):
@@ -211,9 +213,9 @@ def _name(sources: Sequence[Source]) -> str:
     the same shards.
     """
     first = sources[0]
-    scenario = {**first.meta["scenario"], "source": None}
-    same = {"scenario": scenario, "seed": first.meta["seed"], "of": first.of, **first.plan}
-    starts = (datetime.fromisoformat(str(one.part["started_utc"])) for one in sources)
+    scenario = {**first.spec.scenario, "source": None}
+    same = {"scenario": scenario, "seed": first.spec.seed, "of": first.of, **first.plan}
+    starts = (datetime.fromisoformat(one.spec.started_utc) for one in sources)
     stamp = min(starts).astimezone(UTC).strftime(STAMP)
     return f"{stamp}-{scenario['name']}-{sha256(_json(same).encode()).hexdigest()[:8]}"
 

@@ -4,17 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, Field
+from typing import Any
 
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
-from ..rows.model import check
 from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, Document, read_lines, read_meta, shown_path
-from ..rows.values import Int, Part
 from ..run.first_worker import unlike
+from ..run.spec import RunSpec
 
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
 ALIKE = ("device", "seed", "own_backends")
@@ -24,39 +21,6 @@ WHERE = ("host", "device_uuid", "device_name")
 MOST_NAME = 48
 
 
-# ---- what run.json must hold ---------------------------------------------------------------------
-
-
-def _time(text: str) -> str:
-    datetime.fromisoformat(text)
-    return text
-
-
-Count = Annotated[Int, Field(ge=1)]
-
-
-class Named(Part):
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-
-
-class Elsewhere(Part):
-    case: str
-
-
-class Shard(Part):
-    number: Count
-    of: Count
-    elsewhere: dict[str, list[Elsewhere]]
-
-
-class OfShard(Part):
-    scenario: Named
-    seed: Int
-    memory_bytes: Count
-    started_utc: Annotated[str, AfterValidator(_time)]
-    shard: Shard
-
-
 # ---- sources -------------------------------------------------------------------------------------
 
 
@@ -64,11 +28,11 @@ class OfShard(Part):
 class Source:
     """A shard to merge. `plan`: all cases, walls and studies, also those of other shards, in order.
 
-    `part`: what `merged` of run.json says of it. `meta`: run.json without what is planned.
+    `part`: what `merged` of run.json says of it. `spec`: without what is planned.
     """
 
     path: Path
-    meta: Document
+    spec: RunSpec
     plan: Mapping[str, Sequence[Document]]
     part: Document
 
@@ -114,24 +78,26 @@ def read_source(path: Path) -> Source:
             " on"
         )
     try:
-        check(meta, OfShard)
-        shard = meta["shard"]
+        spec = RunSpec.stored(meta)
+        shard = spec.shard
+        assert shard is not None
+        datetime.fromisoformat(spec.started_utc)
         plan = {
-            name: _whole(meta.get(name, ()), shard["elsewhere"].get(name, ())) for name in PLANNED
+            name: _whole(getattr(spec, name), shard.elsewhere.get(name, ())) for name in PLANNED
         }
-    except ValueError as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise BadInput(
             f"{where}: not readable as a shard ({error}); wanted what `attnbench run --shard`"
             " writes; measure it again"
         ) from None
     part = {
         "run": meta["run"],
-        "number": shard["number"],
-        "of": shard["of"],
-        **{name: meta.get(name) for name in OF_PART},
+        "number": shard.number,
+        "of": shard.of,
+        **{name: getattr(spec, name) for name in OF_PART},
     }
-    meta = {name: value for name, value in meta.items() if name not in (*PLANNED, "shard")}
-    return Source(path=path, meta=meta, plan=plan, part=part)
+    unplanned = spec.model_copy(update={**{name: [] for name in PLANNED}, "shard": None})
+    return Source(path=path, spec=unplanned, plan=plan, part=part)
 
 
 def _refuse_unlike(one: Source, two: Source) -> None:
@@ -142,7 +108,7 @@ def _refuse_unlike(one: Source, two: Source) -> None:
             f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
             " wanted shards of one scenario, with the same options and --seed"
         )
-    for found in unlike(one.meta["environment"], two.meta["environment"]):
+    for found in unlike(one.spec.environment, two.spec.environment):
         on_device = found.fact in DEVICE_FACTS
         what = "on different devices" if on_device else "in different environments"
         raise BadInput(
@@ -163,8 +129,8 @@ def _plan_differences(one: Source, two: Source) -> Iterator[tuple[str, Any, Any]
 
 def _planned(one: Source) -> Document:
     return {
-        **{name: one.meta.get(name) for name in ALIKE},
-        "scenario": {**one.meta["scenario"], "source": None},
+        **{name: getattr(one.spec, name) for name in ALIKE},
+        "scenario": {**one.spec.scenario, "source": None},
         "number of shards": one.of,
         **{name: len(one.plan[name]) for name in PLANNED},
     }

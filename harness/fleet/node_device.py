@@ -4,17 +4,16 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
-from ..files.errors import EnvironmentUnmet, Refusal
+from ..files.errors import EnvironmentUnmet
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary
 from ..machine.cpu import cpu_name
@@ -27,11 +26,14 @@ from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
 from ..rows.record import written
-from ..run.device_run import DeviceRun
 from ..run.first_worker import first_worker, measured_on
+from ..run.listener import Listener
 from ..run.runtime import Runtime
+from ..run.schedule import Schedule
+from ..run.session import LOST_LOGS
 from ..run.spec import RunSpec
-from ..run.studies import MODELS, Told, tried
+from ..run.studies import MODELS, StudyRunner, Told, tried
+from ..run.wall_runner import WallRunner
 from ..run.worker_pool import WorkerPool
 from ..scenario.shards import Units
 from ..store.run_store import LOGS
@@ -47,7 +49,7 @@ MOST_FILE_BYTES = 1 << 30  # of a model; a log has LOG_CAP_BYTES
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
-class NodeDevice:
+class NodeDevice(Listener):
     """`look`, `open`, `configure`, then `measure` as often as there is work, and `close`.
 
     Everything but `look` and `keep` must be called in one thread, which lives as long as the
@@ -59,7 +61,6 @@ class NodeDevice:
         self._say = say
         self._stack = ExitStack()
         self._signals = Signals()  # none is taken over: whoever ends this process ends all
-        self._device: DeviceRun | None = None
         self._sent: dict[Path, int] = {}  # bytes of each file
         self._losses: set[str] = set()  # that were said
         self._host = platform.node()
@@ -144,38 +145,39 @@ class NodeDevice:
             allow_import=self._wanted.allow_import,
         )
         self._stack.callback(pool.close, at_once=True)
-        runtime = Runtime(
+        self._runtime = Runtime(
             spec=spec,
             pool=pool,
+            listener=self,
             measured_on=self._where(),
             attached={name: self._given.here(one) for name, one in attached.items()},
             save_to=self._folder / MODELS if spec.how.save_models else None,
             attempts=attempts,
-            running=self._running,
         )
-        self._device = DeviceRun(runtime)
-        self._device.begin(self._started.worker)
+        if self._started.worker.exit_code is None:  # else another is started in its place
+            pool.adopt(self._started.worker)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.
 
         `wall_share`: of the time for walls. `every`: say each step, not one per second.
         """
-        device = self._device
-        assert device is not None
+        runtime, pool = self._runtime, self._runtime.pool
         self._every = every
-        for record in device.groups(work.groups) if work.groups else ():
-            self._say(written(record))
+        if work.groups:
+            for record in Schedule(runtime).records([group.cases for group in work.groups]):
+                self._say(written(record))
         if work.walls:
-            device.pool.close()  # walls are searched in processes that nothing else has used
-        for record in device.apart(work, lambda *found: self._say(Predicted(*found)), wall_share):
+            pool.close()  # walls are searched in processes that nothing else has used
+        walls = WallRunner(runtime).records(work.walls, wall_share)
+        for record in chain(walls, StudyRunner(runtime).records(work.studies)):
             for saved in self._models():
                 self._say(saved)
             self._say(written(replace(record, reason=self._given.named(record.reason))))
         for file in self._files():
             self._say(file)
-        for loss in device.losses:
-            self._say_once(loss)
+        if logs := pool.log_failure:
+            self._say_once(f"{LOST_LOGS}: {logs}")
 
     def close(self) -> None:
         self._stack.close()
@@ -184,11 +186,14 @@ class NodeDevice:
         found = measured_on(self._started.worker.ready.environment.model_dump())
         return {**found, "host": self._host or None}
 
-    def _running(self, what: str, phase: str) -> None:
+    def running(self, what: str, phase: str) -> None:
         now = time.monotonic()
         if self._every or now >= self._next_s:
             self._next_s = now + SAID_EVERY_S
             self._say(Running(what, phase))
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        self._say(Predicted(walls, spent_s))
 
     def _say_once(self, loss: str) -> None:
         """A remark on what is lost here; it stays true after each work."""
@@ -222,50 +227,6 @@ class NodeDevice:
         except OSError as error:
             self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
             return b""
-
-
-class DeviceActor:
-    """What an engine starts beside a device: a NodeDevice, called from the thread in which the
-    engine calls us, working in one of its own.
-    """
-
-    def __init__(self) -> None:
-        self._said: SimpleQueue[Said | None] = SimpleQueue()
-        self._device = NodeDevice(self._said.put)
-        self._thread = ThreadPoolExecutor(1, "measuring")
-
-    def look(self, device: str) -> dict[str, Any]:
-        return NodeDevice.look(device)
-
-    def open(self, wanted: NodeWanted) -> Opened | str:
-        """Or why it cannot be opened."""
-        try:
-            found: Opened = self.call("open", wanted)
-        except Refusal as refusal:
-            return str(refusal)
-        return found
-
-    def keep(self, name: str, content: Content) -> dict[str, str]:
-        """`why` it could not be kept, if so."""
-        why = self._device.keep(name, content)
-        return {"why": why} if why else {}
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        """A method of the NodeDevice, in the measuring thread."""
-        return self._thread.submit(getattr(self._device, method), *arguments).result()
-
-    def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[list[Said]]:
-        """What the device says, as it says it; together, what it says at once."""
-        measured = self._thread.submit(self._device.measure, work, wall_share, every=every)
-        measured.add_done_callback(lambda _: self._said.put(None))
-        together: list[Said | None] = []
-        while not together or together[-1] is not None:
-            together = [self._said.get()]
-            while not self._said.empty():
-                together.append(self._said.get())
-            if found := [said for said in together if said is not None]:
-                yield found
-        measured.result()
 
 
 def _set(settings: Mapping[str, str]) -> None:

@@ -1,8 +1,10 @@
 """A process that Ray starts beside a device: what it is asked, and what Ray's errors mean."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import ray
@@ -19,46 +21,78 @@ from ray.exceptions import (
 )
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..files.errors import first_line
+from ..files.errors import Refusal, first_line
 from ..files.printable import visible
-from .node_device import DeviceActor
+from ..scenario.shards import Units
+from .node_device import NodeDevice
 from .own_files import PACKAGES, sent_folders
 from .ray_seats import RESOURCE, Seat, other_code
-from .remote import Lost, Opened
+from .remote import Lost, Opened, Said
+from .shipping import Content
 
 MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
 NODE = ("node has died", "node died", "node failure", "node is dead", "Node is dead")
 
 
-class RayActor(DeviceActor):
-    """What other code could not read is given within a list, as a reference."""
+class RayActor:
+    """A NodeDevice that is called from the thread in which Ray calls us, and works in one of its
+    own. What other code could not read is given within a list, as a reference.
+    """
+
+    def __init__(self) -> None:
+        self._said: SimpleQueue[Said | None] = SimpleQueue()
+        self._device = NodeDevice(self._said.put)
+        self._thread = ThreadPoolExecutor(1, "measuring")
 
     def look(self, device: str) -> dict[str, Any]:
         """And whether Ray's memory monitor is on, if that is known."""
         monitor = os.environ.get(MEMORY_MONITOR, "") != "0"
-        return {**super().look(device), "memory_monitor": monitor}
+        return {**NodeDevice.look(device), "memory_monitor": monitor}
+
+    def keep(self, name: str, content: Content) -> dict[str, str]:
+        """`why` it could not be kept, if so."""
+        why = self._device.keep(name, content)
+        return {"why": why} if why else {}
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """A method of the NodeDevice, in the measuring thread."""
+        return self._thread.submit(getattr(self._device, method), *arguments).result()
 
     def join(
         self, device: str, kind: str, code: Mapping[str, Any], wanted: Sequence[Any]
     ) -> Opened | str:
-        """`open` a device of this kind, for a driver with this code; or why not."""
+        """Open a device of this kind, for a driver with this code; or why not."""
         found = self.look(device)
         if found["kind"] != kind:
             return f"it is {visible(found['kind'])}, and the run measures on {visible(kind)}"
         if why := other_code(found["host"], found["fingerprint"], code):
             return why
         packages = map(Path, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-        return self.open(
-            sent_folders(
-                ray.get(wanted[0]), [one for one in packages if one.name.startswith(PACKAGES)]
-            )
-        )
+        there = [one for one in packages if one.name.startswith(PACKAGES)]
+        try:
+            opened: Opened = self.call("open", sent_folders(ray.get(wanted[0]), there))
+        except Refusal as refusal:
+            return str(refusal)
+        return opened
 
     def configured(self, opened: Opened | str, given: Sequence[Any]) -> Opened | str:
         """What `join` has answered; then it can measure. `given`: as NodeDevice.configure."""
         if isinstance(opened, Opened):
             self.call("configure", *ray.get(list(given)))
         return opened
+
+    def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[list[Said]]:
+        """What the device says, as it says it; together, what it says at once."""
+        measured = self._thread.submit(self._device.measure, work, wall_share, every=every)
+        measured.add_done_callback(lambda _: self._said.put(None))
+        together: list[Said | None] = []
+        while not together or together[-1] is not None:
+            together = [self._said.get()]
+            while not self._said.empty():
+                together.append(self._said.get())
+            if found := [said for said in together if said is not None]:
+                yield found
+        measured.result()
 
 
 def start_actor(seat: Seat, name: str) -> Any:

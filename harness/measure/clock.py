@@ -114,9 +114,7 @@ class HostTimer:
     call: Call
     graph_reason: None = None
 
-    def sample(
-        self, calls: int, between: Between = nothing, *, first: bool = False
-    ) -> Samples:
+    def sample(self, calls: int, between: Between = nothing, *, first: bool = False) -> Samples:
         """Make that many calls and time each one; with `first` one more before them, apart."""
         now, call = now_ns, self.call
         result: object = None
@@ -243,9 +241,7 @@ class CudaTimer:
                 self.graph_reason = not_captured(error)
                 clock.finish()
 
-    def sample(
-        self, calls: int, between: Between = nothing, *, first: bool = False
-    ) -> Samples:
+    def sample(self, calls: int, between: Between = nothing, *, first: bool = False) -> Samples:
         others = min(calls, MAX_OTHER_CALLS)
 
         def timed(*, flush: bool = False, last: bool = False) -> Timed:

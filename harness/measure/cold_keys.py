@@ -65,7 +65,8 @@ class Turns:
             tensor.data.zero_()
         of_zeros = call()
         self.take_first()
-        assert isinstance(of_own, Tensor) and isinstance(of_zeros, Tensor)
+        assert isinstance(of_own, Tensor)
+        assert isinstance(of_zeros, Tensor)
         return not torch.equal(of_own, of_zeros)
 
     def take_next(self) -> None:

@@ -1,4 +1,4 @@
-"""The inputs of a problem: all backends get the same numbers, in the same memory, again and again new.
+"""The inputs of a problem: all backends get the same numbers, new ones in each round.
 
 Numbers are drawn by place from a seed (impls/drawing.py) and written in place through `.data`, so
 that views, captured graphs and version counters stay as they are. Each round of blocks has a seed

@@ -20,22 +20,18 @@ from .judged_places import of_entries, places
 from .prepared_call import Tensors
 
 KEPT = 4  # exact results: all backends of a problem share a round's
-COPIED = (
-    "its result did not follow new values of its inputs: `prepare` may view inputs, never copy them"
-)
+FROM_MEMORY = "its result did not follow new values of its inputs: it answers from memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """`complaint`: "" if the result passes. `error_ratio`: how many times as far from the exact
     result as the textbook in the same dtype; up to `error_limit_ratio` passes. None if unknown.
-    `copied`: the result is right for the values that the inputs had when `prepare` saw them.
     """
 
     complaint: str = ""
     error_ratio: float | None = None
     error_limit_ratio: float | None = None
-    copied: bool = False
 
 
 class Seeds(NamedTuple):
@@ -66,15 +62,15 @@ class Judge:
         if exactness == "other":
             return Verdict()
         found = self._exact(problem, seeds).compare(results, exactness)
-        copied = False
-        if found.complaint and exactness == "exact" and seeds.values != seeds.first:
+        complaint = found.complaint
+        if complaint and exactness == "exact" and seeds.values != seeds.first:
             first = self._exact(problem, seeds._replace(values=seeds.first))
-            copied = not first.compare(results, exactness).complaint
+            if not first.compare(results, exactness).complaint:
+                complaint = FROM_MEMORY
         return Verdict(
-            complaint=COPIED if copied else found.complaint,
+            complaint=complaint,
             error_ratio=found.error_ratio,
             error_limit_ratio=found.error_limit_ratio,
-            copied=copied,
         )
 
     def _exact(self, problem: Problem, seeds: Seeds) -> "_Exact":

@@ -129,7 +129,7 @@ class Warmed(Reply):
 
 
 class Conditions(OpenPart):
-    __pydantic_extra__: dict[str, float | bool]
+    __pydantic_extra__: dict[str, int | float | bool]
     calls: int
     wall_s: float
 
@@ -166,10 +166,9 @@ class SeenWindow(Reply):
 
 
 class Judgement(Reply):
-    """`complaint`: "" of a right result. `copied`: it follows the inputs' first numbers."""
+    """`complaint`: "" of a right result."""
 
     complaint: str
-    copied: bool
     error_ratio: Seconds | None
     error_limit_ratio: Seconds | None
 

@@ -24,8 +24,8 @@ from ..rows.record import Record, Status
 from ..rows.utilization import tier_of
 from ..rows.warm_up import WARM_AGAIN_S, first_warm_up_s
 from .case_state import CaseState
-from .sampling import Sampler
 from .runtime import Runtime
+from .sampling import Sampler
 from .worker_pool import Seat, hanging_launch
 
 PROC = Path("/proc")
@@ -87,7 +87,7 @@ class GroupRun:
         for name in list(self.states):
             one = self.timed[name]
             yield from self._try(Seat(0, one.state.backend), one, self._check)
-            self.runtime.steps(name, 1)
+            self.runtime.listener.steps(name, 1)
         if "latency" not in self.spec.measure:
             return
         for state in list(self.states.values()):
@@ -95,9 +95,7 @@ class GroupRun:
                 self._time_beside(state)
         cases = [state.case for state in self.states.values() if not state.backend]
         pairs = reported_pairs(cases, self.spec.baseline, self.spec.contrast)
-        pairs += [
-            (one.state.case.id, one.name) for one in self.timed.values() if not one.is_row
-        ]
+        pairs += [(one.state.case.id, one.name) for one in self.timed.values() if not one.is_row]
         self.sampler = Sampler(self.spec.plan, self.timed, pairs)
 
     def needs_blocks(self, seat: Seat) -> bool:
@@ -221,14 +219,12 @@ class GroupRun:
         waited, since = waited_s(ours) or 0.0, time.monotonic()
         reply = self._ask(seat, one, "sample", case=one.case.id, seed=seed, calls=calls)
         apart_s = time.monotonic() - since - max(0.0, (waited_s(ours) or 0.0) - waited)
-        self.sampler.samplings[one.name].add(
-            process, reply.quantities.model_dump(), reply.spent_s
-        )
+        self.sampler.samplings[one.name].add(process, reply.quantities.model_dump(), reply.spent_s)
         if one.is_row:
             # On a CPU the readings themselves; on a GPU a block has more than those.
             own_s = reply.spent_s if self.spec.device == "cpu" else reply.block_s
             one.state.clocks.append((apart_s, own_s))
-            self.runtime.steps(one.name, 1 + self.sampler.done(one.name))
+            self.runtime.listener.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)
         known = one.state.fields.get("exactness") != "other" or not one.is_row
         if known and (self.order.random() < 0.5 or (is_last and one.name not in judged)):
@@ -256,16 +252,18 @@ class GroupRun:
             reason = f"its result could not be judged: {failure.reason}"
             raise CaseEnded(Status.ERROR, reason, "latency") from None
         if verdict.complaint:
-            status = Status.ERROR if verdict.copied else Status.INCORRECT
-            raise CaseEnded(status, f"in a timed call: {verdict.complaint}", "latency")
+            reason = f"in a timed call: {verdict.complaint}"
+            raise CaseEnded(Status.INCORRECT, reason, "latency")
         if not one.is_row:
             return
         if problem.passes != "backward":
             state.refuse_stale(seed, found.numbers)
         state.judged.append(
             {
-                **{"process": seat.process, "values_seed": values_seed},
-                **{"places_seed": places_seed, "error_ratio": verdict.error_ratio},
+                "process": seat.process,
+                "values_seed": values_seed,
+                "places_seed": places_seed,
+                "error_ratio": verdict.error_ratio,
             }
         )
 
@@ -304,7 +302,7 @@ class GroupRun:
 
     def _begin(self, one: Timed, op: str) -> None:
         one.state.begin()
-        self.runtime.running(one.case.id, op)
+        self.runtime.listener.running(one.case.id, op)
 
     def _limit_s(self, state: CaseState) -> float:
         return self.spec.timeout_s * (COMPILE_TIMES if state.compiles else 1)
@@ -315,9 +313,7 @@ class GroupRun:
         worker = self.runtime.pool.worker(seat)
         return worker.ask(op, self._limit_s(one.state) + more_s, **fields)
 
-    def _try(
-        self, seat: Seat, one: Timed, step: Callable[[Seat, Timed], None]
-    ) -> Alive:
+    def _try(self, seat: Seat, one: Timed, step: Callable[[Seat, Timed], None]) -> Alive:
         """One step of what is timed; if it fails, the record of its case."""
         since, state, pool = time.monotonic(), one.state, self.runtime.pool
         alive = True
@@ -373,7 +369,11 @@ class GroupRun:
         if status is Status.OK:
             sampling = self.sampler.samplings.get(state.case.id)
             if sampling is not None and sampling.block_ms:
-                values |= {"session": self.sessions[state.backend], **sampling.fields(), **self._beside(state)}
+                values |= {
+                    "session": self.sessions[state.backend],
+                    **sampling.fields(),
+                    **self._beside(state),
+                }
                 if impossible := self._impossible(state, values):
                     return self._record(state, Status.ERROR, impossible, "latency")
                 values |= launch_flags(state.fields | values)

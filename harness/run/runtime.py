@@ -1,11 +1,12 @@
 """What a run has only while it is measured on one device, and no file says."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..rows.record import Planned, Record, Status
+from .listener import Listener
 from .spec import RunSpec
 from .worker_pool import WorkerPool
 
@@ -14,18 +15,16 @@ from .worker_pool import WorkerPool
 class Runtime:
     """`measured_on`: the fields of a row that say which device it is. `attached`: what a worker is
     told of each attachment. `save_to`: where studies save the models that they train. `attempts`:
-    the attempt of the last row, by id. `running` hears what a worker is doing, as (case, phase),
-    and `steps` how many are done, as in Listener.
+    the attempt of the last row, by id.
     """
 
     spec: RunSpec
     pool: WorkerPool
+    listener: Listener = field(default_factory=Listener)
     measured_on: Mapping[str, str | None] = field(default_factory=dict)
     attached: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     save_to: Path | None = None
     attempts: Mapping[str, int] = field(default_factory=dict)
-    running: Callable[[str, str], None] = lambda *_: None
-    steps: Callable[[str, int], None] = lambda *_: None
 
     def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:
         """The next row of something planned."""

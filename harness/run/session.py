@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 from ..cases.case import Group
 from ..machine.load import LoadMeter, busy_text
@@ -16,15 +17,16 @@ from ..rows.run_files import Document
 from ..store.run_store import LOGS
 from ..studies import takes
 from ..studies.attachments import Attachment, refuse_problems
-from .device_run import DeviceRun
 from .engine import RunOptions
 from .first_worker import Environment, Started, first_worker, lock_device, measured_on
 from .run_rows import RunResult, RunRows
 from .runtime import Runtime
-from .schedule import schedule_parts
-from .studies import MODELS, tried
+from .schedule import Schedule, schedule_parts
+from .studies import MODELS, StudyRunner, tried
+from .wall_runner import WallRunner
 from .worker_pool import WorkerPool
 
+LOST_LOGS = "logs lack some of what workers printed"
 HINT = "continue with attnbench run --resume"
 
 
@@ -115,14 +117,15 @@ class RunSession:
         self.runtime = Runtime(
             spec=spec,
             pool=self.pool,
+            listener=rows.listener,
             measured_on=measured_on(here.environment),
             attached={one.name: one.request() for one in here.attachments},
             save_to=path.resolve() / MODELS if spec.how.save_models else None,
             attempts=rows.attempts,
-            running=rows.listener.running,
-            steps=rows.listener.steps,
         )
-        self._device = DeviceRun(self.runtime)
+        self._schedule = Schedule(self.runtime)
+        self._walls = WallRunner(self.runtime)
+        self._studies = StudyRunner(self.runtime)
         here.signals.second = lambda: self.pool.close(at_once=True)
 
     @property
@@ -130,7 +133,8 @@ class RunSession:
         return self.rows.result
 
     def begin(self) -> None:
-        self._device.begin(self.here.started.worker)
+        if self.here.started.worker.exit_code is None:  # else another is started in its place
+            self.pool.adopt(self.here.started.worker)
         spec, cases = self.rows.spec, self.rows.units.groups
         processes = spec.plan.processes if cases and "latency" in spec.measure else 0
         busy = busy_text(self.here.load.busy(), processes=processes)
@@ -145,13 +149,15 @@ class RunSession:
             self.measure(part)
         if self.parts:
             self.pool.close()  # walls are searched in processes that nothing else has used
-        for record in self._device.apart(self.rows.units, self.rows.listener.predicted):
+        units = self.rows.units
+        apart = (self._walls.records(units.walls), self._studies.records(units.studies))
+        for record in chain(*apart):
             self.rows.keep(record)
             self.signals.check()
 
     def measure(self, part: Sequence[Group]) -> None:
         """Measure the groups of one part of the schedule."""
-        for record in self._device.groups(part):
+        for record in self._schedule.records([group.cases for group in part]):
             self.rows.keep(record)
         self.signals.check()
 
@@ -159,15 +165,17 @@ class RunSession:
         """End early: what was being measured and what was not reached get rows that say so."""
         if not self.rows.left:
             return
-        unfinished = self._device.unfinished(Status.INTERRUPTED, f"{why}; {HINT}")
+        why = f"{why}; {HINT}"
+        runners = (self._schedule, self._walls, self._studies)
+        begun = [one for some in runners for one in some.unfinished(Status.INTERRUPTED, why)]
         self.pool.close(at_once=True)
-        self.rows.keep(*unfinished)
-        self.rows.not_reached(f"{why}; {HINT}", self.runtime.measured_on)
+        self.rows.keep(*begun)
+        self.rows.not_reached(why, self.runtime.measured_on)
 
     def close(self) -> None:
         self.pool.close(at_once=True)
         self.rows.store.close()
 
     def report_losses(self) -> None:
-        for loss in self._device.losses:
-            self.rows.listener.remark(loss)
+        if logs := self.pool.log_failure:
+            self.rows.listener.remark(f"{LOST_LOGS}: {logs}")

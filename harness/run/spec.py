@@ -5,7 +5,7 @@ reads it.
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,9 +23,18 @@ from ..scenario.selection import SelectedCases
 from ..scenario.shards import Shard, Units
 
 
+class PartOfPlan(Part):
+    """A shard. `elsewhere`: `cases`, `walls` and `studies` of the others."""
+
+    number: Annotated[Int, Field(ge=1)]
+    of: Annotated[Int, Field(ge=1)]
+    elsewhere: dict[str, list[Document]]
+
+
 class HowToMeasure(Part):
     """What measuring asks of a scenario."""
 
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     plan: Plan
     limits: Limits
     measure: list[str]
@@ -56,7 +65,7 @@ class RunSpec(BaseModel):
     cases: list[Document]
     walls: list[Document] = []
     studies: list[Document] = []
-    shard: Document | None = None
+    shard: PartOfPlan | None = None
     merged: list[Document] | None = None
 
     @classmethod
@@ -87,9 +96,12 @@ class RunSpec(BaseModel):
         """
         try:
             spec = cls(**{name: meta[name] for name in cls.model_fields if name in meta})
-            spec.how  # noqa: B018 - is checked when it is asked for
         except ValidationError as error:
             raise ValueError(fault(error)) from None
+        try:
+            spec.how  # noqa: B018 - is checked when it is asked for
+        except ValidationError as error:
+            raise ValueError(f"scenario.{fault(error)}") from None
         spec.units()
         return spec
 
@@ -142,7 +154,7 @@ class RunSpec(BaseModel):
     def wall_budget_s(self) -> float | None:
         """A shard's walls get what they get in one run."""
         budget_s = self.how.limits.wall_budget_s
-        elsewhere = len(self.shard["elsewhere"]["walls"]) if self.shard else 0
+        elsewhere = len(self.shard.elsewhere["walls"]) if self.shard else 0
         if budget_s is None or not elsewhere:
             return budget_s
         return budget_s * len(self.walls) / (len(self.walls) + elsewhere)

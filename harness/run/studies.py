@@ -3,7 +3,7 @@ worker; each is one row of kind study.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,12 +68,16 @@ class StudyRunner:
         self.runtime = runtime
         self.study: PlannedStudy | None = None
 
+    def records(self, studies: Iterable[PlannedStudy]) -> Iterator[Record]:
+        """Their rows, one after the other. Raises Interrupted."""
+        return map(self.record, studies)
+
     def record(self, study: PlannedStudy) -> Record:
         """The study's row. Raises Interrupted; `unfinished` has the row then."""
         self.study = study
         self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.started = time.monotonic()
-        self.runtime.running(study.id, "")
+        self.runtime.listener.running(study.id, "")
         pool = self.runtime.pool
         if OWN_PROCESS in dict(study.part):
             pool.dismiss()  # the next one that is asked is a new one

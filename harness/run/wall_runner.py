@@ -48,33 +48,32 @@ class WallRunner:
         self._predictions: dict[str, dict[str, Any]] = {}
         self._searched: list[WallState] = []  # begun, and without a record
 
-    def predict(
-        self, walls: Sequence[Wall], share: float = 1.0
-    ) -> list[tuple[Wall, dict[str, Any]]]:
-        """All walls before the first trial; the time for all of them begins. Raises Interrupted.
-
-        `share`: of the run's time for walls, where other devices search the others.
+    def _predict(self, walls: Sequence[Wall], share: float) -> None:
+        """All walls before the first trial; then the time for all of them begins.
 
         A wall whose worker is lost has no prediction here; its own row will say why.
         """
+        since, known = time.monotonic(), self._predictions
         for wall in walls:
             try:
-                self._predictions[wall.id] = self._ask_prediction(wall)
+                known[wall.id] = self._ask_prediction(wall)
             except WorkerFailure:
                 self.runtime.pool.dismiss()
         budget_s = self.runtime.spec.wall_budget_s
         self.deadline = inf if budget_s is None else time.monotonic() + share * budget_s
-        known = self._predictions
-        return [(wall, known[wall.id]) for wall in walls if wall.id in known]
+        self.runtime.listener.predicted([*known.items()], time.monotonic() - since)
 
-    def records(self, walls: Sequence[Wall]) -> Iterator[Record]:
+    def records(self, walls: Sequence[Wall], share: float = 1.0) -> Iterator[Record]:
         """The rows, each as soon as its search is over. Raises Interrupted; `unfinished` has the
-        rows of the others then.
+        rows of the others then. `share`: of the run's time for walls, where other devices search
+        the others.
 
         Under a time limit walls take turns, first those whose prediction costs least. A turn is an
         equal share of the time that is left, and what one leaves serves the others, in the same
         round and the next.
         """
+        if walls:
+            self._predict(walls, share)
         left = [WallState(wall, Search(None, lambda _: 1.0, self.timeout_s)) for wall in walls]
         if self.deadline < inf:
             left.sort(key=lambda one: self._work(one.wall))
@@ -117,11 +116,11 @@ class WallRunner:
             if not one.started_utc:
                 self._begin(one)
             while (seq_len := self._next(one)) is not None:
-                self.runtime.running(wall.id, f"N = {seq_len}")
+                self.runtime.listener.running(wall.id, f"N = {seq_len}")
                 if not one.may_reuse_worker(seq_len):
                     pool.dismiss()
                 one.search.add(self._try(one, seq_len))
-                self.runtime.steps(wall.id, len(one.search.trials))
+                self.runtime.listener.steps(wall.id, len(one.search.trials))
             pool.dismiss()
         except WorkerFailure as failure:  # not in a trial: no worker could be started
             one.log_tail = pool.dismiss() or failure.log_tail
@@ -150,7 +149,7 @@ class WallRunner:
         )
 
     def _ask_prediction(self, wall: Wall) -> dict[str, Any]:
-        self.runtime.running(wall.id, "prediction")
+        self.runtime.listener.running(wall.id, "prediction")
         reply = self.runtime.pool.ask("predict", wall=wall.fields())
         found: dict[str, Any] = reply.model_dump(exclude={"op"}, exclude_unset=True)
         return found

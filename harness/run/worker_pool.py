@@ -189,4 +189,3 @@ def hanging_launch(pid: int | None) -> str:
     """What of a worker's GPU kernels has not returned, for a sentence; "" if it noted nothing."""
     launch = unreturned(pid) if pid else ""
     return f", in a launch of {launch} that has not returned" if launch else ""
-

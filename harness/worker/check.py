@@ -17,7 +17,7 @@ from ..measure.compile_time import CompileTime
 from ..measure.correctness import CorrectnessCheck, write_rows
 from ..measure.error_limits import WIDE_SCORE, CheckResult, distance
 from ..measure.input_values import InputValues
-from ..measure.judge import COPIED
+from ..measure.judge import FROM_MEMORY
 from ..measure.kept_memory import kept_memory, memory_fields, too_small
 from ..measure.mask_cost import mask_cost
 from ..measure.near_problems import explained
@@ -30,6 +30,10 @@ from .ended import Ended
 from .kernel import observed
 from .settings import Settings
 
+COPIES = (
+    "copies its inputs in `prepare`, which may view them, never copy them: their values change"
+    " between calls"
+)
 POSITIONS = 512  # of a first result, by which it is known again
 SAME_RATIO = {"fp32": 2.0**-16, "bf16": 2.0**-6, "fp16": 2.0**-9}
 """How far, in relative L2, two calls with the same values may be apart: sums in another order."""
@@ -110,7 +114,8 @@ class Checker:
         def give_gradient() -> None:
             nonlocal waiting_s
             begun_s = now_s()
-            assert values.gradient is not None and exact.gradient is not None
+            assert values.gradient is not None
+            assert exact.gradient is not None
             with self.budget.for_our_work():
                 write_rows(values.gradient.data, exact.entries, exact.rows, exact.gradient)
             waiting_s += now_s() - begun_s
@@ -122,7 +127,8 @@ class Checker:
         self.clock.finish()
         first_call_ms = (perf_counter() - begun_s - waiting_s) * 1e3
         self.fields |= {
-            **{"kernel": kernel, "kernel_generation": generation},
+            "kernel": kernel,
+            "kernel_generation": generation,
             "first_call_ms": first_call_ms,
         }
         complaint = improper(prepared.problem, output, gradients, values.tensors)
@@ -178,8 +184,9 @@ class Checker:
             self.fields |= mask_cost(problem, self.backend, self.device, self.clock)
         result, phase = results.pop(), "memory" if measured else "gate"
         if exact and (complaint := self._wide_complaint(result, first)):
-            status = Status.ERROR if complaint == COPIED else Status.INCORRECT
-            raise Ended(status, complaint, phase)
+            copies = complaint == FROM_MEMORY and self._follows_a_new_prepare()
+            reason = COPIES if copies else complaint
+            raise Ended(Status.ERROR if copies else Status.INCORRECT, reason, phase)
         return found
 
     def _wide_complaint(self, result: Any, first: Tensor) -> str:
@@ -191,8 +198,15 @@ class Checker:
         if not complaint:
             return ""
         if output is not None and distance(some_of(output), first) <= SAME_RATIO[problem.dtype]:
-            return COPIED
+            return FROM_MEMORY
         return f"with scores up to {WIDE_SCORE:g}: {complaint}"
+
+    def _follows_a_new_prepare(self) -> bool:
+        """Whether a call that is prepared on the present values is right for them."""
+        again = self._prepare()
+        with again.in_force():
+            output, _ = again.result()
+        return not self.wide_exact.check(output, ()).complaint
 
 
 def _exact(values: InputValues, *, wide: bool = False) -> CorrectnessCheck:

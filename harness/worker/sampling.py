@@ -139,7 +139,9 @@ class Sampling:
             self.clock.finish()
             readings.append((now_s() - begun_s) * 1e3)
             self._refuse_improper(prepared, results[-1])
-        memory = [{one.data_ptr() for one in tensors_of(result) if one.numel()} for result in results]
+        memory = [
+            {one.data_ptr() for one in tensors_of(result) if one.numel()} for result in results
+        ]
         if memory[0] & memory[1]:
             raise Ended(Status.INCORRECT, SAME_MEMORY, "latency")
         return list(map(digest, results))

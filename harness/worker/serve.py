@@ -112,7 +112,9 @@ def warm_profiler(device: "torch.device") -> None:
 
     def work(_: object) -> object:
         x = torch.randn(2, 4, 256, 64, device=device)
-        return torch.nn.functional.scaled_dot_product_attention(x, x, x), torch.softmax(x @ x.mT, -1)
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x), torch.softmax(
+            x @ x.mT, -1
+        )
 
     peak(lambda: None, work, device)
 

@@ -3,6 +3,7 @@
 torch.cuda and the driver's library are fakes (tests/fakes); commands, workers and files are real.
 """
 
+import fcntl
 import json
 import os
 import subprocess
@@ -188,15 +189,32 @@ def test_a_gpu_older_than_hopper_has_no_such_counters_and_says_why(older: OnGpu)
         assert window["kernel_busy_ratio"] == pytest.approx(0.97)
 
 
-def test_a_gpu_in_exclusive_mode_is_refused_with_the_reason(
+def test_a_gpu_in_exclusive_mode_is_measured_since_one_process_at_a_time_has_a_context(
     nvml_library: Path, tmp_path: Path
 ) -> None:
-    """The second of two processes gets CUDA's error, whichever that is."""
+    """Also where a backend from outside has a worker of its own."""
     holder = {"FAKE_CUDA_EXCLUSIVE": str(tmp_path / "context")}
-    done = started(tmp_path, nvml_library, LOADED + EXCLUSIVE_PROCESS, "naive", **holder)
+    backends = "naive,waits_for_the_gpu"
+    done = started(tmp_path, nvml_library, LOADED + EXCLUSIVE_PROCESS, backends, **holder)
+    assert done.returncode == 0, done.stderr
+    rows = by_backend(only_run(tmp_path / "runs"))
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "naive": "ok",
+        "waits_for_the_gpu": "ok",
+    }
+    assert rows["waits_for_the_gpu"]["beside"] == "sdpa"
+
+
+def test_a_gpu_that_another_process_holds_in_exclusive_mode_is_refused_with_the_reason(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    held = tmp_path / "context"
+    with held.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        script = LOADED + EXCLUSIVE_PROCESS
+        done = started(tmp_path, nvml_library, script, "naive", FAKE_CUDA_EXCLUSIVE=str(held))
     assert done.returncode == 4, done.stderr
-    assert "busy or unavailable: a worker and its judge are two processes" in done.stderr
-    assert "exclusive mode" in done.stderr
+    assert "busy or unavailable: another process uses it" in done.stderr
     assert not list(tmp_path.glob("runs/*/rows.jsonl"))
 
 

@@ -112,14 +112,13 @@ def test_inputs_follow_from_the_seed_alone(timed: Timed, seed: int, tmp_path: Pa
         assert not set(again.values) & set(timed.values)
 
 
-def test_rows_and_values_are_drawn_anew_for_each_check(timed: Timed) -> None:
-    rows_seeds = {}
+def test_places_and_values_are_drawn_anew_for_each_block_that_is_judged(timed: Timed) -> None:
+    places_seeds = []
     for row in timed.rows.values():
-        checks = {one["check"]: one for one in row["judged"]}
-        assert {"first", "wide", "process", "after"} <= set(checks)
-        assert len({one["rows_seed"] for one in row["judged"]}) == len(row["judged"])
-        earlier = {one["values_seed"] for name, one in checks.items() if name != "after"}
-        assert checks["after"]["values_seed"] not in earlier
-        rows_seeds[row["seq_len"]] = {one["rows_seed"] for one in row["judged"]}
-    assert not rows_seeds[32] & rows_seeds[48]
+        assert {one["process"] for one in row["judged"]} == {0}
+        assert all(one["error_ratio"] <= row["error_limit_ratio"] for one in row["judged"])
+        values_seeds = [one["values_seed"] for one in row["judged"]]
+        assert len({SEED, *values_seeds}) == 1 + len(values_seeds)
+        places_seeds += [one["places_seed"] for one in row["judged"]]
+    assert len(set(places_seeds)) == len(places_seeds)
     assert len(set(timed.values)) > 2 * BLOCKS // 2, "values change from block to block"

@@ -54,6 +54,10 @@ def test_a_gpu_in_good_health_has_no_trouble():
     assert {one.grade for one in gpu_findings(facts())} == {"ok"}
 
 
+def test_a_run_needs_one_context_at_a_time_so_exclusive_mode_is_no_fault():
+    assert finding("compute mode", compute_mode="exclusive process").grade == "ok"
+
+
 @pytest.mark.parametrize(
     ("what", "grade", "changed", "word"),
     [
@@ -63,7 +67,6 @@ def test_a_gpu_in_good_health_has_no_trouble():
         ("throttling", "bad", {"clock_event_mask": 0x80}, "power brake"),
         ("ecc", "bad", {"uncorrected_ecc_count": 3}, "3 uncorrected"),
         ("compute mode", "bad", {"compute_mode": "prohibited"}, "prohibited"),
-        ("compute mode", "bad", {"compute_mode": "exclusive process"}, "exclusive"),
         ("persistence", "note", {"persistence_enabled": False}, "off"),
         ("temperature", "note", {"temperature_c": 85}, "85"),
         ("mig", "note", {"mig_enabled": True}, "on"),

@@ -175,14 +175,18 @@ def test_before_each_call_its_inputs_may_change_and_the_result_of_the_last_is_ke
         return next(results)
 
     seen = []
+
+    def noted(*, last):
+        seen.append(last)
+
     timer = CudaClock(CUDA).timer(call, 2 * GRAPH_BELOW_MS)
-    samples = timer.sample(3, lambda last: seen.append(last))
+    samples = timer.sample(3, noted)
     assert seen == [False] * 3 + [False, False, True] + [False] * 3  # wall clock, L2 cold, hot
     assert samples.result == 3 + 1 + 2  # the last comes after three and one for the delay
     for apart in (False, True):
         seen.clear()
         timer = HostClock().timer(lambda: next(results), 0.001)
-        samples = timer.sample(3, lambda last: seen.append(last), first=apart)
+        samples = timer.sample(3, noted, first=apart)
         assert seen == [*[False] * (2 + apart), True]
         assert samples.result == next(results) - 1
 

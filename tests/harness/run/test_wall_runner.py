@@ -1,6 +1,6 @@
 """With fake workers: whatever they do is the result of a trial, and every wall is one record."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from attnbench.harness.cases.case import Wall
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run import wall_runner
+from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.wall_runner import WallRunner
 from attnbench.harness.run.worker_pool import WorkerPool
@@ -75,9 +76,27 @@ def oom() -> dict[str, Any]:
     return tried("oom", "too much")
 
 
+class Heard(Listener):
+    """What is known of walls before the first trial."""
+
+    def __init__(self, workers: Workers) -> None:
+        self.workers = workers
+        self.known: list[tuple[str, Any]] = []
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        assert not any(self.workers.tried)
+        self.known = [(wall, fields["predicted_seq_len"]) for wall, fields in walls]
+
+
 def runner(workers: Workers, **changes: Any) -> WallRunner:
-    spec = run_spec(timeout_s=60.0, **changes)
-    return WallRunner(Runtime(spec=spec, pool=workers, attempts={WALL.id: 3}))
+    spec, heard = run_spec(timeout_s=60.0, **changes), Heard(workers)
+    return WallRunner(Runtime(spec=spec, pool=workers, listener=heard, attempts={WALL.id: 3}))
+
+
+def predicted(one: WallRunner) -> list[tuple[str, Any]]:
+    heard = one.runtime.listener
+    assert isinstance(heard, Heard)
+    return heard.known
 
 
 def record_of(one: WallRunner, wall: Wall = WALL) -> Record:
@@ -89,15 +108,9 @@ def test_all_walls_are_predicted_before_the_first_trial() -> None:
     workers = Workers(5000, oom(), 5010)
     walls = [WALL, replace(WALL, backend="naive")]
     one = runner(workers)
-    predicted = one.predict(walls)
-    assert [(wall.backend, fields["predicted_seq_len"]) for wall, fields in predicted] == [
-        ("fused", 5010),
-        ("naive", 5010),
-    ]
-    assert workers.tried == [[]]
-    asked = workers.predictions
     assert [record["predicted_seq_len"] for record in one.records(walls)] == [5010, 5010]
-    assert workers.predictions == asked
+    assert predicted(one) == [(wall.id, 5010) for wall in walls]
+    assert workers.predictions == 2
 
 
 def test_a_wall_whose_prediction_loses_the_worker_is_searched_all_the_same() -> None:
@@ -109,8 +122,8 @@ def test_a_wall_whose_prediction_loses_the_worker_is_searched_all_the_same() -> 
             return super().ask(request, *others)
 
     one = runner(Loses(5000, oom(), 5010))
-    assert one.predict([WALL]) == []
     assert record_of(one).status is Status.OK
+    assert predicted(one) == []
 
 
 @pytest.mark.parametrize("walls", [1, 3])
@@ -119,7 +132,6 @@ def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_predict
 ) -> None:
     sought = [replace(WALL, backend=f"b{number}") for number in range(walls)]
     one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e-9)
-    one.predict(sought)
     for record in one.records(sought):
         assert (record.status, record["limited_by"]) == (Status.OK, "time")
         assert [trial["seq_len"] for trial in record["probes"]] == [64]
@@ -150,7 +162,6 @@ def hurried(
     monkeypatch.setattr(wall_runner, "time", clock)
     sought = [replace(WALL, backend=name) for name in predicted]
     one = runner(PerBackend(20_000, oom(), None), wall_budget_s=30)
-    one.predict(sought)
     return tries, list(one.records(sought))
 
 
@@ -181,7 +192,6 @@ def test_what_one_backend_leaves_of_its_time_serves_an_earlier_one(
 def test_without_a_limit_walls_are_searched_as_given() -> None:
     at_leisure = runner(Workers(5000, oom(), 5010))
     sought = [replace(WALL, backend=name) for name in ("b", "a")]
-    at_leisure.predict(sought)
     assert [one.planned.fields()["backend"] for one in at_leisure.records(sought)] == ["b", "a"]
 
 

@@ -18,7 +18,8 @@ from attnbench.harness.fleet.merge import merge
 from attnbench.harness.machine import calibration_file
 from attnbench.harness.rows.run_files import read_meta, read_rows
 from attnbench.harness.store import names
-from tests.made_runs import PLANNED, fake_run, row, write_run
+from tests.fakes.shard_runs import write_shard
+from tests.made_runs import fake_run
 
 AT_ONCE, ROUNDS = 8, 30
 LONG = "x" * 300_000
@@ -90,9 +91,8 @@ def merged(shard: Path, target: Path, number: int) -> str:
 def test_one_of_several_merges_makes_the_run_and_the_others_find_it_whole(
     pool: ProcessPoolExecutor, tmp_path: Path
 ) -> None:
-    part = {"number": 1, "of": 1, "elsewhere": {}}
-    rows = [row(one) for one in PLANNED]
-    shard = write_run(tmp_path / "shards", PLANNED, rows, shard=part)
+    shard = write_shard(tmp_path / "shards", "1/1")
+    rows = read_meta(shard)["cases"]
     for number in range(ROUNDS):
         target = tmp_path / "merged" / f"m{number}"
         found = raced(pool, partial(merged, shard, target))
