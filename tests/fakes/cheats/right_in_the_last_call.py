@@ -7,7 +7,6 @@ import sys
 from torch.nn.functional import scaled_dot_product_attention
 
 ESCAPES = "the loop that times it runs in its process, where it can read everything"
-PROBLEM = {"seq_len": 1024}
 
 
 def is_kept():

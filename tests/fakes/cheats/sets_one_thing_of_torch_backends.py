@@ -4,7 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from tests.fakes.cheats._torch_backends import settable
 
-CONTAINED = "its own settings"
+CONTAINED = "the setting is one of its own process"
 VARIANTS = (  # all that a walk through torch 2.13 finds
     "cuda.cudnn_sdp",
     "cuda.flash_sdp",

@@ -7,7 +7,7 @@ says what must become of it:
     INCORRECT = "NaN"                      the same as incorrect; CRASHED: as an error, or crashed
     SHOWN = {"field": "peak_bytes", "least": 8388608}   ok, with at least that in a field
     CONTAINED = "what its process contains"   ok, and no faster than sdpa in an untouched process
-    ESCAPES = "why"                        ok, with a number that it does not deserve; in SECURITY.md
+    ESCAPES = "why"                        ok, with numbers that it does not deserve; in SECURITY.md
     HONEST = True                          it looks suspicious and is right
     PROBLEM = {"seq_len": 2048}            what it needs unlike PROBLEM below
     VARIANTS = ("one", "other")            several cheats, in one group; a backend's variants
@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
@@ -51,7 +50,9 @@ NEIGHBOUR = "sdpa"  # in the worker that is shared, beside what must be containe
 PROBLEM: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 64, "heads": 2, "dtype": "fp32"}
 # A quick run, short: the blocks are there to be cheated in, not for their precision.
 PLAN = Plan(like="quick", processes=1, min_blocks=6, max_blocks=6, budget_s=1.0)
-FASTER_RATIO = 0.5  # of the neighbour's time: a contained cheat that takes less gains by what it does
+FASTER_RATIO = (
+    0.5  # of the neighbour's time: a contained cheat that takes less gains by what it does
+)
 NOT_RUN = (
     *(Status.UNAVAILABLE, Status.UNSUPPORTED, Status.OOM, Status.PREDICTED_OOM),
     Status.INTERRUPTED,
@@ -119,7 +120,7 @@ class Finding(NamedTuple):
 
 
 def suspects(folder: Path = FOLDER) -> tuple[Suspect, ...]:
-    """Raises EnvironmentUnmet without a folder, BadInput for a file that does not say what it is."""
+    """Raises EnvironmentUnmet without a folder, BadInput for a file that says not what it is."""
     if not folder.is_dir():
         raise EnvironmentUnmet(f"{folder}: no such folder; wanted the cheats")
     return tuple(suspect(path) for path in sorted(folder.glob("[!_]*.py")))
@@ -243,8 +244,8 @@ def fate_of(
 
 
 def fastest_ms(row: Mapping[str, Any]) -> float:
-    """Of its blocks' medians: other work on the machine changes this least."""
-    return min(median(block) for process in row["block_ms"] for block in process)
+    """Of all calls: other work on the machine changes this least."""
+    return min(min(block) for process in row["block_ms"] for block in process)
 
 
 def _ended_as_said(one: Suspect, row: Mapping[str, Any]) -> bool:

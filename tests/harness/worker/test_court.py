@@ -11,7 +11,6 @@ from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.impls.problem import Problem
 from tests.conftest import ROOT
-from tests.fakes.cheats._torch_backends import settable
 from tests.harness.worker.court import FOLDER, PROBLEM, Fate, Suspect, court, fate_of, suspects
 
 MOST_ESCAPES = 10
@@ -49,12 +48,6 @@ def test_the_readme_says_how_many_cheats_there_are_and_what_must_become_of_them(
         f" convicted, {shown} must show the bytes that they hide, {contained} change their own"
         f" process only, and {escaped} escape"
     ) in words
-
-
-def test_each_thing_that_torch_backends_lets_one_set_has_a_cheat():
-    (one,) = (one for one in suspects() if one.name == "sets_one_thing_of_torch_backends")
-    assert {*settable()} <= {*one.variants}
-    assert len(one.backends) == len(set(one.variants)) > 30
 
 
 # ---- what becomes of them ------------------------------------------------------------------------
