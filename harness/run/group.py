@@ -215,6 +215,7 @@ class GroupRun:
     def _block(self, seat: Seat, one: Timed, *, seed: int, calls: int, judged: set[str]) -> None:
         """Time one block; its last result is judged by chance, at least once in each process."""
         pool, process = self.runtime.pool, seat.process
+        self._ask(seat, one, "renew", case=one.case.id, seed=seed)
         ours = [PROC / str(pid) for pid in (threading.get_native_id(), pool.worker(seat).pid)]
         waited, since = waited_s(ours) or 0.0, time.monotonic()
         reply = self._ask(seat, one, "sample", case=one.case.id, seed=seed, calls=calls)
