@@ -11,6 +11,7 @@ says what must become of it:
     HONEST = True                          it looks suspicious and is right
     PROBLEM = {"seq_len": 2048}            what it needs unlike PROBLEM below
     VARIANTS = ("one", "other")            several cheats, in one group; a backend's variants
+    TRIES = 8                              as often it is measured, if it is convicted by chance
 
 The first paragraph of its docstring says what it does. One of the first seven must be there.
 """
@@ -96,6 +97,7 @@ class Suspect:
     kind: str
     said: Any
     variants: tuple[str, ...] = ()
+    tries: int = 1
 
     @property
     def must(self) -> Fate:
@@ -130,7 +132,7 @@ def suspect(path: Path) -> Suspect:
     """Read without being imported. Raises BadInput."""
     try:
         tree = ast.parse(path.read_bytes())
-        said = literals(path, (*KINDS, "PROBLEM", "VARIANTS"))
+        said = literals(path, (*KINDS, "PROBLEM", "VARIANTS", "TRIES"))
         what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
         kinds = [name for name in KINDS if name in said]
         if len(kinds) != 1 or not what:
@@ -145,6 +147,7 @@ def suspect(path: Path) -> Suspect:
             kind=kind,
             said=said[kind],
             variants=said.get("VARIANTS", ()),
+            tries=said.get("TRIES", 1),
         )
     except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
         raise BadInput(f"{path}: not a file of the court: {error}") from None
@@ -190,7 +193,11 @@ def court(
 
 def group_of(number: int, one: Suspect) -> Group:
     """Its cheats; beside what must be contained, one that is honest."""
-    cases = [Case(backend=name, problem=one.problem) for name in one.backends]
+    cases = [
+        Case(backend=name, problem=one.problem, twin=twin)
+        for name in one.backends
+        for twin in range(one.tries)
+    ]
     if one.must is Fate.CONTAINED:
         cases.append(Case(backend=NEIGHBOUR, problem=one.problem, twin=number))
     return Group(number=number, cases=tuple(cases))
@@ -215,7 +222,8 @@ def judged(
 ) -> Iterator[Finding]:
     """What became of each cheat, by its row."""
     for one, group in zip(tried, groups, strict=True):
-        of = {case.backend: rows[case.id] for case in group.cases}
+        ok_first = sorted(group.cases, key=lambda case: rows[case.id]["status"] != Status.OK)
+        of = {case.backend: rows[case.id] for case in ok_first}  # of several tries a conviction
         for name in one.backends:
             row, fate = of[name], fate_of(one, of[name], of.get(NEIGHBOUR))
             as_said = fate is Fate.NOT_RUN or (fate is one.must and _ended_as_said(one, row))
