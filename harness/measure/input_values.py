@@ -3,8 +3,8 @@
 Numbers are drawn by place from a seed (impls/drawing.py) and written in place through `.data`, so
 that views, captured graphs and version counters stay as they are. Each round of blocks has a seed
 of its own, which the worker learns as the round begins. Between two calls of a block the keys and
-values of one token in 16 are scaled, so that no two timed calls have the same inputs; the last call has
-the numbers of the round's seed again, and its result can be judged (judge.py).
+values of one token in 16 are scaled, so that no two timed calls have the same inputs; the last call
+has the numbers of the round's seed again, and its result can be judged (judge.py).
 
 If only the backward pass is measured, its graph holds what the forward pass saved. So the inputs
 stay, and the output's gradient gets the new numbers.
