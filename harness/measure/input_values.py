@@ -46,9 +46,11 @@ class InputValues:
         self._versions = self._count_writes()
 
     def draw(self, seed: int) -> None:
-        """Give all that a timed call reads the numbers of a seed."""
+        """Give all that a timed call reads the numbers of a seed. The first seed's are given to
+        every input, so that they end `widen`.
+        """
         self.seed = seed
-        if self.problem.passes != "backward":
+        if self.problem.passes != "backward" or seed == self.first_seed:
             draw_inputs(self.problem, self.tensors.inputs, seed)
         self.draw_gradient()
         if self.turns is not None:

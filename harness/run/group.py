@@ -238,6 +238,8 @@ class GroupRun:
         found = self._ask(seat, one, "output", case=one.case.id, places_seed=places_seed)
         # what only the backward pass is measured of keeps its inputs
         values_seed = self.spec.seed if problem.passes == "backward" else seed
+        said = state.fields.get("exactness", "exact")
+        claimed = said if one.is_row else exactness(one.case.backend)
         try:
             verdict = self.runtime.pool.judge().ask(
                 "judged",
@@ -245,7 +247,7 @@ class GroupRun:
                 problem=fields_of(problem),
                 seeds={"values": values_seed, "first": self.spec.seed, "places": places_seed},
                 results=found.numbers,
-                exactness=state.fields["exactness"] if one.is_row else exactness(one.case.backend),
+                exactness=claimed,
             )
         except WorkerFailure as failure:
             self.runtime.pool.dismiss_judge()

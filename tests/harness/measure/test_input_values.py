@@ -49,6 +49,16 @@ def test_new_numbers_are_written_in_place_without_a_trace(problem):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
+def test_wide_scores_end_when_the_first_numbers_are_drawn_again(problem):
+    values = InputValues(problem, CPU, 0)
+    before = copies(values)
+    values.widen()
+    assert not all(same(copies(values), before))
+    values.draw(0)
+    assert all(same(copies(values), before))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_each_call_reads_other_numbers_and_the_last_one_those_of_the_seed(problem):
     values = InputValues(problem, CPU, 0)
     before, each, seen = copies(values), EachCall(values), []
