@@ -177,16 +177,16 @@ def court(
     Raises Refusal.
     """
     groups = groups_of(tried)
-    scenario = Scenario(
-        name="court",
-        question="Is every backend that cheats convicted, and no honest one?",
-        backends=(*(name for one in tried for name in one.backends), *SHIPPED),
-        baseline=SHIPPED[0],
-        plan=PLAN,
-        limits=Limits(timeout_s=60.0),
-    )
     cases = [{"group": group.number, **case.fields()} for group in groups for case in group.cases]
     with _backends_from(FOLDER), open_here(device, (), options) as here:
+        scenario = Scenario(
+            name="court",
+            question="Is every backend that cheats convicted, and no honest one?",
+            backends=(*(name for one in tried for name in one.backends), *SHIPPED),
+            baseline=SHIPPED[0],
+            plan=PLAN,
+            limits=Limits(timeout_s=60.0),
+        )
         spec = RunSpec.new(
             scenario,
             {"cases": cases},
