@@ -169,7 +169,7 @@ class _Numbers:
         x.mul_(_int32(0x846CA68B))
         mix(16)
         indices, found = self._indices[: 2 * pairs], self._found[: 2 * pairs]
-        indices.copy_(x.view(torch.uint16))
+        indices.copy_(x.view(torch.int16)).bitwise_and_((1 << 16) - 1)
         torch.index_select(self._table, 0, indices, out=found)
         return found[skipped : skipped + count]
 

@@ -37,6 +37,8 @@ def selected(
     tokens: str | None,
 ) -> "Selection":
     """With the models to look at. A pair is a name, or None, and a path. Raises BadInput."""
+    if not checkpoint and tokens is None:
+        return selection
     from .checkpoints.given import read_checkpoints
 
     models = read_checkpoints(checkpoint or (), tokens)

@@ -41,7 +41,5 @@ class Parent:
 
     def requests(self) -> Iterator[dict[str, Any]]:
         """Requests as they come, until the parent closes its end."""
-        pending = b""
-        while chunk := os.read(self.line_fd, 1 << 16):
-            *lines, pending = (pending + chunk).split(b"\n")
+        with open(self.line_fd, "rb", closefd=False) as lines:
             yield from map(json.loads, lines)

@@ -8,9 +8,8 @@ users are not excluded: who could hold their lock could keep them from measuring
 import os
 import pwd
 import stat
-import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -26,9 +25,6 @@ CHOSEN = "ATTNBENCH_LOCKS"
 OWN = f"attnbench-{os.geteuid()}"
 MEETING = Path("/tmp") / OWN  # noqa: S108 - a folder that only this user can write to, or none
 
-Places = Collection[tuple[Path, int]]
-"""Folders and their descriptors."""
-
 
 @contextmanager
 def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterator[None]:
@@ -37,23 +33,26 @@ def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterat
     The kernel frees the lock when its holder dies. Raises EnvironmentUnmet if another run holds
     it, unless told to `wait`; `check` is called while waiting and may raise.
     """
-    with ExitStack() as folders, ExitStack() as locks:
-        places = dict[tuple[int, int], tuple[Path, int]]()
-        for path, fd in (_meeting_place(), *_earlier_places()):
-            folders.callback(os.close, fd)
-            found = os.fstat(fd)
-            places.setdefault((found.st_dev, found.st_ino), (path, fd))  # one may have two names
+    with ExitStack() as held:
+        place, folder_fd = _meeting_place()
+        held.callback(os.close, folder_fd)
+        name = f"attnbench-{device}.lock"
         while True:
             try:
-                locks.enter_context(_taken(places.values(), f"attnbench-{device}.lock"))
+                held.callback(FileLock(name, dir_fd=folder_fd, own=True).release)
                 break
-            except Held as held:
+            except Held as other:
                 check()
                 if not wait:
                     raise EnvironmentUnmet(
-                        f"{_holder(held.pid)} is measuring on this {device}; wait for it to end, or"
-                        f" add --wait; {CHOSEN} names another folder for the lock"
+                        f"{_holder(other.pid)} is measuring on this {device}; wait for it to end,"
+                        f" or add --wait; {CHOSEN} names another folder for the lock"
                     ) from None
+            except OSError as error:
+                raise EnvironmentUnmet(
+                    f"{place / name}: {error.strerror}, wanted a file of this user, which tells"
+                    " that a run is measuring; remove it"
+                ) from None
             time.sleep(POLL_S)
         yield
 
@@ -70,21 +69,6 @@ def _holder(pid: int | None) -> str:
         if begin is not None:
             command = ": attnbench " + visible(" ".join(words[begin + 1 :]).strip())
     return f"another run (process {pid}{command[:MOST_COMMAND]})"
-
-
-@contextmanager
-def _taken(places: Places, name: str) -> Iterator[None]:
-    """The locks of this name, all of them held. Raises Held, EnvironmentUnmet."""
-    with ExitStack() as held:
-        for folder, fd in places:
-            try:
-                held.callback(FileLock(name, dir_fd=fd, own=True).release)
-            except OSError as error:
-                raise EnvironmentUnmet(
-                    f"{folder / name}: {error.strerror}, wanted a file of this user, which tells"
-                    " that a run is measuring; remove it"
-                ) from None
-        yield
 
 
 def _meeting_place() -> tuple[Path, int]:
@@ -116,18 +100,6 @@ def _candidates() -> Iterator[Path]:
     yield MEETING
     with suppress(KeyError):  # a user without an entry
         yield Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache" / OWN
-
-
-def _earlier_places() -> Places:
-    """Where 0.2 looked, by its environment: its runs and ours respect each other. Goes with 0.4."""
-    if os.environ.get(CHOSEN):
-        return []
-    runtime = os.environ.get("XDG_RUNTIME_DIR") or "/nowhere"
-    found = []
-    for path in (f"/run/user/{os.geteuid()}", runtime, f"{tempfile.gettempdir()}/{OWN}"):
-        with suppress(OSError):
-            found.append((Path(path), _private(Path(path))))
-    return found
 
 
 def _private(path: Path) -> int:

@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def fingerprint() -> dict[str, str | int]:
     return {"attnbench": __version__, "schema": SCHEMA, "code": digest.hexdigest()[:12]}
 
 
+@cache
 def git_commit() -> str | None:
     """The commit of this package's checkout; None if it is not a checkout."""
     here = Path(__file__).resolve().parents[2]

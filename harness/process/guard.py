@@ -32,8 +32,8 @@ def guarded(parent: int, fds: Iterable[int], status_fd: int | None = None) -> No
     """Return in a new process, the worker; this one becomes its guard and never returns.
 
     `parent`: the process that started this one, whose end is the worker's. `fds`: those of the
-    worker only. `status_fd`: the guard's only; it tells its own number, the worker's, and at the
-    end how the worker ended (guard_status.py).
+    worker only. `status_fd`: the worker tells the guard's number and its own there, the guard at
+    the end how the worker ended (guard_status.py).
     """
     pass_on_nice()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, no status would be kept
@@ -46,6 +46,8 @@ def guarded(parent: int, fds: Iterable[int], status_fd: int | None = None) -> No
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         signal_at_end_of(guard, signal.SIGKILL)
         if status_fd is not None:
+            if not _told(status_fd, f"{guard} {os.getpid()} "):
+                os._exit(1)
             os.close(status_fd)
         return
     for fd in fds:
@@ -53,8 +55,6 @@ def guarded(parent: int, fds: Iterable[int], status_fd: int | None = None) -> No
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
-    if not _told(status_fd, f"{guard} {worker} "):
-        os._exit(1)  # the run has given up waiting for this worker, which ends too
     status = _watch(worker, parent)
     _told(status_fd, f"{os.waitstatus_to_exitcode(status)}\n")
     _end_as(status)
@@ -93,7 +93,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def _told(status_fd: int | None, words: str) -> bool:
-    """False if nobody listens."""
+    """Whether anybody listens: a run may have given a worker up before it began."""
     try:
         return status_fd is None or os.write(status_fd, words.encode()) > 0
     except BrokenPipeError:

@@ -1,7 +1,7 @@
 """What a run knows of a guard (guard.py) that it, or the fork server, has started.
 
-A guard tells on a pipe: its own number, its worker's, and how the worker ended, once all below it
-have ended. The pipe ends with the guard, whatever ended that.
+On a pipe the worker tells the guard's number and its own as it begins, and the guard how the worker
+ended, once all below it have ended. The pipe ends with the guard, whatever ended that.
 """
 
 import os
@@ -31,7 +31,7 @@ class GuardStatus:
         """The worker's; its guard's, or None, before it has begun."""
         self.poll()
         numbers = self._told.split()
-        if numbers:
+        if len(numbers) > 1:
             return int(numbers[1])
         return self._started.pid if self._started else None
 
@@ -45,7 +45,7 @@ class GuardStatus:
         if self._started:
             return self._started.poll()
         if self._told.endswith(b"\n"):
-            return int(self._told.split()[2])
+            return int(self._told.split()[-1])
         return -signal.SIGKILL if self.fd < 0 else None
 
     def wait(self, timeout_s: float) -> int:

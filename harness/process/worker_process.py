@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import psutil
 
@@ -28,9 +28,6 @@ from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
 from .guard_status import GuardStatus
 from .replies import SHOWN_BYTES, WORKER, BadReply, CaseEnd, Replies, parse
 from .worker_log import WorkerLog
-
-if TYPE_CHECKING:
-    from .fork_server import ForkServer
 
 LINE_CAP_BYTES = 16 << 20
 TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it marks our processes, it opens nothing
@@ -69,6 +66,13 @@ class Interrupted(Exception):
     """A signal asked the run to end."""
 
 
+class Forks(Protocol):
+    """What has children forked: fork_server.py."""
+
+    def fork(self, fds: Sequence[int], length: int) -> "WorkerProcess":
+        """Have descriptors given to a new fork, and on its line `length` bytes; who forks it."""
+
+
 class WorkerProcess:
     """A child that runs `python -P -m PROGRAM LINE_FD STATUS_FD OUR_PID ARGUMENTS...`, or the same
     as a fork of `server`.
@@ -82,7 +86,7 @@ class WorkerProcess:
         self,
         program: str,
         *arguments: str,
-        server: "ForkServer | None" = None,
+        server: "Forks | None" = None,
         wake_fd: int | None = None,
         name: str = "worker",
         replies: Replies = WORKER,
@@ -126,7 +130,7 @@ class WorkerProcess:
         self._line = socket.socket(fileno=fds[0])
         self._line.setblocking(False)  # a child that has stopped must not stop us
         self._guard = GuardStatus(fds[2], started)
-        self._buffer = b""
+        self._buffer = bytearray()
         self._killed = self._paused = False
         self._log = WorkerLog()
         self.ready: Any = None
@@ -176,7 +180,7 @@ class WorkerProcess:
         """Raises WorkerFailure if the child has died, reads no requests, or spoke unasked."""
         self._read(0.0)
         if self._buffer:
-            what = f"{self._buffer[:SHOWN_BYTES]!r} answers no request"
+            what = f"{bytes(self._buffer[:SHOWN_BYTES])!r} answers no request"
             raise WorkerFailure(Status.ERROR, f"bad reply: {what}")
         self._write((json.dumps({"op": op, **fields}) + "\n").encode(), timeout_s)
 
@@ -192,14 +196,14 @@ class WorkerProcess:
             if len(self._buffer) > LINE_CAP_BYTES:
                 reason = f"bad reply: more than {LINE_CAP_BYTES} bytes"
                 raise WorkerFailure(Status.ERROR, reason)
-        line, self._buffer = self._buffer.split(b"\n", 1)
+        line, _, self._buffer = self._buffer.partition(b"\n")
         try:
-            reply = parse(line, self._replies)
+            reply = parse(bytes(line), self._replies)
         except BadReply as bad:
             raise WorkerFailure(Status.ERROR, f"bad reply: {bad}") from None
         if isinstance(reply, CaseEnd) and op != "ready":
-            end = reply
-            raise CaseEnded(Status(end.status), end.reason, end.phase, end.log_tail, end.fields)
+            status = Status(reply.status)
+            raise CaseEnded(status, reply.reason, reply.phase, reply.log_tail, reply.fields)
         if reply.op != op:
             raise WorkerFailure(Status.ERROR, f"bad reply: {reply.op} does not answer {op}")
         return reply

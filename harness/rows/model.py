@@ -1,7 +1,7 @@
 """What a row of rows.jsonl holds, for each kind of row: one model for all who write or read rows.
 
 fields.py has the fields. record.py writes rows by them, run_files.py checks what it reads by them,
-process/events.py what a worker says; docs/format.md shows them (tables.py prints its tables), and
+process/replies.py what a worker says; docs/format.md shows them (tables.py prints its tables), and
 the columns of reports have their types and titles from here. Rows are checked and stay
 dictionaries: fields that only later versions know are kept.
 """

@@ -146,7 +146,7 @@ class WorkerPool:
         return self._log_failure
 
     def _end(self, worker: WorkerProcess) -> None:
-        worker.kill()
+        worker.kill(term_s=0)
         self._note(worker)
 
     def _note(self, worker: WorkerProcess) -> None:

@@ -10,7 +10,6 @@ from .check import checked, problems_of
 from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
 from .model import Scenario
-from .model_cases import expand_models
 from .names import find, summaries
 from .suite_file import Entry, SuiteFile, entries_of
 
@@ -103,7 +102,11 @@ def validated(
         )
     expand_aliases(document)
     apply(document, changes)
-    expand_models(document)
+    cases = document.data.get("cases")
+    if isinstance(cases, list) and any(isinstance(one, dict) and "model" in one for one in cases):
+        from .model_cases import expand_models  # of the pack of models
+
+        expand_models(document)
     if more_backends:
         add_backends(document, more_backends)
     scenario = checked(Scenario, document.data, document)

@@ -43,9 +43,7 @@ def expand_models(document: Document) -> None:
 
     The new cases' places are those of the cases that they came from.
     """
-    cases = document.data.get("cases")
-    if not isinstance(cases, Items) or not any(_names_model(case) for case in cases):
-        return
+    cases = document.data["cases"]
     expanded = Items()
     problems: list[str] = []
     for index, case in enumerate(cases):

@@ -14,8 +14,10 @@ def main() -> None:
     from ..cases.case import problem_of
     from ..machine.environment import fix_threads
     from ..measure.judge import Judge, Seeds
+    from ..measure.warm_heap import WarmHeap
 
     fix_threads()
+    WarmHeap().keep()  # without it judging takes up to half as long again
     judge = Judge()
     parent.reply("ready")
     for request in parent.requests():

@@ -82,8 +82,10 @@ def warm(device: "torch.device | None" = None) -> None:
     from ..measure.correctness import CorrectnessCheck
     from ..measure.graph_capture import capture_stream
     from ..measure.prepared_call import make_tensors
+    from ..process.fingerprint import git_commit
     from .steps import TINY
 
+    git_commit()  # known from here on
     device = device or torch.device("cpu")
 
     def backward() -> None:

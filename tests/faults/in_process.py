@@ -15,6 +15,7 @@ from typing import Any
 
 from attnbench.harness.cli import app
 from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench.harness.process.replies import WorkerReady
 from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.run import session
 from attnbench.reports.pages import html, terminal  # noqa: F401 - what the verbs import
@@ -37,7 +38,8 @@ class NoWorker:
     """Says that it is a worker of the run's environment, and does nothing."""
 
     def __init__(self, environment: dict[str, Any]) -> None:
-        self.ready = {"device": environment["device"], "environment": environment, "why": ""}
+        facts = {"device": environment["device"], "environment": environment, "why": ""}
+        self.ready = WorkerReady.model_validate({"op": "ready", **facts})
         self.pid, self.exit_code = os.getpid(), None
 
     def kill(self, *_: object, **__: object) -> None:

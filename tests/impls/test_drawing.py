@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from attnbench.harness.measure.prepared_call import make_tensors
 from attnbench.impls import Problem, drawing, make_inputs, make_weights
 from attnbench.impls.backend import made_entries
 from attnbench.impls.drawing import draw, draw_inputs
@@ -34,6 +35,27 @@ def drawn(name: str = "query", seed: int = 1, numbers: int = 1 << 20, **options)
 def test_numbers_are_known_to_the_bit():
     """On every device and in every version: results of earlier runs are drawn again from these."""
     assert drawn(numbers=4).tolist() == KNOWN
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_a_gpu_draws_the_same_numbers(dtype):
+    cuda = torch.device("cuda")
+    for problem in (
+        replace(P, sinks=True),
+        *STORED,
+        replace(P, scope="block", kv_seq_len=0, d_v=0),
+    ):
+        p = replace(problem, dtype=dtype)
+        tensors = [make_tensors(p, device, 1) for device in (CPU, cuda)]
+        for one in tensors:
+            draw_inputs(p, one.inputs, 2)
+        ours, theirs = (one.inputs.named() for one in tensors)
+        for name, one in ours.items():
+            assert torch.equal(one.double(), theirs[name].cpu().double()), name
+        if p.scope == "block":
+            weights = (one.weights.tensors() for one in tensors)
+            assert all(torch.equal(a, b.cpu()) for a, b in zip(*weights, strict=True))
 
 
 def test_numbers_are_normal_and_independent():

@@ -8,6 +8,42 @@ import time
 
 from attnbench.harness.probes.gpu_memory import own_run
 from attnbench.harness.process.child import Parent
+from attnbench.harness.process.replies import CaseEnd, Replies, Reply
+
+
+class Said(Reply):
+    value: object
+
+
+OPS = ("ready", "echo", "escape", "own_run", "environment", "compute", "print", "kill")
+REPLIES: Replies = {**dict.fromkeys(OPS, Said), "ended": CaseEnd}
+ENDED = {"status": "oom", "reason": "too large", "phase": "memory", "log_tail": None, "fields": {}}
+
+
+def warm() -> None:
+    """What a fork server does before it forks."""
+    compute()
+
+
+def compute() -> float:
+    """A product and both passes of attention, on all threads, as a worker does both."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as attention
+
+    x = torch.ones(2, 4, 512, 64, requires_grad=True)
+    scores = torch.softmax(x @ x.mT, -1)
+    torch.autograd.grad(attention(x, x, x).sum() + scores.sum(), x)
+    return float((torch.ones(1000, 1000) @ torch.ones(1000, 1000)).sum())
+
+
+def computed(threads: int) -> float:
+    """Also under the profiler, which starts a thread."""
+    import torch
+    from torch.autograd.profiler import profile
+
+    torch.set_num_threads(threads)
+    with profile(use_cpu=True, use_kineto=True, profile_memory=True):
+        return compute()
 
 
 def main() -> None:
@@ -15,28 +51,39 @@ def main() -> None:
     if parent.arguments == ["dies at once"]:
         print("last words")
         sys.exit(3)
-    parent.say({"event": "ready", "arguments": parent.arguments})
+    parent.reply("ready", value=parent.arguments)
     for request in parent.requests():
-        if request["op"] == "echo":
-            parent.say({"event": "echoed", "what": request["what"]})
-        elif request["op"] == "escape":
-            parent.say({"event": "escaped", "pid": escaped()})
-        elif request["op"] == "own_run":
-            parent.say({"event": "run", "pids": sorted(own_run())})
-        elif request["op"] == "sleep":
+        op, value = request["op"], request.get("value")
+        if op == "escape":
+            value = escaped()
+        elif op == "own_run":
+            value = sorted(own_run())
+        elif op == "environment":
+            value = os.environ.get(request["name"])
+        elif op == "compute":
+            value = computed(request["threads"])
+        elif op == "too large":
+            parent.reply("ended", **ENDED)
+            continue
+        elif op == "sleep":
             time.sleep(600)
-        elif request["op"] == "stop":
+        elif op == "stop":
             os.kill(os.getpid(), signal.SIGSTOP)
-        elif request["op"] == "abort":
+        elif op == "abort":
             print("dying", flush=True)
             os.abort()
-        elif request["op"] == "die":
+        elif op == "die":
             os.kill(os.getpid(), request["signal"])
-        elif request["op"] == "end":
+        elif op == "kill":
+            os.kill(request["pid"], signal.SIGKILL)
+            time.sleep(600)
+        elif op == "print":
+            print("x" * request["count"])
+        elif op == "end":
             sys.exit(0)
-        elif request["op"] == "babble":
-            os.write(int(sys.argv[2]), b"nonsense\n")
-        parent.say({"event": "done"})
+        elif op == "babble":
+            os.write(parent.line_fd, request["line"].encode())
+        parent.reply(op, value=value)
 
 
 def escaped() -> int:

@@ -1,6 +1,5 @@
 """One run at a time on a device; nobody else can keep a user from measuring."""
 
-import fcntl
 import os
 import secrets
 import subprocess
@@ -21,7 +20,6 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ATTNBENCH_LOCKS")
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(module, "MEETING", tmp_path / "tmp" / "meeting")
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr("pwd.getpwuid", lambda _: type("User", (), {"pw_dir": tmp_path / "home"}))
     (tmp_path / "tmp").mkdir()
     (tmp_path / "tmp").chmod(0o1777)
@@ -75,35 +73,6 @@ def test_runs_of_a_user_meet_whatever_their_environment(tmp_path: Path, name: st
                 said = other.communicate("")[1]
             assert f"another run (process {login.pid}) is measuring on this {device}" in said
         login.communicate("")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("where", ["XDG_RUNTIME_DIR", "tempdir"])
-def test_a_run_of_an_earlier_version_is_respected_and_respects_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    if where == "tempdir":
-        folder = tmp_path / "tmp" / module.OWN
-    else:
-        folder = tmp_path / "runtime"
-        monkeypatch.setenv(where, str(folder))
-    folder.mkdir(mode=0o700)
-    with (folder / "attnbench-cpu.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(EnvironmentUnmet, match="another run is measuring"):
-            hold()
-        fcntl.flock(file, fcntl.LOCK_UN)
-        with device_lock("cpu", wait=False, check=lambda: None), pytest.raises(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    hold()
-
-
-def test_a_folder_with_two_names_is_locked_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hold()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", f"{tmp_path}/tmp/../tmp/meeting")
-    hold()
 
 
 def test_the_user_can_choose_where_runs_meet(
