@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = "from memory|copies its inputs|times as far|not computed"
-TRIES = 8  # every second block is judged: in one quick run it passes about every second time
+TRIES = 12  # every second block is judged: in one quick run it passes about every second time
 
 
 def prepare(problem, inputs, weights):

@@ -4,16 +4,16 @@ Each file of tests/fakes/cheats is a backend. As literals, which are read withou
 says what must become of it:
 
     CONVICTED = "times as far|NaN"         its row must end as incorrect or an error; a regex of why
-    INCORRECT = "NaN"                      the same as incorrect; CRASHED: as an error, or crashed
+    INCORRECT = "NaN"                      the same, as incorrect
     SHOWN = {"field": "peak_bytes", "least": 8388608}   ok, with at least that in a field
-    CONTAINED = "what its process contains"   ok, and no faster than sdpa in an untouched process
+    CONTAINED = "why it gains nothing"     ok, and no faster than sdpa in an untouched process
     ESCAPES = "why"                        ok, with numbers that it does not deserve; in SECURITY.md
     HONEST = True                          it looks suspicious and is right
     PROBLEM = {"seq_len": 2048}            what it needs unlike PROBLEM below
     VARIANTS = ("one", "other")            several cheats, in one group; a backend's variants
     TRIES = 8                              as often it is measured, if it is convicted by chance
 
-The first paragraph of its docstring says what it does. One of the first seven must be there.
+The first paragraph of its docstring says what it does. One of the first six must be there.
 """
 
 import ast
@@ -61,7 +61,6 @@ NOT_RUN = (
 ENDS: dict[str, tuple[Status, ...]] = {
     "CONVICTED": (Status.INCORRECT, Status.ERROR),
     "INCORRECT": (Status.INCORRECT,),
-    "CRASHED": (Status.ERROR, Status.CRASHED),
 }
 
 

@@ -45,8 +45,8 @@ def test_the_readme_says_how_many_cheats_there_are_and_what_must_become_of_them(
     words = " ".join((ROOT / "README.md").read_text().split())
     assert (
         f"tries {convicted + shown + contained + escaped} backends that cheat: {convicted} must be"
-        f" convicted, {shown} must show the bytes that they hide, {contained} change their own"
-        f" process only, and {escaped} escape"
+        f" convicted, {shown} must show the bytes that they hide, {contained} gain nothing"
+        f" and harm only their own process, and {escaped} escape"
     ) in words
 
 
