@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ LONG_CALL_S = 20.0  # a call that is predicted to take longer is measured at sho
 LONGEST_STANDARD_S = 120.0  # of a second, standard run where the choice is close
 LENGTHS = 5  # so many show how time and bytes grow: a longer context can then be computed
 SHORTEST = 64  # tokens
+MATRIX, PRODUCTS = {"cpu": 512, "cuda": 4096}, 5  # rows and columns; the fastest counts
 Wanted = Mapping[Problem, Sequence[str]]
 """Problems, and the backends to measure on each, all in one run so that they are paired."""
 
@@ -129,20 +131,25 @@ def close(advice: Advice) -> Wanted:
 
 
 def predicted_call_s(device: str, dtype: str) -> Callable[[Problem], float]:
-    """How long a call of a fused kernel may take here; measures the machine's pace."""
+    """How long a call of a fused kernel may take here, by how long a product of matrices takes."""
     import torch
 
+    from ...impls.backend import TORCH_DTYPE
     from ..machine.environment import fix_threads
-    from ..machine.pace import pace
-    from ..scenario.estimate import Pace
+    from ..measure.clock import clock_for
+    from ..scenario.estimate import call_s
 
     fix_threads()
-    found = Pace(**pace(torch.device(device), [dtype]))
-
-    def call_s(problem: Problem) -> float:
-        return found.call_s(problem) if problem.dtype in found.flops_per_s else 0.0
-
-    return call_s
+    here, size = torch.device(device), MATRIX[device]
+    try:
+        kind = TORCH_DTYPE[dtype]  # type: ignore[index]
+        matrix = torch.ones(size, size, dtype=kind, device=here)
+        product = partial(torch.matmul, matrix, matrix)
+        clock = clock_for(here)
+        product_ms = min(clock.time_ms(product) for _ in range(PRODUCTS))
+    except RuntimeError:  # no such product here: its cases say why
+        return lambda _: 0.0
+    return partial(call_s, flops_per_s=2.0 * size**3 / product_ms * 1e3)
 
 
 def run_wanted(

@@ -19,7 +19,6 @@ from ..machine.nvml import (
     latest_busy_ratio,
     memory_clock_mhz,
     memory_info,
-    power_w,
     sm_clock_mhz,
     temperature_c,
     text,
@@ -184,7 +183,7 @@ FACTS: dict[str, Callable[[Gpu], Reading]] = {
     "temperature_limit_c": of_board(
         "nvmlDeviceGetTemperatureThreshold", "NVML_TEMPERATURE_THRESHOLD_SLOWDOWN"
     ),
-    "power_w": power_w,
+    "power_w": of_board("nvmlDeviceGetPowerUsage", to=lambda milli: milli / 1e3),
     "power_limit_w": of_board("nvmlDeviceGetEnforcedPowerLimit", to=lambda milli: milli / 1e3),
     "energy_j": of_board("nvmlDeviceGetTotalEnergyConsumption", to=lambda milli: milli / 1e3),
     "ecc_enabled": of_board("nvmlDeviceGetEccMode", to=lambda modes: bool(modes[0])),

@@ -23,6 +23,7 @@ from ..rows.run_files import COMPARED_FACTS, SCHEMA
 from ..run.engine import RunOptions
 from ..run.listener import Begun
 from ..run.planning import SAFE_SHARE
+from ..run.run_rows import steps_of
 from ..run.runtime import Runtime
 from ..run.schedule import Schedule
 from ..run.session import open_here
@@ -112,7 +113,8 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
         )
         pool = WorkerPool(spec, Path(folder), here.signals.wake_fd, server=here.started.server)
         here.signals.second = lambda: pool.close(at_once=True)
-        listener.begin(Begun(root / FILE, {"cases": len(cases)}))
+        steps = {case.id: steps_of(case, spec) for case in cases}
+        listener.begin(Begun(root / FILE, {"cases": len(cases)}, steps=steps))
         try:
             pool.adopt(here.started.worker)
             records = []

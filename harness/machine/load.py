@@ -5,19 +5,16 @@ The load average says what was a minute ago: it calls a machine busy long after 
 
 import os
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .process_tree import descendants
+if TYPE_CHECKING:
+    import psutil
 
-PROC = Path("/proc")
 LEAST_S = 0.2  # between two readings; the kernel counts in hundredths of a second
 BUSY_SHARE, BUSY_CORES = 0.05, 0.4  # of the cores, at least so many: one thread then often waits
 TOLD_APART = ("4", "1.5")  # beside other work, by one process, by several (docs/method.md)
-NOT_BUSY = ("idle", "iowait", "guest", "guest_nice")
-FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", *NOT_BUSY[2:])
+BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
 
 
 class Load(NamedTuple):
@@ -60,33 +57,27 @@ class LoadMeter:
 
 def _seconds() -> float | None:
     """Processor time of others on the cores that this process may use, so far."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    with suppress(OSError, ValueError):
-        every = busy_ticks((PROC / "stat").read_text().splitlines(), os.sched_getaffinity(0))
-        own = sum(map(_own_ticks, (os.getpid(), *descendants(os.getpid()))))
-        return (every - own) / ticks
+    import psutil
+
+    with suppress(OSError, IndexError, psutil.Error):
+        every, this = psutil.cpu_times(percpu=True), psutil.Process()
+        busy_s = sum(busy_s_of(every[core]) for core in os.sched_getaffinity(0))
+        return busy_s - sum(map(_own_s, (this, *this.children(recursive=True))))
     return None
 
 
-def busy_ticks(lines: Iterable[str], cores: Iterable[int]) -> int:
-    """Of /proc/stat (proc(5)): a line `cpu3 user nice system ...` per core. What a hypervisor gave
-    to others, `steal`, counts. Raises ValueError.
-    """
-    wanted, total = {f"cpu{core}" for core in cores}, 0
-    for line in lines:
-        name, *numbers = line.split()
-        if name in wanted:
-            known = zip(FIELDS, map(int, numbers), strict=False)
-            total += sum(number for field, number in known if field not in NOT_BUSY)
-    return total
+def busy_s_of(core: Any) -> float:
+    """What a hypervisor gave to others, `steal`, counts; a guest's time is in `user` and `nice`."""
+    return float(sum(getattr(core, name) for name in BUSY))
 
 
-def _own_ticks(pid: int) -> int:
+def _own_s(process: "psutil.Process") -> float:
     """Of a process and of its children that have ended; 0 if it is gone."""
-    with suppress(OSError, ValueError, IndexError):
-        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-        return sum(map(int, fields[11:15]))
-    return 0
+    import psutil
+
+    with suppress(psutil.Error):
+        return sum(process.cpu_times()[:4])
+    return 0.0
 
 
 def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:

@@ -204,10 +204,6 @@ def temperature_c(gpu: Gpu) -> Reading:
     return gpu.board.query("nvmlDeviceGetTemperature", gpu.nvml.NVML_TEMPERATURE_GPU)
 
 
-def power_w(gpu: Gpu) -> Reading:
-    return gpu.board.query("nvmlDeviceGetPowerUsage").map(lambda power_mw: power_mw / 1e3)
-
-
 def clock_event_mask(gpu: Gpu) -> Reading:
     """Why the clock is below its maximum now, as bits (nvml.h, nvmlClocksEventReasons).
 
@@ -235,16 +231,6 @@ def throttled_s(gpu: Gpu, names: Sequence[str] = ()) -> dict[str, Reading]:
             reason = f"field {field.fieldId}: {gpu.error_text(field.nvmlReturn)}"
             found[name] = Reading(None, reason)
     return found
-
-
-BOARD_READINGS: dict[str, Callable[[Gpu], Reading]] = {
-    "sm_clock_mhz": sm_clock_mhz,
-    "memory_clock_mhz": memory_clock_mhz,
-    "temperature_c": temperature_c,
-    "power_w": power_w,
-    "clock_event_mask": clock_event_mask,
-}
-"""Of the whole board, also for an instance of it (MIG), by their columns."""
 
 
 class SharedMemory(NamedTuple):

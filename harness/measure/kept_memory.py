@@ -18,7 +18,7 @@ from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
 from ..machine.process_tree import descendants
 from ..rows.counted_pages import BELOW, seen_from_bytes
-from .peak_memory import EVENTS, Peak, allocated_bytes, allocations_followed, uncounted
+from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, uncounted
 from .resident_memory import own_bytes, status_bytes
 from .warm_heap import WarmHeap
 
@@ -71,7 +71,8 @@ class HostKept:
     def of(self, prepare: Callable[[], T]) -> T:
         with allocations_followed() as profile:
             result = prepare()
-        self.torch_bytes, self.highest_bytes = allocated_bytes(profile)
+        sizes = [0, *(size for _, size in allocated_levels(profile))]
+        self.torch_bytes, self.highest_bytes = sizes[-1], max(sizes)
         return result
 
     def read(self) -> Kept:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -94,25 +95,20 @@ def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool)
         grown = None if used is None else (heap.used_bytes() or used) - used
         size = result_bytes(result)
         del result, ready
-    events = events_of(profile)
-    mark = next(event for event in events if event.name() == MARK)
+    assert profile.kineto_results is not None
+    mark = next(one for one in profile.kineto_results.events() if one.name() == MARK)
     start_ns, end_ns = mark.start_ns(), mark.start_ns() + mark.duration_ns()
-    allocations = [e for e in events if e.name() == ALLOCATION and e.start_ns() <= end_ns]
-    before = alive = highest = 0
-    for event in sorted(allocations, key=lambda e: e.start_ns()):
-        alive += event.nbytes()
-        if event.start_ns() < start_ns:
-            before = highest = alive
-        else:
-            highest = max(highest, alive)
+    levels = allocated_levels(profile)
+    before = next((size for ns, size in reversed(levels) if ns < start_ns), 0)
+    during = [before, *(size for ns, size in levels if start_ns <= ns <= end_ns)]
     repeat = resident and spent_s <= SLOW_S
     return Peak(
-        peak_bytes=highest,
-        output_bytes=alive - before,
+        peak_bytes=max(during),
+        output_bytes=during[-1] - before,
         peak_source=EVENTS,
         resident_peak_bytes=resident_peak_bytes(setup, call) if repeat else None,
         result_bytes=None if grown is None else size,
-        outside_result_bytes=None if grown is None else max(0, grown - (alive - before)),
+        outside_result_bytes=(None if grown is None else max(0, grown - (during[-1] - before))),
     )
 
 
@@ -125,7 +121,7 @@ def saved_bytes(call: Callable[[], object], device: torch.device) -> int | None:
 
 @contextmanager
 def allocations_followed() -> Iterator[CpuProfile]:
-    """Record what torch's CPU allocator does meanwhile; `events_of` has it afterwards."""
+    """Record what torch's CPU allocator does meanwhile, for `allocated_levels` afterwards."""
     with warnings.catch_warnings():
         # The profiler warns of what it cannot see on a machine without a GPU.
         warnings.simplefilter("ignore")
@@ -133,21 +129,16 @@ def allocations_followed() -> Iterator[CpuProfile]:
             yield profile
 
 
-def events_of(profile: CpuProfile) -> list[Any]:
-    assert profile.kineto_results is not None
-    return list(profile.kineto_results.events())
-
-
-def allocated_bytes(profile: CpuProfile) -> tuple[int, int]:
-    """What was allocated and not freed while it was followed, below 0 if more was freed; and the
-    most that there was at any moment.
+def allocated_levels(profile: CpuProfile) -> list[tuple[int, int]]:
+    """After each event of the allocator, in ns: the bytes that were allocated and not freed since
+    it was followed; below 0 if more was freed.
     """
-    alive = highest = 0
-    allocations = [event for event in events_of(profile) if event.name() == ALLOCATION]
-    for event in sorted(allocations, key=lambda event: event.start_ns()):
-        alive += event.nbytes()
-        highest = max(highest, alive)
-    return alive, highest
+    assert profile.kineto_results is not None
+    events: list[Any] = list(profile.kineto_results.events())
+    events = [one for one in events if one.name() == ALLOCATION]
+    events.sort(key=lambda one: one.start_ns())
+    sizes = accumulate(one.nbytes() for one in events)
+    return [(one.start_ns(), size) for one, size in zip(events, sizes, strict=True)]
 
 
 def result_bytes(result: object) -> int | None:

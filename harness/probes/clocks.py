@@ -5,7 +5,16 @@ They are the whole board's, also if an instance of it (MIG) is watched.
 
 from functools import partial
 
-from ..machine.nvml import BOARD_READINGS, Device, Gpu, Reading, throttled_s
+from ..machine.nvml import (
+    Device,
+    Gpu,
+    Reading,
+    clock_event_mask,
+    memory_clock_mhz,
+    sm_clock_mhz,
+    temperature_c,
+    throttled_s,
+)
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("utilization", "energy")
@@ -32,8 +41,13 @@ def watch(device: Device) -> Watch:
 
 
 def at_end(gpu: Gpu) -> Columns:
-    found = {name: read(gpu) for name, read in BOARD_READINGS.items() if name in COLUMNS}
-    return found | throttled_s(gpu, THROTTLED)
+    return {
+        "sm_clock_mhz": sm_clock_mhz(gpu),
+        "memory_clock_mhz": memory_clock_mhz(gpu),
+        "temperature_c": temperature_c(gpu),
+        "clock_event_mask": clock_event_mask(gpu),
+        **throttled_s(gpu, THROTTLED),
+    }
 
 
 def read(gpu: Gpu, start: Columns, end: Columns) -> Readings:

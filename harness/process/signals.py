@@ -26,13 +26,7 @@ class Signals:
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    def __init__(
-        self,
-        advice: str = RESUME,
-        *,
-        embedded: bool = False,
-    ) -> None:
-        self.advice = advice
+    def __init__(self, *, embedded: bool = False) -> None:
         self.embedded = embedded
         self.received: int | None = None
         self.second: Callable[[], None] = lambda: None
@@ -79,7 +73,7 @@ class Signals:
                 self.second()
             finally:
                 with suppress(OSError):  # nobody may be there to read it
-                    os.write(2, f"stopped at once; {self.advice}\n".encode())
+                    os.write(2, f"stopped at once; {RESUME}\n".encode())
                 os._exit(128 + number)
         self.received = number
         os.write(self._write_fd, b"x")

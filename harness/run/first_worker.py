@@ -2,7 +2,7 @@
 
 import platform
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
@@ -19,7 +19,6 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
 from ..rows.record import Status
 from ..rows.run_files import COMPARED_FACTS
-from .spec import RunSpec
 
 PROGRAM = "attnbench.harness.worker.serve"
 
@@ -115,44 +114,19 @@ def lock_device(
     return device_lock(device, wait=wait, check=signals.check)
 
 
-def changes(spec: RunSpec, now: Environment) -> list[Change]:
-    """The facts that are not as they were when the run began.
-
-    A run that was measured on several devices may go on on another one of their kind.
-    """
-    if spec.devices and not spec.merged:
-        return unlike(spec.environment, now)
-    merged_from = {one.get("device_uuid") for one in spec.devices or ()}
-    found = different(COMPARED_FACTS, spec.environment, now)
-    return [one for one in found if one.fact != "device_uuid" or one.now not in merged_from]
-
-
-def unlike(then: Environment, now: Environment) -> list[Change]:
-    """The facts that differ between two devices, but for which of equal devices they are."""
-    facts = [fact for fact in COMPARED_FACTS if fact != "device_uuid"]
-    return [*different(facts, then, now, CHOICE)]
-
-
-def different(
-    facts: Iterable[str], then: Environment, now: Environment, ignored: str = ""
-) -> Iterator[Change]:
-    """The facts that are not equal, with both values; of settings, all but `ignored` count."""
+def changes(then: Environment, now: Environment) -> list[Change]:
+    """The facts that are not equal, of settings all but which GPU is meant."""
 
     def value(environment: Environment, fact: str) -> Any:
         found = environment.get(fact)
         if not isinstance(found, Mapping):
             return found
-        return {name: one for name, one in found.items() if name != ignored}
+        return {name: one for name, one in found.items() if name != CHOICE}
 
-    for fact in facts:
-        if value(then, fact) != value(now, fact):
-            yield Change(fact, value(then, fact), value(now, fact))
+    values = ((fact, value(then, fact), value(now, fact)) for fact in COMPARED_FACTS)
+    return [Change(*one) for one in values if one[1] != one[2]]
 
 
-def refuse_changes(found: Sequence[Change]) -> None:
-    """Raises EnvironmentUnmet for the first change."""
-    for one in found:
-        raise EnvironmentUnmet(
-            f"the run was measured with {one.fact} {one.then!r}, this environment has {one.now!r};"
-            " rows of both would not be comparable: start a new run, or add --force"
-        )
+def unlike(then: Environment, now: Environment) -> list[Change]:
+    """The same, but for which of equal devices they are."""
+    return [one for one in changes(then, now) if one.fact != "device_uuid"]

@@ -23,7 +23,7 @@ class Begun(NamedTuple):
 class Listener:
     """Each method is called once per event, in the order of the run; these do nothing."""
 
-    def start(self, what: str = "starting") -> None:
+    def start(self) -> None:
         """May be called before `begin`, so that also starting workers is seen."""
 
     def begin(self, run: Begun) -> None: ...

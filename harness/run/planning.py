@@ -4,7 +4,7 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-from ..files.errors import BadInput, first_line
+from ..files.errors import BadInput, EnvironmentUnmet, first_line
 from ..files.printable import visible
 from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..rows.record import RETRIED
@@ -13,7 +13,7 @@ from ..scenario import Scenario
 from ..scenario.selection import Selection, select
 from ..store.run_store import Store, point_latest
 from .engine import Devices, RunOptions
-from .first_worker import changes, refuse_changes, unlike
+from .first_worker import changes, unlike
 from .listener import Begun, Listener
 from .run_rows import LastRows, RunResult, RunRows
 from .spec import RunSpec, planned_fields
@@ -88,22 +88,15 @@ def finished_result(
     return RunResult(path=path, statuses=statuses)
 
 
-def refuse_unlike_runs(path: Path, meta: Document) -> None:
-    """Raises BadInput for what is never resumed."""
-    if meta.get("kernels"):
-        raise BadInput(f"--resume: {path.name} is an audit of kernels of an older version")
-    if meta.get("court"):
-        raise BadInput(f"--resume: {path.name} is a court of backends, which has one start")
-
-
 def stored_spec(path: Path, meta: Document) -> RunSpec:
     """Raises BadInput if run.json lacks something that only measuring needs, or plans what only
     earlier versions measured.
     """
-    if meta.get("environments") or any(one.get("replica") for one in meta["cases"]):
+    replicas = any(one.get("replica") for one in meta.get("cases", ()))
+    if meta.get("kernels") or meta.get("environments") or replicas:
         raise BadInput(
-            f"--resume: {path.name} is of an older version, which measured each case in several"
-            " interpreters or several times; start another run"
+            f"--resume: {path.name} is of an older version, and holds what this one does not"
+            " measure; start another run"
         )
     try:
         return RunSpec.stored(meta)
@@ -127,10 +120,16 @@ def resumed_run(
     changed, unless `force`.
     """
     now = devices.environment
-    # on devices elsewhere a run may go on wherever its rows were measured
-    changed = unlike(spec.environment, now) if devices.listed else changes(spec, now)
-    if not force:
-        refuse_changes(changed)
+    changed = changes(spec.environment, now)
+    measured_on = {one.get("device_uuid") for one in spec.devices or ()}
+    if devices.listed or (measured_on and not spec.merged) or now["device_uuid"] in measured_on:
+        changed = unlike(spec.environment, now)  # any device of the kind will do, or this one
+    if changed and not force:
+        one = changed[0]
+        raise EnvironmentUnmet(
+            f"the run was measured with {one.fact} {one.then!r}, this environment has {one.now!r};"
+            " rows of both would not be comparable: start a new run, or add --force"
+        )
     remarks = devices.attach(spec.memory_bytes)
     with ExitStack() as undone:
         store = Store.reopen(path)

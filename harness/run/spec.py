@@ -147,10 +147,6 @@ class RunSpec(BaseModel):
         return self.memory_bytes
 
     @property
-    def wall_tolerance_ratio(self) -> float:
-        return self.how.limits.wall_tolerance_ratio
-
-    @property
     def wall_budget_s(self) -> float | None:
         """A shard's walls get what they get in one run."""
         budget_s = self.how.limits.wall_budget_s

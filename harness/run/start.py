@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from ..files.errors import BadInput
 from ..rows.run_files import read_meta
 from ..scenario import Scenario
 from ..scenario.selection import (
@@ -16,7 +17,7 @@ from ..scenario.selection import (
 from ..studies import SAVING_NEEDS
 from ..studies.attachments import Attachment, given_again, names_in
 from .engine import Devices, RunOptions
-from .planning import finished_result, new_run, refuse_unlike_runs, resumed_run, stored_spec
+from .planning import finished_result, new_run, resumed_run, stored_spec
 from .run_rows import LastRows, RunResult, RunRows
 from .session import RunSession, open_here, open_session
 from .threads import worker_threads
@@ -68,7 +69,8 @@ def resume_run(
     machine or its software changed.
     """
     meta = read_meta(path)
-    refuse_unlike_runs(path, meta)
+    if meta.get("court"):
+        raise BadInput(f"--resume: {path.name} is a court of backends, which has one start")
     last = LastRows.read(path)
     final = last.final(retry_failed=retry_failed)
     if (finished := finished_result(path, meta, last, final, options.listener)) is not None:

@@ -46,7 +46,7 @@ class WallRunner:
         self.deadline = self.until = inf  # of all walls, of the turn
         self.start_s = 0.0  # how long starting a worker takes, the longest so far
         self._predictions: dict[str, dict[str, Any]] = {}
-        self._searched: list[WallState] = []  # begun, and without a record
+        self._states: list[WallState] = []  # without a record
 
     def _predict(self, walls: Sequence[Wall], share: float) -> None:
         """All walls before the first trial; then the time for all of them begins.
@@ -74,13 +74,14 @@ class WallRunner:
         """
         if walls:
             self._predict(walls, share)
-        left = [WallState(wall, Search(None, lambda _: 1.0, self.timeout_s)) for wall in walls]
+        self._states = [
+            WallState(wall, Search(None, lambda _: 1.0, self.timeout_s)) for wall in walls
+        ]
         if self.deadline < inf:
-            left.sort(key=lambda one: self._work(one.wall))
-        over: Record | None = None
+            self._states.sort(key=lambda one: self._work(one.wall))
         tried = True
-        while left and tried:
-            tried, waiting, left = False, left, []
+        while tried:
+            tried, waiting = False, [*self._states]
             for number, one in enumerate(waiting):
                 now = time.monotonic()
                 self.until = now + (self.deadline - now) / (len(waiting) - number)
@@ -88,22 +89,17 @@ class WallRunner:
                 over = self._turn(one)
                 one.spent_s += time.monotonic() - now
                 tried = tried or len(one.search.trials) > before
-                if over is None:
-                    left.append(one)
-                else:
-                    yield self._kept(one, over)
-        for one in left:  # there is no time for another trial
-            yield self._kept(one, self._record(one, Status.OK))
+                if over is not None:
+                    self._states.remove(one)
+                    yield over
+        yield from self.unfinished(Status.OK, "")  # there is no time for another trial
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
-        """The records of walls that were being searched when the run was stopped."""
-        begun, self._searched = self._searched, []
+        """The records of walls whose search has begun, as when the run is stopped."""
+        begun = [one for one in self._states if one.started_utc]
+        self._states = []
         for one in begun:
             yield self._record(one, status, reason)
-
-    def _kept(self, one: WallState, record: Record) -> Record:
-        self._searched.remove(one)
-        return record
 
     def _work(self, wall: Wall) -> float:
         predicted = self._predictions.get(wall.id, {}).get("predicted_seq_len")
@@ -136,7 +132,6 @@ class WallRunner:
 
     def _begin(self, one: WallState) -> None:
         one.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._searched.append(one)
         wall = one.wall
         known = self._predictions.get(wall.id)
         one.prediction = self._ask_prediction(wall) if known is None else known
@@ -144,7 +139,7 @@ class WallRunner:
             one.prediction["predicted_seq_len"],
             lambda n: work_flops(wall.at(n).problem),
             self.timeout_s,
-            self.runtime.spec.wall_tolerance_ratio,
+            self.runtime.spec.how.limits.wall_tolerance_ratio,
             bound=one.prediction["predicted_source"] == "nearest",
         )
 

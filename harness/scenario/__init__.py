@@ -24,7 +24,6 @@ __all__ = [
     "from_text",
     "load",
     "load_entries",
-    "schema",
     "summaries",
 ]
 
@@ -114,10 +113,3 @@ def validated(
         raise BadInput(*problems)
     scenario._source = document.origin
     return scenario
-
-
-def schema(of_suites: bool = False) -> dict[str, Any]:
-    """The JSON Schema of scenario files, or of suite files."""
-    from .json_schema import schema_of, suite_schema
-
-    return suite_schema() if of_suites else schema_of(Scenario)

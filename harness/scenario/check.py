@@ -25,7 +25,6 @@ from .model import (
     Values,
     case_values,
     combinations,
-    is_complete,
     missing_axes,
 )
 
@@ -247,7 +246,7 @@ def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
         grids = {
             device: axes
             for device, axes in grids.items()
-            if not is_complete(axes)
+            if missing_axes(axes)
             and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
         }
     own = [values for device in scenario.devices for _, values in scenario.extra_cases(device)]

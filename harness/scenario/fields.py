@@ -7,6 +7,7 @@ show the descriptions through scenarios/schema.json.
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -61,15 +62,6 @@ def as_tuple(value: Any) -> Any:
 
 def list_to_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def as_size(value: Any) -> Any:
-    return size_from(1, value)
-
-
-def as_count(value: Any) -> Any:
-    """0 is without it."""
-    return size_from(0, value)
 
 
 def size_from(least: int, value: Any) -> int:
@@ -151,9 +143,9 @@ AtMost = Field(max_length=256)
 AtLeastOne = Field(min_length=1, max_length=256)
 OneToMany = Field(min_length=1, max_length=1024)
 SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
-Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
+Size = Annotated[int, BeforeValidator(partial(size_from, 1), json_schema_input_type=SizeInput)]
 CountInput = Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
-Count = Annotated[int, BeforeValidator(as_count, json_schema_input_type=CountInput)]
+Count = Annotated[int, BeforeValidator(partial(size_from, 0), json_schema_input_type=CountInput)]
 INPUTS = {Size: SizeInput, Count: CountInput}
 LengthsInput = str | Annotated[list[SizeInput], Field(min_length=1)]
 Lengths = Annotated[str, BeforeValidator(as_lengths, json_schema_input_type=LengthsInput)]

@@ -4,7 +4,7 @@ From axes to problems by pure functions; only Problem checks the values.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
+from itertools import chain, product
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -54,11 +54,6 @@ AxisValues = Mapping[str, tuple[Any, ...]]
 Values = dict[str, Any]
 
 
-def is_complete(axes: AxisValues) -> bool:
-    """Whether the grid has problems of its own; else it only gives values to explicit cases."""
-    return not missing_axes(axes)
-
-
 def missing_axes(axes: Mapping[str, Any], *, walls: bool = False) -> list[str]:
     """Required axes without a value. `walls`: of a scenario that searches the length."""
     given = {"seq_len"} if walls or axes.get("lengths") else set()
@@ -66,12 +61,14 @@ def missing_axes(axes: Mapping[str, Any], *, walls: bool = False) -> list[str]:
 
 
 def grid_size(axes: AxisValues) -> int:
-    return prod(len(values) for values in axes.values()) if is_complete(axes) else 0
+    return prod(len(values) for values in axes.values()) if not missing_axes(axes) else 0
 
 
 def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Values, ...]]:
-    """One group per combination of the other axes: all combinations of the contrast axes."""
-    if not is_complete(axes):
+    """One group per combination of the other axes: all combinations of the contrast axes. None of a
+    grid that only gives values to explicit cases.
+    """
+    if missing_axes(axes):
         return
     inner = [axis for axis in axes if axis in set(contrast)]
     outer = [axis for axis in axes if axis not in inner]
@@ -84,16 +81,6 @@ def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Va
             )
             for varied in product(*(axes[axis] for axis in inner))
         )
-
-
-def wall_values(axes: AxisValues) -> Iterator[Values]:
-    """Every combination of the axes other than seq_len, at a placeholder length."""
-    others = {axis: values for axis, values in axes.items() if axis != "seq_len"}
-    for kv_seq_len in others.get("kv_seq_len", (None,)):
-        fixed = {} if kv_seq_len is None else {"kv_seq_len": (kv_seq_len,)}
-        length = {"seq_len": (placeholder_seq_len(kv_seq_len),)}
-        for (values,) in combinations(others | fixed | length, ()):
-            yield values
 
 
 def case_values(case: Values, axes: AxisValues) -> Values:
@@ -129,24 +116,6 @@ def drop_inapplicable(values: Values, *, some_causal: bool, some_windowed: bool)
     if some_windowed and not windowed(values["mask"]):
         values.pop("window", None)
     return values
-
-
-def unique(groups: Iterable[tuple[Values, ...]]) -> tuple[list[tuple[Problem, ...]], int]:
-    """The problems of each group without repetitions, and how many repetitions there were.
-
-    Raises ValueError for values that are no problem.
-    """
-    seen: set[Problem] = set()
-    kept: list[tuple[Problem, ...]] = []
-    duplicates = 0
-    for group in groups:
-        problems = dict.fromkeys(Problem(**values) for values in group)
-        fresh = tuple(problem for problem in problems if problem not in seen)
-        duplicates += len(group) - len(fresh)
-        seen.update(fresh)
-        if fresh:
-            kept.append(fresh)
-    return kept, duplicates
 
 
 Backends = Annotated[tuple[Backend, ...], AtLeastOne, one_or_list(str), AfterValidator(real_names)]
@@ -256,25 +225,35 @@ class Scenario(Strict):
         )
 
     def wall_values(self, device: str) -> Iterator[Values]:
-        """The axes of each wall to find, at a placeholder length."""
-        return wall_values(self.axes(device)) if self.find_wall else iter(())
+        """The axes of each wall to find: all combinations, at a placeholder length."""
+        if not self.find_wall:
+            return
+        others = {axis: values for axis, values in self.axes(device).items() if axis != "seq_len"}
+        for kv_seq_len in others.get("kv_seq_len", (None,)):
+            fixed = {} if kv_seq_len is None else {"kv_seq_len": (kv_seq_len,)}
+            length = {"seq_len": (placeholder_seq_len(kv_seq_len),)}
+            for (values,) in combinations(others | fixed | length, ()):
+                yield values
 
     def problem_groups(self, device: str) -> tuple[list[tuple[Problem, ...]], int]:
         """Problems that are measured side by side, and how many repetitions were left out.
 
         A group is one combination of the axes that are not in `contrast`; an explicit case is a
-        group of its own.
+        group of its own. Raises ValueError for values that are no problem.
         """
-        return unique(self._values(device, self.axes(device)))
-
-    def _values(self, device: str, axes: AxisValues) -> Iterator[tuple[Values, ...]]:
-        yield from combinations(axes, self.contrast)
-        for _, own in self.extra_cases(device):
-            yield (case_values(own, axes),)
-
-    def given(self) -> dict[str, Any]:
-        """The scenario as it was given, changes included: `from_mapping` makes it again."""
-        return self.model_dump(mode="json", exclude_unset=True)
+        axes = self.axes(device)
+        own = ((case_values(case, axes),) for _, case in self.extra_cases(device))
+        seen: set[Problem] = set()
+        kept: list[tuple[Problem, ...]] = []
+        duplicates = 0
+        for group in chain(combinations(axes, self.contrast), own):
+            problems = dict.fromkeys(Problem(**values) for values in group)
+            fresh = tuple(problem for problem in problems if problem not in seen)
+            duplicates += len(group) - len(fresh)
+            seen.update(fresh)
+            if fresh:
+                kept.append(fresh)
+        return kept, duplicates
 
     def resolved(self, device: str) -> dict[str, Any]:
         """The scenario with all values set for a kind of device, for run.json."""

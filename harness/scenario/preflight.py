@@ -1,5 +1,6 @@
 """Preflight: predict a case's cost and refuse it if it cannot run, before anything runs."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -103,10 +104,6 @@ def _predicted(case: Case, backend: Backend, device: torch.device) -> dict[str, 
 
 OF_BACKEND = ("exactness", "input_order")  # fields of a row
 
-At = Callable[[int], tuple[Case, int]]
-"""The case whose peak is asked for at an N, and the bytes by which the wall's own needs more."""
-PeakBytes = Callable[[Case, Backend], int | None]
-
 
 def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, Any]:
     """The fields of the wall's row that need no run; imports the backend's file."""
@@ -119,11 +116,11 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
         known = {name: first.fields[name] for name in (*OF_BACKEND, "predicted_reason")}
         return {**unknown, **known}
 
-    def peak_bytes(case: Case, backend: Backend) -> int | None:
-        return backend.peak_bytes(case.problem, device, torch.get_num_threads())
+    def peak_bytes(seq_len: int) -> int | None:
+        problem = wall.at(seq_len).problem
+        return impls.load(wall.backend).peak_bytes(problem, device, torch.get_num_threads())
 
-    own = impls.load(wall.backend)
-    found = _longest(wall, budget_bytes, own, lambda n: (wall.at(n), 0), peak_bytes)
+    found = _longest(wall, budget_bytes, peak_bytes)
     last = wall.at(max(found or 1, 1))
     fields = preflight(last, device, budget_bytes).fields
     of_backend = {name: fields[name] for name in OF_BACKEND}
@@ -131,40 +128,19 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
         source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
         return {**of_backend, "predicted_seq_len": found, **source}
     reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
-    bound = _by_nearest(wall, budget_bytes, peak_bytes)
+    bound = _by_nearest(wall, budget_bytes, device)
     return {**unknown, **of_backend, "predicted_reason": reason, **bound}
 
 
-def _longest(
-    wall: Wall, budget_bytes: int, backend: Backend, at: At, peak_bytes: PeakBytes
-) -> int | None:
-    def inputs(seq_len: int) -> int:
-        return input_bytes(wall.at(seq_len).problem)
-
-    def needed(seq_len: int) -> int | None:
-        case, more_bytes = at(seq_len)
-        peak = peak_bytes(case, backend)
-        return None if peak is None else inputs(seq_len) + peak + more_bytes
-
-    return longest_within(budget_bytes, inputs, needed)
-
-
-def _by_nearest(wall: Wall, budget_bytes: int, peak_bytes: PeakBytes) -> dict[str, Any]:
+def _by_nearest(wall: Wall, budget_bytes: int, device: torch.device) -> dict[str, Any]:
     """A bound in place of a prediction, from the nearest backend and dtype with a formula.
 
     {} if there is none. The source is then "nearest", and the reason says whose formula it is.
     """
-
-    def near_at(place: int, seq_len: int) -> tuple[Case, int]:
-        own = wall.at(seq_len)
-        near = list(nearest(wall.backend, own.problem, torch.get_num_threads()))[place]
-        return replace(own, backend=near.backend, problem=near.problem), near.more_bytes
-
     for place, near in enumerate(nearest(wall.backend, wall.problem, torch.get_num_threads())):
         if impls.missing(near.backend):
             continue
-        backend = impls.load(near.backend)
-        found = _longest(wall, budget_bytes, backend, partial(near_at, place), peak_bytes)
+        found = _longest(wall, budget_bytes, partial(_peak_by_nearest, wall, place, device))
         if found is not None:
             reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {near.words}"
             source = {"predicted_source": "nearest", "predicted_reason": reason}
@@ -172,27 +148,24 @@ def _by_nearest(wall: Wall, budget_bytes: int, peak_bytes: PeakBytes) -> dict[st
     return {}
 
 
-def longest_within(
-    budget_bytes: int, inputs: Callable[[int], int], needed: Callable[[int], int | None]
-) -> int | None:
-    """The longest N that needs no more than the budget; None if no formula holds there.
+def _peak_by_nearest(wall: Wall, place: int, device: torch.device, seq_len: int) -> int | None:
+    problem, threads = wall.at(seq_len).problem, torch.get_num_threads()
+    near = list(nearest(wall.backend, problem, threads))[place]
+    peak = impls.load(near.backend).peak_bytes(near.problem, device, threads)
+    return None if peak is None else peak + near.more_bytes
 
-    0 if N = 1 needs more. A formula may hold for long N only, where the scores dominate: an N at
-    which it does not hold is taken to fit.
+
+def _longest(wall: Wall, budget_bytes: int, peak_bytes: Callable[[int], int | None]) -> int | None:
+    """The longest N whose inputs and peak are within the budget; None if the formula does not hold
+    there, 0 if N = 1 needs more.
+
+    A formula may hold for long N only, where the scores dominate: an N at which it does not hold is
+    taken to fit.
     """
-    last = longest(lambda n: inputs(n) <= budget_bytes)
 
-    def fits(n: int) -> bool:
-        return n <= last and ((bytes_ := needed(n)) is None or bytes_ <= budget_bytes)
+    def exceeds(seq_len: int) -> bool:
+        needed = input_bytes(wall.at(seq_len).problem)
+        return needed > budget_bytes or needed + (peak_bytes(seq_len) or 0) > budget_bytes
 
-    found = longest(fits)
-    return None if needed(max(found, 1)) is None else found
-
-
-def longest(fits: Callable[[int], bool]) -> int:
-    """The largest n up to MAX_SEQ_LEN that fits, 0 if none does; beyond it nothing may fit."""
-    low, high = 0, MAX_SEQ_LEN + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    found = bisect_left(range(1, MAX_SEQ_LEN + 1), x=True, key=exceeds)
+    return None if peak_bytes(max(found, 1)) is None else found

@@ -90,7 +90,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
     every, duplicates = _planned(scenario, device, selection)
     whole = every.where(selection.takes)
-    if whole.is_empty:
+    if not any(whole):
         example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
             f"--only and --skip leave no case of {scenario.name}; they match parts of case ids such"
@@ -99,7 +99,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
     if (shard := selection.shard) is None:
         return SelectedCases(whole, duplicates, whole)
     part = split(whole, shard.of, scenario.plan, device)[shard.number - 1]
-    if part.is_empty:
+    if not any(part):
         units = len(units_of(whole))
         raise NothingSelected(
             f"--shard {shard}: empty: {scenario.name} has {units}"

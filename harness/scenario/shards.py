@@ -11,17 +11,12 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import NamedTuple
 
-from ...impls.problem import ITEM_BYTES
 from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..files.errors import BadInput, shown
 from . import Plan
-from .estimate import Pace, case_s
+from .estimate import FLOPS_PER_S, call_s, case_s
 
 MOST_SHARDS = 100_000
-PACE = {  # of no machine: only how units compare matters
-    "cpu": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e11), step_s=1e-5),
-    "cuda": Pace(flops_per_s=dict.fromkeys(ITEM_BYTES, 1e14), step_s=1e-5),
-}
 WALL_S = 30.0
 STUDY_S = 0.5
 SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
@@ -44,13 +39,9 @@ class Shard:
 class Units(NamedTuple):
     """Groups, walls and studies: of a whole plan, or of one shard."""
 
-    groups: tuple[Group, ...]
-    walls: tuple[Wall, ...]
-    studies: tuple[PlannedStudy, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.groups or self.walls or self.studies)
+    groups: tuple[Group, ...] = ()
+    walls: tuple[Wall, ...] = ()
+    studies: tuple[PlannedStudy, ...] = ()
 
     @property
     def cases(self) -> list[Case]:
@@ -94,15 +85,12 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
     shortest possible time). Shards beyond the number of units are empty.
     """
     units = units_of(whole)
-    weights = [weight_of(unit, plan, device) for unit in units]
-    places = assign(weights, count)
-    shards: list[list[Units]] = [[] for _ in range(count)]
+    places = assign([weight_of(unit, plan, device) for unit in units], count)
+    shards = [[Units()] for _ in range(count)]
     for unit, place in zip(units, places, strict=True):
         shards[place].append(unit)
     return [
         Units(*(tuple(chain.from_iterable(same)) for same in zip(*shard, strict=True)))
-        if shard
-        else Units((), (), ())
         for shard in shards
     ]
 
@@ -113,16 +101,17 @@ def units_of(whole: Units) -> list[Units]:
     for wall in whole.walls:
         walls.setdefault((without(wall.problem, "seq_len"), wall.kv_seq_len), []).append(wall)
     return [
-        *(Units((group,), (), ()) for group in whole.groups),
-        *(Units((), tuple(unit), ()) for unit in walls.values()),
-        *(Units((), (), (study,)) for study in whole.studies),
+        *(Units(groups=(group,)) for group in whole.groups),
+        *(Units(walls=tuple(unit)) for unit in walls.values()),
+        *(Units(studies=(study,)) for study in whole.studies),
     ]
 
 
 def weight_of(units: Units, plan: Plan, device: str) -> float:
-    """Seconds that units may take on a device of PACE."""
+    """Seconds that units may take on a device of this kind."""
+    calls_s = (call_s(case.problem, FLOPS_PER_S[device]) for case in units.cases)
     return (
-        sum(case_s(PACE[device].call_s(case.problem), plan, device) for case in units.cases)
+        sum(case_s(one, plan, device) for one in calls_s)
         + WALL_S * len(units.walls)
         + STUDY_S * len(units.studies)
     )

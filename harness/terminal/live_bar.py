@@ -111,9 +111,8 @@ class Steps:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.total: int | None = None
-        out = console()
-        self.bar = live_bar(out)
-        self.bar.disable = quiet or not shows_bar(out)
+        self.bar = live_bar(console())
+        self.bar.disable = self.bar.disable or quiet
         self.done = -1
 
     def __enter__(self) -> "Steps":

@@ -39,16 +39,15 @@ STYLE = {
 SINGULAR = {"cases": "case", "walls": "wall", "studies": "study"}
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
-    "refuse": "checking",
-    "prepare": "preparing",
-    "compile": "preparing",
-    "gate": "checking",
-    "memory": "measuring memory of",
-    "latency": "timing",
-    "utilization": "reading counters of",
+    "check": "checking",
+    "warm_up": "warming up",
+    "sample": "timing",
+    "output": "judging",
+    "window": "reading counters of",
+    "profile": "profiling",
     "prediction": "predicting",
 }
-"""What a worker's phases are called for people; `--json` has the phases themselves."""
+"""What the steps of a case are called for people; `--json` has the steps themselves."""
 
 
 def lines_console() -> Console:
@@ -63,12 +62,11 @@ def lines_console() -> Console:
 class LiveProgress(Listener):
     """A line with M/N, the time that passed and is left, and the current case; a line per case."""
 
-    def __init__(self, out: Console, verb: str = "measuring") -> None:
+    def __init__(self, out: Console) -> None:
         self.out = out
-        self.verb = verb
         self.bar = live_bar(out)
         self.task: TaskID | None = None
-        self.total = self.done = self.found_done = 0
+        self.total = self.done = 0
         self.since = monotonic()
         self.devices = 1
         self.names = ShortNames(())
@@ -76,14 +74,14 @@ class LiveProgress(Listener):
         self.steps_done: dict[str, int] = {}
         self.steps_heard: dict[str, int] = {}
 
-    def start(self, what: str = "starting") -> None:
-        self._show(None, 0, what)
+    def start(self) -> None:
+        self._show(None, "starting a worker")
 
     def begin(self, run: Begun) -> None:
         path, planned, done, remarks, steps_of, self.devices = run
         already = f", {done} of them already measured" if done else ""
         parts = [
-            f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
+            f"{count} {what if count > 1 else SINGULAR[what]}"
             for what, count in planned.items()
             if count
         ] or ["0 cases"]
@@ -94,14 +92,13 @@ class LiveProgress(Listener):
         self.out.print(f"{what}{writing} {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
-        self.total, self.done, self.found_done = sum(planned.values()), done, done
+        self.total, self.done = sum(planned.values()), done
         self.since = monotonic()
         self.steps_of, self.steps_done, self.steps_heard = steps_of, {}, {}
         self.names = ShortNames(steps_of)
         if self.short:
             self.out.print(escape(f"all with {' '.join(self.names.common)}"))
-        steps = sum(self.steps_of.values())
-        self._show(steps or self.total, 0 if steps else done, self.verb)
+        self._show(sum(steps_of.values()), "measuring")
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
@@ -118,8 +115,7 @@ class LiveProgress(Listener):
         """What is measured has so many of its steps."""
         self.steps_done[what] = done
         if self.task is not None:
-            steps = sum(self.steps_done.values()) + (0 if self.steps_of else self.found_done)
-            self.bar.update(self.task, completed=steps, left=self._left())
+            self.bar.update(self.task, completed=sum(self.steps_done.values()), left=self._left())
 
     def running(self, what: str, phase: str) -> None:
         if self.task is not None:
@@ -129,13 +125,9 @@ class LiveProgress(Listener):
         self.done += 1
         self.steps_heard.setdefault(record.id, 1)
         self._count(record.id, self.steps_of.get(record.id, 1))
-        line = None if record.status is Status.INTERRUPTED else self.line(record)
-        if line is not None:
+        if record.status is not Status.INTERRUPTED:
+            line = line_of(record, self.name_of(record.id))
             self._print_line(f"{self.done:>{len(str(self.total))}}/{self.total}", line)
-
-    def line(self, record: Record) -> str | None:
-        """What to say of a finished record; None: nothing."""
-        return line_of(record, self.name_of(record.id))
 
     def remark(self, text: str) -> None:
         self.out.print(f"[yellow]note:[/] {escape(text)}")
@@ -154,26 +146,21 @@ class LiveProgress(Listener):
     def name_of(self, case: str) -> str:
         return self.names.of(case) if self.short else case
 
-    def _show(self, total: int | None, done: int, what: str) -> None:
+    def _show(self, total: int | None, what: str) -> None:
         if self.task is not None:
             self.bar.remove_task(self.task)
-        self.task = self.bar.add_task("", total=total, completed=done, what=what, left="")
+        self.task = self.bar.add_task("", total=total, what=what, left="")
         self.bar.start()
 
     def _left(self) -> str:
-        """By how long the steps of this run took, or what was finished if nothing has steps."""
-        done, left = self.done - self.found_done, self.total - self.done
-        if self.steps_of:
-            # Steps of what was refused took no time: only those that were heard of count.
-            done = sum(self.steps_heard.values())
-            left = sum(self.steps_of.values()) - sum(self.steps_done.values())
+        """By how long the steps of this run took; those of what was refused took no time."""
+        done = sum(self.steps_heard.values())
+        left = sum(self.steps_of.values()) - sum(self.steps_done.values())
         return clock_text((monotonic() - self.since) / done * left) if done else ""
 
     def _doing(self, what: str, phase: str) -> str:
         done = f"trying {phase} of" if phase.startswith("N = ") else PHASES.get(phase, phase)
         doing = f"{done} {self.name_of(what)}".strip()
-        if what == "exact result":
-            doing = "computing the exact result"
         return f"{self.devices} devices, one is {doing}" if self.devices > 1 else doing
 
     def _print_line(self, place: str, line: str) -> None:
@@ -236,9 +223,9 @@ def progress(*, quiet: bool, as_json: bool = False) -> Listener:
 
 
 @contextmanager
-def started(listener: Listener, what: str = "starting a worker") -> Iterator[None]:
+def started(listener: Listener) -> Iterator[None]:
     """What is asked for is seen at once; at the end nothing is left."""
-    listener.start(what)
+    listener.start()
     try:
         yield
     finally:

@@ -13,13 +13,13 @@ from attnbench.harness.scenario import (
     from_mapping,
     load,
     load_entries,
-    schema,
     summaries,
 )
 from attnbench.harness.scenario.document import parse_yaml
 from attnbench.harness.scenario.fields import Axes, ExtraCase, Grid, Limits
 from attnbench.harness.scenario.names import FOLDER, shipped
 from tests.conftest import ran
+from tests.scenarios.editors_schema import scenario_schema, suite_schema
 from tests.search_path import searched
 
 
@@ -55,7 +55,7 @@ def test_two_gibibytes_put_the_walls_where_the_scenario_says() -> None:
 
 def test_the_schema_is_current() -> None:
     """To renew it: make approve. New measures may come later."""
-    committed, current = committed_schema("schema.json", schema()), schema()
+    committed, current = committed_schema("schema.json", scenario_schema()), scenario_schema()
     names, known = take_measures(committed), take_measures(current)
     assert {"latency", "memory"} < names <= known
     assert committed == current
@@ -63,7 +63,7 @@ def test_the_schema_is_current() -> None:
 
 def test_the_schema_of_suites_is_current() -> None:
     """To renew it: make approve."""
-    current = schema(of_suites=True)
+    current = suite_schema()
     assert committed_schema("suite_schema.json", current) == current
 
 
@@ -84,7 +84,7 @@ def take_measures(made: dict) -> set[str]:
 
 
 def test_the_schema_documents_every_field_and_alias() -> None:
-    made = schema()
+    made = scenario_schema()
     for owner in (made, *made["$defs"].values()):
         for field, rule in owner["properties"].items():
             assert rule["description"], field
@@ -142,8 +142,8 @@ def test_every_scenario_says_how_long_it_takes_on_two_cores_unless_it_needs_a_gp
 
 def test_reading_scenarios_imports_no_heavy_package(tmp_path: Path) -> None:
     code = (
-        "import sys; from attnbench.harness.scenario import load, schema, summaries;"
-        " load('quickstart'); schema(); summaries();print([name for name in ('torch', 'pandas',"
+        "import sys; from attnbench.harness.scenario import load, summaries;"
+        " load('quickstart'); summaries();print([name for name in ('torch', 'pandas',"
         " 'scipy', 'numpy', 'matplotlib') if name in sys.modules])"
     )
     path = str(FOLDER.parent.parent)

@@ -3,23 +3,25 @@
 import subprocess
 import sys
 import time
+from collections import namedtuple
 
 import pytest
 
 from attnbench.harness.machine import load
-from attnbench.harness.machine.load import Load, LoadMeter, busy_text, busy_ticks
-
-STAT = """cpu  900 9 90 9000 90 9 9 9 9 9
-cpu0 100 2 30 5000 40 5 6 7 50 1
-cpu1 200 0 10 4000 50 0 0 0 0 0
-cpu2 600 7 50 9 0 4 3 2 9 8
-intr 12345 0
-"""
+from attnbench.harness.machine.load import Load, LoadMeter, busy_text
 
 
-def test_idle_time_and_other_cores_do_not_count_and_what_a_hypervisor_took_does() -> None:
-    assert busy_ticks(STAT.splitlines(), {0}) == 100 + 2 + 30 + 5 + 6 + 7
-    assert busy_ticks(STAT.splitlines(), {0, 1}) == 150 + 210
+def test_idle_time_and_other_cores_do_not_count_and_what_a_hypervisor_took_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = "user nice system idle iowait irq softirq steal guest guest_nice"
+    kind = namedtuple("Times", names)
+    times = [kind(100, 2, 30, 5e3, 40, 5, 6, 7, 50, 1), kind(200, 0, 10, 4e3, 50, 0, 0, 0, 0, 0)]
+    monkeypatch.setattr("psutil.cpu_times", lambda percpu: times)
+    monkeypatch.setattr(load, "_own_s", lambda _: 0.0)
+    for cores, busy_s in ({0}, 150), ({0, 1}, 150 + 210):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: cores)
+        assert load._seconds() == busy_s
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,7 @@ def test_one_program_that_computes_disturbs_a_small_machine(
 
 def test_our_own_processes_are_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that the machine did, but for what a child of ours used."""
-    monkeypatch.setattr(load, "busy_ticks", lambda *_: 0)
+    monkeypatch.setattr(load, "busy_s_of", lambda _: 0.0)
     meter = LoadMeter()
     # user and system time are both cut to whole ticks of 10 ms
     code = "import time\nwhile time.process_time() < 0.32: pass"

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import Wall
+from attnbench.harness.process.replies import Prediction, WallTrial
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run import wall_runner
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.wall_runner import WallRunner
-from attnbench.harness.run.worker_pool import WorkerPool
+from attnbench.harness.run.worker_pool import FIRST, Seat, WorkerPool
 from attnbench.impls import Problem
 from tests.fakes.specs import run_spec
 from tests.harness.terminal.test_idle import Clock
@@ -27,7 +28,7 @@ class Workers(WorkerPool):
     def __init__(
         self,
         longest: int,
-        beyond: WorkerFailure | dict[str, Any] | type[Interrupted],
+        beyond: WorkerFailure | WallTrial | type[Interrupted],
         predicted: int | None,
     ) -> None:
         self.longest, self.beyond, self.predicted = longest, beyond, predicted
@@ -35,44 +36,36 @@ class Workers(WorkerPool):
         self.alive = False
         self.predictions = 0
 
-    def worker(self, number: int) -> Any:
+    def worker(self, seat: Seat) -> Any:
         if not self.alive:
             self.tried.append([])
             self.alive = True
         return self
 
-    def dismiss(self, number: int) -> str | None:
+    def dismiss(self, seat: Seat = FIRST) -> str | None:
         self.alive = False
         return "last words"
 
-    def ask(self, request: Mapping[str, Any], wanted: str) -> dict[str, Any]:
-        self.worker(0)
-        self.send(request)
-        event = self.events.pop(0)
-        if not isinstance(event, dict):
-            raise event
-        assert event["event"] == wanted
-        return {name: value for name, value in event.items() if name != "event"}
-
-    def send(self, request: Mapping[str, Any]) -> None:
-        self.events: list[dict[str, Any] | WorkerFailure | type[Interrupted]] = [{"event": "done"}]
-        if request["op"] == "predict":
+    def ask(self, op: str, **fields: Any) -> Any:
+        self.worker(FIRST)
+        if op == "predict":
             self.predictions += 1
             known = {"predicted_seq_len": self.predicted, "predicted_source": None}
             why = "" if self.predicted else "no formula"
-            self.events.insert(0, {"event": "predicted", **known, "predicted_reason": why})
-            return
-        n = request["cases"][0]["seq_len"]
+            return Prediction(op=op, predicted_reason=why, **known)
+        n = fields["case"]["seq_len"]
         self.tried[-1].append(n)
-        self.events.insert(0, tried("ok") if n <= self.longest else self.beyond)
+        found = tried("ok") if n <= self.longest else self.beyond
+        if not isinstance(found, WallTrial):
+            raise found
+        return found
 
 
-def tried(status: str, reason: str = "") -> dict[str, Any]:
-    known = {"event": "tried", "log_tail": None, "spent_s": 1e-9}
-    return {**known, "status": status, "reason": reason}
+def tried(status: str, reason: str = "") -> WallTrial:
+    return WallTrial(op="trial", status=status, reason=reason, log_tail=None, spent_s=1e-9)
 
 
-def oom() -> dict[str, Any]:
+def oom() -> WallTrial:
     return tried("oom", "too much")
 
 
@@ -115,11 +108,11 @@ def test_all_walls_are_predicted_before_the_first_trial() -> None:
 
 def test_a_wall_whose_prediction_loses_the_worker_is_searched_all_the_same() -> None:
     class Loses(Workers):
-        def ask(self, request: Mapping[str, Any], *others: Any) -> dict[str, Any]:
-            if request["op"] == "predict" and not self.predictions:
+        def ask(self, op: str, **fields: Any) -> Any:
+            if op == "predict" and not self.predictions:
                 self.predictions += 1
                 raise WorkerFailure(Status.CRASHED, "SIGSEGV")
-            return super().ask(request, *others)
+            return super().ask(op, **fields)
 
     one = runner(Loses(5000, oom(), 5010))
     assert record_of(one).status is Status.OK
@@ -149,15 +142,15 @@ def hurried(
     clock, tries = Clock(), []
 
     class PerBackend(Workers):
-        def ask(self, request: Mapping[str, Any], *others: Any) -> dict[str, Any]:
-            if request["op"] == "predict":
-                self.predicted = predicted[request["wall"]["backend"]]
-                return super().ask(request, *others)
-            (case,) = request["cases"]
+        def ask(self, op: str, **fields: Any) -> Any:
+            if op == "predict":
+                self.predicted = predicted[fields["wall"]["backend"]]
+                return super().ask(op, **fields)
+            case = fields["case"]
             tries.append(case["backend"])
             spent_s = cost_s[case["backend"]] * (case["seq_len"] / 4096) ** 2
             clock.now += spent_s
-            return super().ask(request, *others) | {"spent_s": spent_s}
+            return super().ask(op, **fields).model_copy(update={"spent_s": spent_s})
 
     monkeypatch.setattr(wall_runner, "time", clock)
     sought = [replace(WALL, backend=name) for name in predicted]

@@ -40,8 +40,6 @@ def test_a_list_of_sizes_is_one_batch_and_any_other_list_several(
 ) -> None:
     found = problems(made({"lengths": given}))
     assert [problem.lengths for problem in found] == batches
-    again = from_mapping(made({"lengths": given}).given(), "again")
-    assert problems(again) == found
 
 
 def test_a_case_with_lengths_takes_no_length_of_the_grid_and_the_other_way_round() -> None:

@@ -56,7 +56,6 @@ def test_what_a_gpu_measures_by_default_gives_way_to_what_is_given() -> None:
     )
     assert given.measured("cuda") == given.measured("cpu") == ("memory",)
     assert usual.resolved("cuda")["measure"] == ["latency", "utilization"]
-    assert from_mapping(given.given(), "again").measured("cuda") == ("memory",)
 
 
 def test_short_axis_names_mean_the_long_ones() -> None:

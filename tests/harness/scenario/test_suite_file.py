@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import from_mapping, load, load_entries
-from attnbench.harness.scenario.names import shipped
+from attnbench.harness.scenario import load, load_entries
 
 GOOD = """\
 name: mine
@@ -36,22 +35,13 @@ def test_an_entry_is_a_name_a_file_or_a_mapping_with_changes() -> None:
     file = load_entries("s.yaml")
     assert file.is_list
     first, plain, third = file.entries
-    assert first.scenario.given() == load("quickstart").given()
-    assert plain.scenario.given() == load("mine.yaml").given()
+    assert first.scenario.resolved("cpu") == load("quickstart").resolved("cpu")
+    assert plain.scenario.resolved("cpu") == load("mine.yaml").resolved("cpu")
     assert (plain.only, plain.skip) == ((), ())
     assert third.scenario.axes("cpu")["seq_len"] == (32, 48)
     assert third.scenario.limits.memory_gib == 2
     assert third.scenario.plan.like == "quick"
     assert (third.only, third.skip) == (("fused",), ("n32", "naive"))
-
-
-@pytest.mark.parametrize("name", [*shipped(), "mine.yaml"])
-def test_a_scenario_as_it_was_given_makes_the_same_scenario_again(name: str) -> None:
-    scenario = load(name, ["limits.timeout_s=7"])
-    again = from_mapping(scenario.given(), scenario.stored_source)
-    for device in scenario.devices:
-        assert again.resolved(device) == scenario.resolved(device)
-        assert again.problem_groups(device) == scenario.problem_groups(device)
 
 
 REFUSALS = {

@@ -1,23 +1,22 @@
-"""The JSON Schemas of scenario and suite files: the models, and the short forms they accept."""
+"""The JSON Schemas that editors get: the models of scenarios, and the short forms they accept."""
 
 from typing import Any
 
-from pydantic import BaseModel
-
-from ..cases.case import ALIASES
-from ..rows.plans import PLANS
-from .fields import Plan
-from .model_cases import ModelCase
-from .suite_file import MOST_ENTRIES, SuiteEntry
+from attnbench.harness.cases.case import ALIASES
+from attnbench.harness.rows.plans import PLANS
+from attnbench.harness.scenario import Scenario
+from attnbench.harness.scenario.fields import Plan
+from attnbench.harness.scenario.model_cases import ModelCase
+from attnbench.harness.scenario.suite_file import MOST_ENTRIES, SuiteEntry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 TITLE = "attnbench scenario"
 """By this the pytest plugin knows the schema that a file names."""
 
 
-def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
+def scenario_schema() -> dict[str, Any]:
     """For editors; the command line checks more, such as that backends exist."""
-    made = scenario.model_json_schema()
+    made = Scenario.model_json_schema()
     made["$schema"] = DIALECT
     made["title"] = TITLE
     for holder in ("Axes", "Grid", "ExtraCase"):
