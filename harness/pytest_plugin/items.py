@@ -278,7 +278,7 @@ def extra_info(record: Record, run: str) -> dict[str, Any]:
         "run": run,
         "schema": SCHEMA,
         "case": record.id,
-        "device": record.device,
+        "device": record["device"],
         **numbers,
         **{name: record[name] for name in SAME_NAMES},
         "utilization_ratio": utilization_ratio(windows, tier) if windows and tier else None,

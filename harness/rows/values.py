@@ -77,7 +77,10 @@ class Window(OpenPart):
 
 
 class Trial(OpenPart):
-    """One trial of a wall."""
+    """One trial of a wall: ok if the length fitted, oom if not.
+
+    Another status says nothing about memory, only that the call did not go through.
+    """
 
     seq_len: Int
     status: str
