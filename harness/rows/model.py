@@ -34,6 +34,7 @@ from .fields import (
     Placed,
     Prepared,
     Sampled,
+    Searched,
     Shape,
     ShapeOfWall,
     Studied,
@@ -41,7 +42,6 @@ from .fields import (
     Weighed,
 )
 from .values import Count, Each, Int, Object, Part
-from .wall_fields import Searched
 
 # For reports, which do not import impls; what is defined here is public, too.
 __all__ = ["ADDED_LATER", "AXES"]

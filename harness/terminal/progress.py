@@ -19,7 +19,7 @@ from rich.table import Table
 
 from ..cases.case import ShortNames
 from ..files.printable import file_of, spaced
-from ..rows.counted_pages import BELOW
+from ..rows.readings import BELOW
 from ..rows.record import Record, Status
 from ..run.listener import Begun, Listener
 from ..stats.wide_intervals import MOST_TIMES
@@ -252,7 +252,7 @@ def line_of(record: Record, name: str = "") -> str:
     """
     from humanize import naturalsize
 
-    from ..rows.utilization import headline
+    from ..rows.readings import headline
     from ..stats.intervals import latency_interval
 
     name = escape(name or record.id)
