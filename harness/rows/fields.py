@@ -1,4 +1,4 @@
-"""The fields of rows.jsonl, in parts that kinds of rows share; model.py puts them together.
+"""The fields of rows.jsonl, in parts that kinds of rows share, and the kinds.
 
 Below a field stands what docs/format.md says of it; without a text it shares that of the next one.
 A field that may be null may also be absent, as in rows of earlier versions.
@@ -47,11 +47,6 @@ class OfBackend(Part):
     python: str | None = None
     """in earlier versions, which measured cases in several interpreters: the name of the one that
     measured the case, in which `case` ends. Else null"""
-
-
-class Parametrised(Part):
-    """The backend's own axes."""
-
     parameters: dict[str, PlainValue] | None = None
     """the parameters that the backend's name gives, as `{"rank": 64}` of `linformer[rank=64]`;
     columns `parameter_rank` when loaded. Null without any"""
@@ -429,3 +424,23 @@ class Searched(Part):
     traceback"""
     predicted_reason: str
     """why there is no prediction; "" if there is one"""
+
+
+PARTS: dict[str, tuple[type[Part], ...]] = {
+    "latency": (
+        *(Named, OfBackend, Copied, Placed, Shape, Claimed, Outcome),
+        *(Sampled, Weighed, Counted, Checked, Prepared, Watched, Ended),
+    ),
+    "wall": (
+        Named,
+        OfBackend,
+        Placed,
+        ShapeOfWall,
+        Claimed,
+        Outcome,
+        Ended,
+        Searched,
+    ),
+    "study": (Named, Placed, Outcome, Ended, Studied),
+}
+"""Of each kind of row, in the order of its fields; a later part may say more of a field."""

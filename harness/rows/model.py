@@ -21,51 +21,13 @@ from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
 from ..cases.case import ADDED_LATER
-from .fields import (
-    Checked,
-    Claimed,
-    Copied,
-    Counted,
-    Ended,
-    Named,
-    OfBackend,
-    Outcome,
-    Parametrised,
-    Placed,
-    Prepared,
-    Sampled,
-    Searched,
-    Shape,
-    ShapeOfWall,
-    Studied,
-    Watched,
-    Weighed,
-)
+from .fields import PARTS, Shape, ShapeOfWall
 from .values import Count, Each, Int, Object, Part
 
 # For reports, which do not import impls; what is defined here is public, too.
 __all__ = ["ADDED_LATER", "AXES"]
 
 SHOWN = 40  # characters of a value that is refused
-PARTS: dict[str, tuple[type[Part], ...]] = {
-    "latency": (
-        *(Named, OfBackend, Parametrised, Copied, Placed, Shape, Claimed, Outcome),
-        *(Sampled, Weighed, Counted, Checked, Prepared, Watched, Ended),
-    ),
-    "wall": (
-        Named,
-        OfBackend,
-        Parametrised,
-        Placed,
-        ShapeOfWall,
-        Claimed,
-        Outcome,
-        Ended,
-        Searched,
-    ),
-    "study": (Named, Placed, Outcome, Ended, Studied),
-}
-"""Of each kind of row, in the order of its fields; a later part may say more of a field."""
 KINDS: dict[str, type[Part]] = {
     kind: create_model(kind.title(), __base__=parts[::-1]) for kind, parts in PARTS.items()
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 # The exact counts of torch's allocators know nothing of memory elsewhere (numpy, malloc, what a
-# library has of its own). Pages do, but they also hold what libraries take when they are first used:
+# library has of its own). Pages do, but they also hold what libraries take when first used:
 # in 36 cases of built-in backends on two busy cores up to 3.4 MiB. A GPU's memory holds their code.
 SEEN_FROM_BYTES = {"cpu": 4 << 20, "cuda": 512 << 20}
 SEEN_FROM_RATIO = 0.01  # of what is counted exactly beside it
