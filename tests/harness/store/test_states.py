@@ -45,6 +45,10 @@ def test_latest_is_the_last_finished_run(tmp_path: Path) -> None:
     run(tmp_path, 3, {"a": "ok", "b": "interrupted"})
     unfinished = run(tmp_path, 4, {})
     assert newest_finished(tmp_path) == find("latest", tmp_path) == second
+    assert find(str(first), tmp_path) == find(first.name, tmp_path) == first
+    assert find("one", tmp_path) == unfinished
+    with pytest.raises(BadInput, match="a folder without"):
+        find(str(tmp_path), tmp_path)
     assert newest_started(tmp_path) == unfinished
     assert find("latest", tmp_path, unfinished=True) == unfinished
     point_latest(tmp_path, first.name)  # it was resumed, and finished after the second
