@@ -33,12 +33,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("wanted text of one line")
-    return text
-
-
 def _status(value: str) -> str:
     if value not in list(Status):
         raise ValueError(f"wanted one of {', '.join(Status)}")
