@@ -17,7 +17,7 @@ from humanize import naturalsize
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
 from ..machine.process_tree import descendants
-from ..rows.counted_pages import BELOW, seen_from_bytes
+from ..rows.readings import BELOW, seen_from_bytes
 from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, uncounted
 from .resident_memory import own_bytes, status_bytes
 from .warm_heap import WarmHeap

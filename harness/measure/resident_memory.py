@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ..rows.counted_pages import seen_from_bytes
+from ..rows.readings import seen_from_bytes
 from .warm_heap import WarmHeap
 
 T = TypeVar("T")

@@ -20,9 +20,9 @@ from ..machine.cpu import waited_s
 from ..measure.launch_flags import launch_flags
 from ..measure.physical_floor import refutation
 from ..process.worker_process import CaseEnded, WorkerFailure
+from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
+from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from ..rows.utilization import tier_of
-from ..rows.warm_up import WARM_AGAIN_S, first_warm_up_s
 from .case_state import CaseState
 from .runtime import Runtime
 from .sampling import Sampler

@@ -23,8 +23,8 @@ from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.short_waits import ShortWaits
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
+from ..rows.plans import most_warm_up_s
 from ..rows.status import Status
-from ..rows.warm_up import most_warm_up_s
 from .ended import Ended
 from .settings import Settings
 from .timed_block import BlockTimer

@@ -16,7 +16,7 @@ CASE = Case(
 
 
 def record(**more: object) -> Record:
-    return Record(planned=CASE, device="cuda", attempt=1, status=Status.OK, values=more)
+    return Record.of(CASE, Status.OK, "", {"device": "cuda", "attempt": 1, **more})
 
 
 def test_what_was_not_measured_is_null():
