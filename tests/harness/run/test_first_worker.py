@@ -36,7 +36,7 @@ BROKEN = WorkerFailure(Status.CRASHED, "exit code 1", "Traceback\nImportError: n
 def test_a_machine_that_lacks_what_is_wanted_is_refused_and_nothing_stays(
     monkeypatch: pytest.MonkeyPatch, found: Any, said: str
 ) -> None:
-    worker = Mock(ready={"device": "cuda", "why": found})
+    worker = Mock(ready=SimpleNamespace(device="cuda", why=found))
     made = Mock(side_effect=found) if isinstance(found, Exception) else Mock(return_value=worker)
     monkeypatch.setattr(module, "start_worker", made)
     with (
@@ -65,8 +65,10 @@ def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path))
-    on_cpu: Any = SimpleNamespace(ready={"device": "cpu", "environment": {"device_uuid": None}})
-    on_gpu: Any = SimpleNamespace(ready={"device": "cuda", "environment": {"device_uuid": "GPU-1"}})
+    on_cpu, on_gpu = (
+        Mock(ready=SimpleNamespace(device=device, environment=SimpleNamespace(device_uuid=uuid)))
+        for device, uuid in (("cpu", None), ("cuda", "GPU-1"))
+    )
     with (
         Signals() as signals,
         device_lock("cpu", wait=False, check=lambda: None),
