@@ -28,38 +28,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def wheel(built: Path) -> Path:
-    (found,) = built.glob("*.whl")
-    return found
-
-
-@pytest.mark.long
-def test_the_wheel_holds_every_file_once_under_one_name(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    wanted = {
-        "__init__.py",
-        "__main__.py",
-        "py.typed",
-        "harness/cli/app.py",
-        "impls/naive.py",
-        "reports/pages/page.html",
-        "reports/pages/report.css",
-    }
-    wanted |= {"impls/_triton/tuned.json"}
-    assert {f"attnbench/{name}" for name in wanted} <= set(names)
-    shipped = {path.name for path in (ROOT / "scenarios").glob("*.yaml")} | {
-        "schema.json",
-        "suite_schema.json",
-    }
-    assert {f"attnbench/scenarios/{name}" for name in shipped} <= set(names)
-    assert {name.split("/")[0] for name in names} == {
-        "attnbench",
-        f"attnbench-{attnbench.__version__}.dist-info",
-    }
-    assert len(names) == len(set(names))
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what is packed."""

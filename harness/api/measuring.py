@@ -79,7 +79,7 @@ def translate(listener: "Listener") -> None:
 def _both(first: Callable[..., None], on_row: Callable[[Row], object]) -> Callable[..., None]:
     def finished(record: Any) -> None:
         first(record)
-        on_row(record.row())
+        on_row(dict(record.row))
 
     return finished
 

@@ -25,7 +25,7 @@ from ..machine.nvml import (
 )
 from ..probes import Readings, busy, gpm
 from ..process.gpu_users import Users, users
-from ..rows.utilization import Tier, tier_of
+from ..rows.readings import Tier, tier_of
 
 OBSERVE_S = 1.0
 """Counters need 0.1 s (nvml.h); the ring of a driver that was just loaded needs a few samples."""

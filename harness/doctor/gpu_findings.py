@@ -11,7 +11,7 @@ from humanize import naturalsize
 from ..machine.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
 from ..process.gpu_users import Process, Users
-from ..rows.utilization import MEANING
+from ..rows.readings import MEANING
 from . import Finding, Grade, calibration_finding
 from .gpu_facts import GpuFacts
 

@@ -142,13 +142,14 @@ def twins(device: str) -> tuple[Case, ...]:
 
 def noise_floor(device: str, started_utc: str, records: Sequence[Record]) -> NoiseFloor:
     """Raises EnvironmentUnmet if a case failed: there is nothing to compare then."""
+    cases = {case.id: case for case in twins(device)}
     by_case: dict[tuple[str, int], Blocks] = {}
     for record in records:
         if record.status is not Status.OK or record["block_ms"] is None:
             ended = f"{record.id} ended as {record.status}: {record.reason}"
             raise EnvironmentUnmet(f"selfcheck: {ended}; see attnbench doctor")
-        assert isinstance(record.planned, Case)
-        by_case[record.planned.backend, record.planned.twin] = record["block_ms"]
+        case = cases[record.id]
+        by_case[case.backend, case.twin] = record["block_ms"]
     pairs = [pair_of(backend, by_case[backend, 0], by_case[backend, 1]) for backend in BACKENDS]
     calls = [
         [call for process in b for block in process for call in block] for b in by_case.values()

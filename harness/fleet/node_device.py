@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -25,7 +24,6 @@ from ..process.gpu_users import users
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
-from ..rows.record import written
 from ..run.first_worker import first_worker, measured_on
 from ..run.listener import Listener
 from ..run.runtime import Runtime
@@ -166,14 +164,14 @@ class NodeDevice(Listener):
         self._every = every
         if work.groups:
             for record in Schedule(runtime).records([group.cases for group in work.groups]):
-                self._say(written(record))
+                self._say(record)
         if work.walls:
             pool.close()  # walls are searched in processes that nothing else has used
         walls = WallRunner(runtime).records(work.walls, wall_share)
         for record in chain(walls, StudyRunner(runtime).records(work.studies)):
             for saved in self._models():
                 self._say(saved)
-            self._say(written(replace(record, reason=self._given.named(record.reason))))
+            self._say(record.with_reason(self._given.named(record.reason)))
         for file in self._files():
             self._say(file)
         if logs := pool.log_failure:

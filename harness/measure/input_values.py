@@ -3,16 +3,15 @@
 Numbers are drawn by place from a seed (impls/drawing.py) and written in place through `.data`, so
 that views, captured graphs and version counters stay as they are. Each round of blocks has a seed
 of its own, which the worker learns as the round begins. Between two calls of a block the keys and
-values of one token are scaled, so that no two timed calls have the same inputs; the last call has
-the numbers of the round's seed again, and its result can be judged (judge.py).
+values of one token in 16 are scaled, so that no two timed calls have the same inputs; the last call
+has the numbers of the round's seed again, and its result can be judged (judge.py).
 
 If only the backward pass is measured, its graph holds what the forward pass saved. So the inputs
 stay, and the output's gradient gets the new numbers.
 """
 
 import secrets
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from random import Random
 
 import torch
@@ -25,7 +24,9 @@ from .correctness import widen
 from .judged_places import write_gradient
 from .prepared_call import Tensors, draw_gradient, make_gradient, make_tensors
 
-LEAST_FACTOR, MOST_FACTOR = 0.5, 1.5  # of a token's keys and values
+LEAST_FACTOR, MOST_FACTOR = 0.5, 1.5  # of tokens' keys and values
+ONE_OF = 16
+"""Of so many tokens one is scaled. What one of 4 096 makes of a result is lost in bf16."""
 
 
 class InputValues:
@@ -47,9 +48,11 @@ class InputValues:
         self._versions = self._count_writes()
 
     def draw(self, seed: int) -> None:
-        """Give all that a timed call reads the numbers of a seed."""
+        """Give all that a timed call reads the numbers of a seed. The first seed's are given to
+        every input, so that they end `widen`.
+        """
         self.seed = seed
-        if self.problem.passes != "backward":
+        if self.problem.passes != "backward" or seed == self.first_seed:
             draw_inputs(self.problem, self.tensors.inputs, seed)
         self.draw_gradient()
         if self.turns is not None:
@@ -110,14 +113,19 @@ class EachCall:
             self._turns.renew()
 
 
-def _numbers_of(tensor: Tensor, axis: int, token: int) -> Tensor:
-    """In the memory that the tensor has now, which changes where copies take turns."""
-    return tensor.data.select(axis, token)
+class _Rows:
+    """The numbers of one token of ONE_OF in a tensor, which may get other memory (cold_keys.py)."""
+
+    def __init__(self, tensor: Tensor, axis: int, first: int) -> None:
+        self.tensor, self.axis, self.first = tensor, axis, first
+
+    def __call__(self) -> Tensor:
+        return self.tensor.data.movedim(self.axis, 0)[self.first :: ONE_OF]
 
 
-def _token_rows(values: InputValues, random: Random) -> Iterator[Callable[[], Tensor]]:
+def _token_rows(values: InputValues, random: Random) -> Iterator[_Rows]:
     """Of keys and values, or of their scales where they are codes; of the output's gradient if only
-    the backward pass is measured. Stored in pages: a token of each page.
+    the backward pass is measured. Stored in pages: tokens of each page.
     """
     named, axis = values.tensors.inputs.named(), -2
     changed = [named["key"], named["value"]]
@@ -127,7 +135,7 @@ def _token_rows(values: InputValues, random: Random) -> Iterator[Callable[[], Te
     elif "key_scale" in named:
         changed, axis = [named["key_scale"], named["value_scale"]], -1
     for tensor in {id(one): one for one in changed if one.numel()}.values():
-        yield partial(_numbers_of, tensor, axis, random.randrange(tensor.shape[axis]))
+        yield _Rows(tensor, axis, random.randrange(min(ONE_OF, tensor.shape[axis])))
 
 
 def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:

@@ -6,6 +6,7 @@ keeps its scores would look small.
 """
 
 import gc
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -15,9 +16,10 @@ from humanize import naturalsize
 
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
-from ..rows.counted_pages import BELOW, seen_from_bytes
+from ..machine.process_tree import descendants
+from ..rows.readings import BELOW, seen_from_bytes
 from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, uncounted
-from .resident_memory import status_bytes
+from .resident_memory import own_bytes, status_bytes
 from .warm_heap import WarmHeap
 
 T = TypeVar("T")
@@ -56,7 +58,8 @@ class HostKept:
     """Made before `prepare`, which `of` calls; `read` later, between two calls.
 
     Torch's part are its allocator's events during `prepare`; all else that malloc has given out
-    since, or that is resident, is outside: also what torch's allocator got in the first call.
+    since, or that is resident, is outside: also what torch's allocator got in the first call, and
+    what processes hold that the backend has started.
     """
 
     def __init__(self, known_bytes: int, *, compiles: bool) -> None:
@@ -99,7 +102,10 @@ class HostKept:
 
     def _in_use(self) -> tuple[int | None, int | None]:
         own, shared = status_bytes("RssAnon"), status_bytes("RssShmem")
-        pages = None if own is None else own + (shared or 0)  # shared: mmap's default in Python
+        if own is None:
+            return WarmHeap().used_bytes(), None
+        pages = own + (shared or 0)  # shared: mmap's default in Python
+        pages += sum(map(own_bytes, descendants(os.getpid())))
         return WarmHeap().used_bytes(), pages
 
 

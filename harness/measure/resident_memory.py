@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ..rows.counted_pages import seen_from_bytes
+from ..rows.readings import seen_from_bytes
 from .warm_heap import WarmHeap
 
 T = TypeVar("T")
@@ -53,10 +53,17 @@ def _reset() -> bool:
     return highest is not None and now is not None and highest - now <= SLACK_BYTES
 
 
-def status_bytes(name: str) -> int | None:
-    """A line of /proc/self/status, proc(5); None if the kernel has no such line."""
+def own_bytes(pid: int) -> int:
+    """Written pages that a process shares with none, so what a fork still shares does not count; 0
+    if it has ended.
+    """
+    return status_bytes("Private_Dirty", f"{pid}/smaps_rollup") or 0
+
+
+def status_bytes(name: str, of: str = "self/status") -> int | None:
+    """A line of a file of /proc, proc(5); None if the kernel has no such line."""
     try:
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc", of).read_text().splitlines()
     except OSError:
         return None
     found = next((line for line in lines if line.startswith(f"{name}:")), None)

@@ -11,6 +11,8 @@ import subprocess
 import time
 from contextlib import suppress
 
+from ..machine.process_tree import descendants
+
 
 class GuardStatus:
     """As subprocess.Popen has it. `started`: the guard's process, if this process has started it.
@@ -65,6 +67,13 @@ class GuardStatus:
         elif self.poll() is None and self._told:
             with suppress(ProcessLookupError):
                 os.kill(int(self._told.split()[0]), number)
+
+    def signal_all(self, number: int) -> None:
+        """To the worker and all that it has started, also what has left it."""
+        if self.poll() is None and self._told:
+            for pid in descendants(int(self._told.split()[0])):
+                with suppress(OSError):
+                    os.kill(pid, number)
 
     def close(self) -> None:
         """Safe to call twice."""

@@ -186,6 +186,7 @@ WORKER: Replies = {
     "draw": DrawnCase,
     "check": CheckedCase,
     "warm_up": Warmed,
+    "renew": Reply,
     "sample": SampledBlock,
     "output": CalledOutput,
     "window": SeenWindow,

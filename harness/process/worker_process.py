@@ -131,7 +131,7 @@ class WorkerProcess:
         self._line.setblocking(False)  # a child that has stopped must not stop us
         self._guard = GuardStatus(fds[2], started)
         self._buffer = bytearray()
-        self._killed = False
+        self._killed = self._paused = False
         self._log = WorkerLog()
         self.ready: Any = None
         self._drain = threading.Thread(target=self._copy_output, args=(fds[4],), daemon=True)
@@ -244,6 +244,16 @@ class WorkerProcess:
             raise self._death()
         return bool(readable)
 
+    def pause(self) -> None:
+        """Stop the child and all that it has started, until `resume`, `close` or `kill`."""
+        self._guard.signal_all(signal.SIGSTOP)
+        self._paused = True
+
+    def resume(self) -> None:
+        if self._paused:
+            self._guard.signal_all(signal.SIGCONT)
+        self._paused = False
+
     def end_requests(self) -> None:
         """Tell the child that no request follows, so that it ends; safe to call twice."""
         with suppress(OSError):
@@ -257,6 +267,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Let the child end by itself, then make sure."""
+        self.resume()
         self.end_requests()
         self.wait(TERM_S)
         self.kill()
@@ -269,6 +280,7 @@ class WorkerProcess:
         if self._killed:
             return
         self._killed = True
+        self.resume()  # what is stopped does not hear SIGTERM
         if self.pid:
             end_guarded(self._guard, term_s)
         for process in self._descendants():

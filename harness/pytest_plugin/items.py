@@ -20,9 +20,9 @@ import pytest
 from ..cases.case import Case
 from ..files.errors import BadInput, Refusal, StoreError
 from ..files.printable import visible
+from ..rows.readings import utilization_ratio
 from ..rows.record import Record, Status
 from ..rows.run_files import SCHEMA
-from ..rows.utilization import utilization_ratio
 from ..scenario import Scenario, load
 from ..scenario.selection import group_cases, walls_of
 from . import DIST, NOT_UNDER_XDIST, ONE_WORKER, runs_key
@@ -278,7 +278,7 @@ def extra_info(record: Record, run: str) -> dict[str, Any]:
         "run": run,
         "schema": SCHEMA,
         "case": record.id,
-        "device": record.device,
+        "device": record["device"],
         **numbers,
         **{name: record[name] for name in SAME_NAMES},
         "utilization_ratio": utilization_ratio(windows, tier) if windows and tier else None,

@@ -172,7 +172,7 @@ class FileRun(Listener):
         self._listener.running(what, phase)
 
     def finished(self, record: Record) -> None:
-        if record.kind == "latency":
+        if record["kind"] == "latency":
             self.records[record.id] = record
         self._listener.finished(record)
 

@@ -7,7 +7,7 @@ study shows, and what later versions added, may be missing.
 Packs have such a file of their own.
 """
 
-from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -35,19 +35,13 @@ def findings_of(model: type[F], found: object) -> list[F]:
 
     Those that are not of the model's form are left out, and fields that only later versions know.
     """
-    every = found if isinstance(found, list) else []
-    own = (one for one in every if isinstance(one, dict) and one.get("study") == model.STUDY)
-    return list(_valid(model, own))
-
-
-def _valid(model: type[F], found: Iterable[dict[str, Any]]) -> Iterable[F]:
-    for one in found:
-        try:
-            yield model.model_validate(
-                {name: one[name] for name in model.model_fields if name in one}
-            )
-        except ValidationError:
-            continue
+    kept: list[F] = []
+    for one in found if isinstance(found, list) else []:
+        if isinstance(one, dict) and one.get("study") == model.STUDY:
+            known = {name: one[name] for name in model.model_fields if name in one}
+            with suppress(ValidationError):
+                kept.append(model.model_validate(known))
+    return kept
 
 
 def of_one_size(rows: list[list[Any]]) -> list[list[Any]]:

@@ -1,6 +1,6 @@
 """What a row of rows.jsonl holds, for each kind of row: one model for all who write or read rows.
 
-fields.py has the fields. record.py writes rows by them, run_files.py checks what it reads by them,
+fields.py has the fields. record.py checks what it writes by them, run_files.py what it reads,
 process/replies.py what a worker says; docs/format.md shows them (tables.py prints its tables), and
 the columns of reports have their types and titles from here. Rows are checked and stay
 dictionaries: fields that only later versions know are kept.
@@ -21,78 +21,42 @@ from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
 from ..cases.case import ADDED_LATER
-from .fields import (
-    Checked,
-    Claimed,
-    Copied,
-    Counted,
-    Ended,
-    Named,
-    OfBackend,
-    Outcome,
-    Parametrised,
-    Placed,
-    Prepared,
-    Sampled,
-    Shape,
-    ShapeOfWall,
-    Studied,
-    Watched,
-    Weighed,
-)
+from .fields import PARTS, Shape, ShapeOfWall
 from .values import Count, Each, Int, Object, Part
-from .wall_fields import Searched
 
 # For reports, which do not import impls; what is defined here is public, too.
 __all__ = ["ADDED_LATER", "AXES"]
 
 SHOWN = 40  # characters of a value that is refused
-PARTS: dict[str, tuple[type[Part], ...]] = {
-    "latency": (
-        *(Named, OfBackend, Parametrised, Copied, Placed, Shape, Claimed, Outcome),
-        *(Sampled, Weighed, Counted, Checked, Prepared, Watched, Ended),
-    ),
-    "wall": (
-        Named,
-        OfBackend,
-        Parametrised,
-        Placed,
-        ShapeOfWall,
-        Claimed,
-        Outcome,
-        Ended,
-        Searched,
-    ),
-    "study": (Named, Placed, Outcome, Ended, Studied),
-}
-"""Of each kind of row, in the order of its fields; a later part may say more of a field."""
 KINDS: dict[str, type[Part]] = {
     kind: create_model(kind.title(), __base__=parts[::-1]) for kind, parts in PARTS.items()
 }
 
 
 class Column(NamedTuple):
-    """A field of a row. `kind`: the type as docs/format.md has it; `default`: where it lacks."""
+    """A field of a row. `kind`: the type as docs/format.md has it; `default`: where it lacks, or
+    what a writer puts where nothing was said.
+    """
 
     name: str
     kind: str
     nullable: bool
-    required: bool
     default: Any
     title: str
 
 
+EMPTY = {"str": "", "list": [], "object": {}}
 TYPES = {int: "int", float: "float", str: "str", bool: "bool", list: "list", dict: "object"}
 
 
 def _column(name: str, field: FieldInfo) -> Column:
-    kinds = [one for one in _plain(field.annotation) if one is not type(None)]
+    kinds = _plain(field.annotation)
+    kind = TYPES[kinds[0]]
     return Column(
         name=field.alias or name,
-        kind=TYPES[kinds[0]],
-        nullable=len(kinds) < len(_plain(field.annotation)),
-        required=field.is_required(),
-        default=None if field.is_required() else field.default,
+        kind=kind,
+        nullable=type(None) in kinds,
+        default=EMPTY.get(kind) if field.is_required() else field.default,
         title=field.title or "",
     )
 
@@ -119,10 +83,10 @@ FIELDS: dict[str, dict[str, Column]] = {
 }
 """By kind and name, in the order of a row."""
 SAMPLES = tuple(name for name in FIELDS["latency"] if name.endswith(("block_ms", "beside_ms")))
-_DEFAULTS = {
-    kind: tuple((one.name, one.default) for one in fields.values() if not one.required)
-    for kind, fields in FIELDS.items()
+USUAL: dict[str, dict[str, Any]] = {
+    kind: {one.name: one.default for one in fields.values()} for kind, fields in FIELDS.items()
 }
+"""By kind: what each field is if nothing was said of it."""
 
 
 # ---- checks --------------------------------------------------------------------------------------
@@ -135,20 +99,15 @@ class AnyRow(Part):
     case: str
 
 
-def check_document(row: dict[str, Any]) -> None:
-    """A row in the current format, of any kind; one that is not known is not checked further.
-    Raises ValueError, see `fault`.
+def check_row(row: dict[str, Any]) -> None:
+    """In the current format, of any kind; what it lacks gets its default. One of a kind that is not
+    known is not checked further. Raises ValueError, see `fault`.
     """
     check(row, AnyRow)
-    if row["kind"] in KINDS:
-        check_row(row)
-
-
-def check_row(row: dict[str, Any]) -> None:
-    """Of a kind in KINDS; what it lacks gets its default. Raises ValueError, see `fault`."""
-    check(row, KINDS[row["kind"]])
-    for name, value in _DEFAULTS[row["kind"]]:
-        row.setdefault(name, value)
+    if (kind := row["kind"]) in KINDS:
+        check(row, KINDS[kind])
+        for name, value in USUAL[kind].items():
+            row.setdefault(name, value)
 
 
 def check(document: object, model: type[BaseModel]) -> None:

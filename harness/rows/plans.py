@@ -1,12 +1,10 @@
-"""The named plans: how long and how often a run measures, and how long that takes. The page repeats
-a case by them.
+"""The named plans and the warm-up: how long and how often a run measures, and how long that takes.
+The page repeats a case by them.
 """
 
 from collections.abc import Mapping
 from math import ceil
 from typing import Any
-
-from .warm_up import WARM_AGAIN_S, expected_warm_up_s, first_warm_up_s
 
 PLAN_FIELDS = (
     "processes",
@@ -26,11 +24,33 @@ PLANS: dict[str, dict[str, int | float]] = {
     }.items()
 }
 
+WARM_UP_S = 0.3  # at least, by all processes of the plan together
+LEAST_S = 0.05  # by each, however many there are
+WARM_AGAIN_S = 0.1  # at most that, if a process has warmed the case up before: its memory is new
+MAX_WARM_UP_S = 5.0  # or the process's share of the plan's time per case, if that is less
+CALLS_TO_TELL = 10  # with fewer it is not known whether the times are stationary
+
 # Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
 FEWEST_UNITS = 3
 START_AHEAD_S = 1.0  # of a process that starts while the first checks its cases
 BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 """A block calls a case for about this long, so that one slow reading is not a whole block."""
+
+
+def first_warm_up_s(processes: int) -> float:
+    """The shortest first warm-up of a case in each of so many processes."""
+    return max(LEAST_S, WARM_UP_S / processes)
+
+
+def most_warm_up_s(share_s: float, least_s: float) -> float:
+    """The end of a warm-up whose times do not become stationary."""
+    return min(MAX_WARM_UP_S, max(least_s, share_s))
+
+
+def expected_warm_up_s(call_s: float, share_s: float, least_s: float) -> float:
+    """How long a warm-up takes."""
+    usual_s = min(CALLS_TO_TELL * call_s, most_warm_up_s(share_s, least_s))
+    return max(least_s, usual_s, (1 if call_s > WARM_UP_S else 2) * call_s)
 
 
 def sampling_s(

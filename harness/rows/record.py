@@ -1,34 +1,40 @@
-"""One row of results, of any kind: as a record, and as the line that is stored, which the reader
-takes. model.py has the fields of each kind.
+"""A row that is written: made complete of what was planned and found, and checked once.
+
+model.py has the fields of each kind; the reader checks lines by the same.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
-from typing import Any, Literal, Protocol, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from .run_files import LINE_CAP_BYTES, SCHEMA, parsed_row
+from .run_files import LINE_CAP_BYTES, SCHEMA, holds_large, parsed
 from .status import FAILURES, RETRIED, Status
 
 __all__ = ["FAILURES", "RETRIED", "Status"]  # what is defined here is public, too
 
-EMPTY = {"str": "", "list": [], "object": {}}
-"""What a field that must have a value is if nothing was said of it, by its type."""
-
-
-Kind = Literal["latency", "wall", "study"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 Blocks = list[list[list[float]]]
 """Samples, [process][block][call]."""
+OF_THE_PLAN = (
+    *("input_bytes", "work_flops", "work_exps", "minimal_bytes"),
+    "predicted_peak_bytes",
+)
+"""What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
+ENCODER = json.JSONEncoder(allow_nan=False)
+MOST_CHARACTERS = 4096  # of a reason, a log tail or a traceback
+OF_AN_ERROR = (
+    *("device", "attempt", "started_utc", "spent_s", "phase", "exactness", "log_tail"),
+    *("memory_bytes", "probes", "predicted_reason"),
+)
+"""What the row of an error keeps of what was found."""
 
 
 class Planned(Protocol):
     """What a row is about: a Case, Wall or PlannedStudy of cases.py."""
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> str: ...
 
     @property
     def id(self) -> str: ...
@@ -37,205 +43,120 @@ class Planned(Protocol):
         """Its fields in a row and in run.json."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Record:
-    """The result of something planned.
+    """A row as it is stored, and its line."""
 
-    `values`: further fields of its kind by name; what is left out is null. Raises ValueError if a
-    field is not one of its kind, or if status, reason and values disagree.
-    """
+    row: Mapping[str, Any]
+    line: bytes
 
-    planned: Planned
-    device: str
-    attempt: int
-    status: Status
-    reason: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
+    @classmethod
+    def of(
+        cls, planned: Planned, status: Status, reason: str, values: Mapping[str, Any]
+    ) -> "Record":
+        """The result of something planned; an error instead if it does not fit the format.
 
-    def __post_init__(self) -> None:
-        if unknown := self.values.keys() - _usual(self.kind).keys():
-            raise ValueError(f"{self.id}: {sorted(unknown)}: not in a row of kind {self.kind}")
-        ok = self.status is Status.OK
-        if ok == bool(self.reason):
-            raise ValueError(
-                f"{self.id}: status {self.status} with reason {self.reason!r};"
-                " every status but ok has a reason"
-            )
-        error, limit = self["error_ratio"], self["error_limit_ratio"]
-        if ok and None not in (error, limit) and not error <= limit:
-            raise ValueError(f"{self.id}: status ok with an error of {error:g}; {limit:g} passes")
-        if not ok and self["block_ms"] is not None:
-            raise ValueError(f"{self.id}: samples with status {self.status}; wanted none")
-        if ok and self.kind == "wall" and None in (self["seq_len_low"], self["limited_by"]):
-            raise ValueError(f"{self.id}: status ok without a length that fits and what limits it")
+        `values`: further fields of its kind by name; what is left out is null. Raises ValueError if
+        one is not a field of its kind.
+        """
+        row = _filled(planned, status, reason, values)
+        try:
+            return cls(row, _line(row))
+        except ValueError as error:
+            reason = f"its row does not fit the format: {error}"
+        kept = {name: value for name, value in values.items() if name in OF_AN_ERROR}
+        while True:  # leave out one value after the other, until the rest fits
+            row = _filled(planned, Status.ERROR, reason, kept)
+            try:
+                return cls(row, _line(row))
+            except ValueError as error:
+                if (name := re.split(r"\W", str(error), maxsplit=1)[0]) not in kept:
+                    raise
+                del kept[name]
 
-    @property
-    def kind(self) -> Kind:
-        return self.planned.kind
+    def with_reason(self, reason: str) -> "Record":
+        row = {**self.row, "reason": reason}
+        return Record(row, _line(row))
 
     @property
     def id(self) -> str:
-        return self.planned.id
+        return str(self.row["case"])
+
+    @property
+    def status(self) -> Status:
+        return Status(self.row["status"])
+
+    @property
+    def reason(self) -> str:
+        return str(self.row["reason"])
 
     def __getitem__(self, name: str) -> Any:
-        """One of `values`; None if it is null or not of this kind."""
-        return self.values.get(name)
-
-    def row(self) -> dict[str, Any]:
-        """The row as it is stored, JSON-ready."""
-        known: dict[str, Any] = {"schema": SCHEMA, "kind": self.kind, "attempt": self.attempt}
-        known |= {"device": self.device, "status": self.status.value, "reason": self.reason}
-        known |= {**self.planned.fields(), **self.values}
-        return {name: known.get(name, value) for name, value in _usual(self.kind).items()}
+        """One field; None if it is null or not of this kind."""
+        return self.row.get(name)
 
 
-@cache
-def _usual(kind: str) -> dict[str, Any]:
-    """What each field of a row is if nothing was said of it, by name."""
-    from .model import FIELDS  # needs pydantic, which takes 0.1 s; workers write no rows
+def _filled(
+    planned: Planned, status: Status, reason: str, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """All fields in their order: long texts shortened, null for what exceeds 64 bits."""
+    from .model import USUAL  # needs pydantic, which takes 0.1 s
+    from .values import INT64
 
-    fields = FIELDS[kind].values()
-    return {one.name: EMPTY.get(one.kind) if one.required else one.default for one in fields}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One trial of a wall: ok if the length fitted, oom if not.
-
-    Another status says nothing about memory, only that the call did not go through.
-    """
-
-    seq_len: int
-    status: Status
-    reason: str
-    spent_s: float
-
-    def fields(self) -> dict[str, Any]:
-        """As it stands in the row of its wall."""
-        return asdict(self)
+    usual = USUAL[planned.kind]
+    if unknown := values.keys() - usual.keys():
+        raise ValueError(f"{planned.id}: {sorted(unknown)}: not in a row of kind {planned.kind}")
+    if len(reason) > MOST_CHARACTERS:
+        reason = f"{reason[:MOST_CHARACTERS]}... ({len(reason)} characters)"
+    known = {**values, **planned.fields(), "schema": SCHEMA, "kind": planned.kind}
+    known |= {"status": status.value, "reason": reason}
+    if isinstance(tail := known.get("log_tail"), str):
+        known["log_tail"] = tail[-MOST_CHARACTERS:]
+    for name in OF_THE_PLAN:
+        if type(value := known.get(name)) is int and value >= INT64:
+            known[name] = None
+    return {name: known.get(name, value) for name, value in usual.items()}
 
 
-# ---- its line ------------------------------------------------------------------------------------
-
-OF_THE_PLAN = (
-    *("input_bytes", "work_flops", "work_exps", "minimal_bytes"),
-    "predicted_peak_bytes",
-)
-"""What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
-ENCODER = json.JSONEncoder(allow_nan=False)
-MOST_CHARACTERS = 4096  # of a reason, a log tail or a traceback
-OF_AN_ERROR = ("started_utc", "spent_s", "phase", "exactness", "log_tail")
-"""What the row of an error keeps, besides fields that every row has."""
-
-
-class Written(Mapping[str, Any]):
-    """The values of a record whose line was made already, in this process or in one with the same
-    code: all fields of the row, which are read when somebody asks for one.
-    """
-
-    def __init__(self, line: bytes) -> None:
-        self.line = line
-
-    @cached_property
-    def _row(self) -> Mapping[str, Any]:
-        return parsed_row(self.line)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._row[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._row)
-
-    def __len__(self) -> int:
-        return len(self._row)
-
-    def __reduce__(self) -> tuple[type["Written"], tuple[bytes]]:
-        return Written, (self.line,)
-
-
-def written(record: Record) -> Record:
-    """With its line, so that `stored` of it costs nothing: the work of who keeps many rows is done
-    where they come from.
-    """
-    record, line = stored(record)
-    return replace(record, values=Written(line))
-
-
-def stored(record: Record) -> tuple[Record, bytes]:
-    """The record and its line, long texts shortened; an error instead if the reader refuses it."""
-    if isinstance(record.values, Written):
-        return record, record.values.line
-    record = _bounded(record)
-    try:
-        return record, _line(record)
-    except ValueError as error:
-        reason = f"its row does not fit the format: {error}"
-    from .model import FIELDS
-
-    fields = FIELDS[record.kind]
-    kept = {
-        name: value
-        for name, value in record.values.items()
-        if name in OF_AN_ERROR or fields[name].required
-    }
-    while True:  # leave out one value after the other, until the rest fits
-        failed = replace(record, status=Status.ERROR, reason=reason, values=kept)
-        try:
-            return failed, _line(failed)
-        except ValueError as error:
-            if (name := _field_in(error)) not in kept:
-                raise
-            del kept[name]
-
-
-def _field_in(error: ValueError) -> str:
-    """The field that a refusal begins with, as `probes[3]: ...`."""
-    return re.split(r"\W", str(error), maxsplit=1)[0]
-
-
-def _line(record: Record) -> bytes:
+def _line(row: dict[str, Any]) -> bytes:
     """Raises ValueError: `field: what was found, what was wanted`."""
-    row = record.row()
+    from .model import check_row
+
+    check_row(row)
+    _refuse_contradictions(row)
     try:
         line = f"{ENCODER.encode(row)}\n".encode()
-    except (ValueError, TypeError, RecursionError):  # says of which field
-        texts = [f'"{name}": {_json(name, value)}' for name, value in row.items()]
-        line = f"{{{', '.join(texts)}}}\n".encode()
+    except (ValueError, TypeError, RecursionError):
+        for name, value in row.items():
+            _encoded(name, value)  # raises, and says of which
+        raise
     if len(line) > LINE_CAP_BYTES:
-        sizes = {name: len(_json(name, value)) for name, value in row.items()}
+        sizes = {name: len(_encoded(name, value)) for name, value in row.items()}
         name = max(sizes, key=sizes.__getitem__)
         raise ValueError(
             f"{name}: found {sizes[name]} bytes, wanted a row of at most {LINE_CAP_BYTES >> 20} MiB"
         )
-    parsed_row(line)
+    if holds_large(line):
+        parsed(line)  # a value of any type may hold a number that the reader refuses
     return line
 
 
-def _json(name: str, value: Any) -> str:
-    """Raises ValueError, as `_line`."""
+def _encoded(name: str, value: Any) -> bytes:
+    """Raises ValueError."""
     try:
-        return ENCODER.encode(value)
-    except ValueError as error:
-        why = f"not JSON ({error}); wanted null where there is no number"
-    except TypeError:
-        why = f"found {type(value).__name__}, wanted what JSON has"
-    except RecursionError:
-        why = "found lists in lists too deep to store, wanted flat ones"
-    raise ValueError(f"{name}: {why}")
+        return ENCODER.encode(value).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{name}: not JSON ({error}); wanted null where nothing is") from None
 
 
-def _bounded(record: Record) -> Record:
-    """With the begin of a long reason and the end of a long log; without what exceeds 64 bits."""
-    reason, tail = record.reason, record["log_tail"]
-    if beyond := [name for name in OF_THE_PLAN if _is_beyond(record[name])]:
-        record = replace(record, values={**record.values, **dict.fromkeys(beyond)})
-    if isinstance(reason, str) and len(reason) > MOST_CHARACTERS:
-        reason = f"{reason[:MOST_CHARACTERS]}... ({len(reason)} characters)"
-        record = replace(record, reason=reason)
-    if isinstance(tail, str) and len(tail) > MOST_CHARACTERS:
-        record = replace(record, values={**record.values, "log_tail": tail[-MOST_CHARACTERS:]})
-    return record
-
-
-def _is_beyond(value: Any) -> bool:
-    return type(value) is int and value >= 1 << 63
+def _refuse_contradictions(row: Mapping[str, Any]) -> None:
+    """What a reader takes, and a writer never says. Raises ValueError."""
+    ok = row["status"] == Status.OK
+    if ok == bool(row["reason"]):
+        raise ValueError(f"status: found {row['status']} with reason {row['reason']!r}")
+    error, limit = row.get("error_ratio"), row.get("error_limit_ratio")
+    if ok and error is not None and limit is not None and not error <= limit:
+        raise ValueError(f"error_ratio: found {error:g} with status ok; {limit:g} passes")
+    if not ok and row.get("block_ms") is not None:
+        raise ValueError(f"block_ms: found samples with status {row['status']}, wanted none")
+    if ok and row["kind"] == "wall" and None in (row["seq_len_low"], row["limited_by"]):
+        raise ValueError("status: found ok without a length that fits and what limits it")

@@ -60,7 +60,7 @@ def read_document(path: Path) -> Document:
     if len(text) > DOCUMENT_CAP_BYTES:
         raise BadRun(f"{where}: longer than {DOCUMENT_CAP_BYTES >> 20} MiB")
     with _refusals(where):
-        return _current(_parsed(text))
+        return _current(parsed(text))
 
 
 def read_rows(
@@ -118,12 +118,12 @@ def parsed_row(line: bytes) -> Document:
 
     A row of a kind that only later versions know is not checked.
     """
-    from .model import check_document
+    from .model import check_row
 
     if len(line) > LINE_CAP_BYTES:
         raise ValueError(f"longer than {LINE_CAP_BYTES >> 20} MiB")
-    row = _current(_parsed(line))
-    check_document(row)
+    row = _current(parsed(line))
+    check_row(row)
     return row
 
 
@@ -155,7 +155,15 @@ def _refusals(where: str) -> Iterator[None]:
         raise BadRun(f"{where}: {error}") from None
 
 
-def _parsed(text: bytes) -> Document:
+def holds_large(text: bytes) -> bool:
+    """Whether a number in it may be beyond what a float holds."""
+    digits = text.translate(DIGITS)
+    return any(part in digits for part in LARGE)
+
+
+def parsed(text: bytes) -> Document:
+    """Of one JSON object. Raises ValueError."""
+
     def refuse(constant: str) -> float:
         raise ValueError(f"{constant} is not JSON; a missing value is null")
 
@@ -170,8 +178,7 @@ def _parsed(text: bytes) -> Document:
     if text.startswith(b"\x1f\x8b"):
         raise ValueError("compressed with gzip; unpack it first")
     hooks: dict[str, Any] = {}
-    digits = text.translate(DIGITS)
-    if any(part in digits for part in LARGE):
+    if holds_large(text):
         hooks = {"parse_float": finite, "parse_int": whole}
     try:
         document = json.loads(text.decode(), parse_constant=refuse, **hooks)

@@ -1,7 +1,7 @@
 """Prints the tables of docs/format.md from the files of fields; a test compares them."""
 
-from .fields import ShapeOfWall
-from .model import FIELDS, KINDS, PARTS, Column
+from .fields import PARTS, ShapeOfWall
+from .model import FIELDS, KINDS, Column
 from .values import Part
 
 SHARED = "as in a row of a case"

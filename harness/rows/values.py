@@ -33,12 +33,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("wanted text of one line")
-    return text
-
-
 def _status(value: str) -> str:
     if value not in list(Status):
         raise ValueError(f"wanted one of {', '.join(Status)}")
@@ -77,7 +71,10 @@ class Window(OpenPart):
 
 
 class Trial(OpenPart):
-    """One trial of a wall."""
+    """One trial of a wall: ok if the length fitted, oom if not.
+
+    Another status says nothing about memory, only that the call did not go through.
+    """
 
     seq_len: Int
     status: str

@@ -20,9 +20,9 @@ from ..machine.cpu import waited_s
 from ..measure.launch_flags import launch_flags
 from ..measure.physical_floor import refutation
 from ..process.worker_process import CaseEnded, WorkerFailure
+from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
+from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from ..rows.utilization import tier_of
-from ..rows.warm_up import WARM_AGAIN_S, first_warm_up_s
 from .case_state import CaseState
 from .runtime import Runtime
 from .sampling import Sampler
@@ -215,6 +215,7 @@ class GroupRun:
     def _block(self, seat: Seat, one: Timed, *, seed: int, calls: int, judged: set[str]) -> None:
         """Time one block; its last result is judged by chance, at least once in each process."""
         pool, process = self.runtime.pool, seat.process
+        self._ask(seat, one, "renew", case=one.case.id, seed=seed)
         ours = [PROC / str(pid) for pid in (threading.get_native_id(), pool.worker(seat).pid)]
         waited, since = waited_s(ours) or 0.0, time.monotonic()
         reply = self._ask(seat, one, "sample", case=one.case.id, seed=seed, calls=calls)
@@ -238,6 +239,8 @@ class GroupRun:
         found = self._ask(seat, one, "output", case=one.case.id, places_seed=places_seed)
         # what only the backward pass is measured of keeps its inputs
         values_seed = self.spec.seed if problem.passes == "backward" else seed
+        said = state.fields.get("exactness", "exact")
+        claimed = said if one.is_row else exactness(one.case.backend)
         try:
             verdict = self.runtime.pool.judge().ask(
                 "judged",
@@ -245,7 +248,7 @@ class GroupRun:
                 problem=fields_of(problem),
                 seeds={"values": values_seed, "first": self.spec.seed, "places": places_seed},
                 results=found.numbers,
-                exactness=state.fields["exactness"] if one.is_row else exactness(one.case.backend),
+                exactness=claimed,
             )
         except WorkerFailure as failure:
             self.runtime.pool.dismiss_judge()

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Self
 
 from ..cases.case import Case, Wall
 from ..cases.costs import known_costs
-from ..rows.record import FAILURES, KINDS, RETRIED, Planned, Record, Status
+from ..rows.model import KINDS
+from ..rows.record import FAILURES, RETRIED, Planned, Record, Status
 from ..rows.run_files import read_rows
 from ..scenario.shards import Units
 from ..store.run_store import Store, point_latest
@@ -111,18 +112,14 @@ class RunRows:
             values = known_costs(planned.problem)
         elif isinstance(planned, Wall):
             values = known_of_wall(self.spec)
-        return Record(
-            planned=planned,
-            device=self.spec.device,
-            attempt=self.attempts.get(planned.id, 0) + 1,
-            status=status,
-            reason=reason,
-            values={**where, **values},
-        )
+        attempt = self.attempts.get(planned.id, 0) + 1
+        own = {"device": self.spec.device, "attempt": attempt}
+        return Record.of(planned, status, reason, {**where, **values, **own})
 
     def keep(self, *records: Record) -> None:
         """Put rows on disk, then tell the listener. Raises StoreError."""
-        for record in self.store.append(records):
+        self.store.append(records)
+        for record in records:
             self.left.pop(record.id, None)
             self.result.statuses[record.status] += 1
             self.listener.finished(record)

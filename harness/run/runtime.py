@@ -28,11 +28,6 @@ class Runtime:
 
     def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:
         """The next row of something planned."""
-        return Record(
-            planned=planned,
-            device=self.spec.device,
-            attempt=self.attempts.get(planned.id, 0) + 1,
-            status=status,
-            reason=reason,
-            values={**self.measured_on, **values},
-        )
+        attempt = self.attempts.get(planned.id, 0) + 1
+        own = {"device": self.spec.device, "attempt": attempt}
+        return Record.of(planned, status, reason, {**self.measured_on, **values, **own})

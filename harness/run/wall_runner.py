@@ -10,7 +10,8 @@ from typing import Any
 from ..cases.case import Wall
 from ..cases.costs import work_flops
 from ..process.worker_process import WorkerFailure
-from ..rows.record import Record, Status, Trial
+from ..rows.record import Record, Status
+from ..rows.values import Trial
 from .runtime import Runtime
 from .spec import RunSpec
 from .wall_search import GROWTH, Search
@@ -128,7 +129,7 @@ class WallRunner:
         reason = refused.reason
         if refused.status in (Status.OOM, Status.PREDICTED_OOM):
             reason = f"nothing fits, not even N = {refused.seq_len}: {reason}"
-        return self._record(one, refused.status, reason)
+        return self._record(one, Status(refused.status), reason)
 
     def _begin(self, one: WallState) -> None:
         one.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -192,7 +193,7 @@ class WallRunner:
             "seq_len_low": low,
             "seq_len_high": high,
             "limited_by": one.search.limited_by if ok else None,
-            "probes": [trial.fields() for trial in one.search.trials],
+            "probes": [trial.model_dump() for trial in one.search.trials],
             "started_utc": one.started_utc,
             "spent_s": one.spent_s,
         }

@@ -10,7 +10,8 @@ from math import isqrt
 from typing import Literal
 
 from ..cases.case import MAX_SEQ_LEN
-from ..rows.record import Status, Trial
+from ..rows.record import Status
+from ..rows.values import Trial
 
 FIRST = 64  # fits any backend; how long it takes says how far the next trial may go
 # of the longest N that fitted: a time extrapolated from much smaller N is worth little
@@ -91,7 +92,7 @@ class Search:
         return "length" if low == MAX_SEQ_LEN else "time"
 
     def _fits(self) -> set[int]:
-        return {trial.seq_len for trial in self.trials if trial.status is Status.OK}
+        return {trial.seq_len for trial in self.trials if trial.status == Status.OK}
 
     def _fails(self) -> set[int]:
         fitted = (Status.OK, Status.TIMEOUT)
@@ -112,7 +113,7 @@ class Search:
             return FIRST if self.predicted is None else max(1, min(FIRST, self.predicted))
         low, high = self.interval
         over = self.refused is not None or self._contradicted() or low == MAX_SEQ_LEN
-        if over or any(trial.status is Status.TIMEOUT for trial in self.trials):
+        if over or any(trial.status == Status.TIMEOUT for trial in self.trials):
             return None
         if low is None:
             return max(1, min(self._fails()) // GROWTH)
@@ -160,6 +161,6 @@ class Search:
 
     def expected_s(self, seq_len: int) -> float:
         """How long a trial would take, extrapolated from the longest one that fitted."""
-        fitted = (trial for trial in self.trials if trial.status is Status.OK)
+        fitted = (trial for trial in self.trials if trial.status == Status.OK)
         known = max(fitted, key=lambda trial: trial.seq_len)
         return SAFETY * known.spent_s * self.work(seq_len) / self.work(known.seq_len)

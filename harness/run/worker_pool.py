@@ -9,7 +9,6 @@ from ...impls._triton.launch_notes import unreturned
 from ..process import replies
 from ..process.child import AllowImport
 from ..process.fork_server import ForkServer
-from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..rows.record import Status
 from .first_worker import start_worker
@@ -67,18 +66,20 @@ class WorkerPool:
         self._workers[Seat(0)] = self._configured(worker)
 
     def worker(self, seat: Seat) -> WorkerProcess:
-        """Ready and configured, once the worker that was asked before is idle.
+        """Ready and configured. The worker that was asked before is paused, and with it whatever
+        its backend does meanwhile: a thread that spins would share its cores with another.
 
         Raises WorkerFailure if none can be started, Interrupted.
         """
         if self.spec.device == "cuda":
             for other in [one for one in self._workers if one != seat]:
                 self.dismiss(other)
+        if self._last != seat and self._last in self._workers:
+            self._workers[self._last].pause()
+        self._last = seat
         if seat not in self._workers:
             self._workers[seat] = self._configured(self._start())
-        if self._last != seat and self._last in self._workers:
-            wait_until_idle(self._workers[self._last].pid)
-        self._last = seat
+        self._workers[seat].resume()
         return self._workers[seat]
 
     @contextmanager

@@ -24,7 +24,7 @@ from ..files.safe_files import (
     temporary,
     write_whole,
 )
-from ..rows.record import Record, stored
+from ..rows.record import Record
 from ..rows.run_files import META, ROWS, SCHEMA, read_meta, shown_path
 
 LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
@@ -84,14 +84,13 @@ class Store:
             ) from None
         return store
 
-    def append(self, records: Iterable[Record]) -> list[Record]:
-        """Put rows on disk before returning, and say which: what does not fit the format is
-        stored as an error.
+    def append(self, records: Iterable[Record]) -> None:
+        """Put rows on disk before returning.
 
         On failure the file is as before, and StoreError carries the rows.
         """
-        kept = [stored(record) for record in records]
-        data = b"".join(line for _, line in kept)
+        records = list(records)
+        data = b"".join(record.line for record in records)
         before = os.fstat(self._fd).st_size
         written = 0
         try:
@@ -106,8 +105,7 @@ class Store:
                 f"{shown_path(self.path / ROWS)}: {error.strerror} after {before + written} bytes;"
                 " all earlier rows are safe"
             )
-            raise StoreError(message, [record.row() for record, _ in kept]) from None
-        return [record for record, _ in kept]
+            raise StoreError(message, [dict(record.row) for record in records]) from None
 
     def add_devices(self, devices: Iterable[Mapping[str, Any]]) -> None:
         """Add what is not there yet to `devices` of run.json. Raises BadInput."""

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from ..cases.case import ShortNames
 from ..files.printable import file_of, spaced
-from ..rows.counted_pages import BELOW
+from ..rows.readings import BELOW
 from ..rows.record import Record, Status
 from ..run.listener import Begun, Listener
 from ..stats.wide_intervals import MOST_TIMES
@@ -204,7 +204,7 @@ class JsonProgress(Listener):
         self._print(reason="steps", case=what, done=done)
 
     def finished(self, record: Record) -> None:
-        row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
+        row = {name: value for name, value in record.row.items() if not name.endswith("block_ms")}
         self._print(reason="finished", row=row)
 
     def remark(self, text: str) -> None:
@@ -239,21 +239,21 @@ def line_of(record: Record, name: str = "") -> str:
     """
     from humanize import naturalsize
 
-    from ..rows.utilization import headline
+    from ..rows.readings import headline
     from ..stats.intervals import latency_interval
 
     name = escape(name or record.id)
     if record.status is not Status.OK:
         style = STYLE.get(record.status, "red")
         return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
-    if record.kind == "wall":
+    if record["kind"] == "wall":
         low, high, predicted = (
             record[name] for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
         )
         failed = "" if high is None else f", {spaced(high)} fails"
         expected = "" if predicted is None else f"; by formula {spaced(predicted)}"
         return f"{name}  [green]{spaced(low)} fits[/]{failed}{expected}"
-    if record.kind == "study":
+    if record["kind"] == "study":
         count = len(record["findings"])
         return f"{name}  [green]{count} {'finding' if count == 1 else 'findings'}[/]"
     parts = [name]

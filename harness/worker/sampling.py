@@ -23,8 +23,8 @@ from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.short_waits import ShortWaits
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
+from ..rows.plans import most_warm_up_s
 from ..rows.status import Status
-from ..rows.warm_up import most_warm_up_s
 from .ended import Ended
 from .settings import Settings
 from .timed_block import BlockTimer
@@ -162,13 +162,20 @@ class Sampling:
             if not are_read:
                 raise Ended(Status.UNSUPPORTED, NOT_READ, "latency")
 
+    def renew(self, name: str, seed: int) -> dict[str, Any]:
+        """Give the case's inputs the numbers of the round's seed. This may take longer than a block
+        and is none of its time, so the parent asks for it before its own clock starts.
+        """
+        self.result = None
+        if self.warm[name].values.seed != seed:
+            self.warm[name].values.draw(seed)
+        return {}
+
     def sample(self, name: str, seed: int, calls: int) -> dict[str, Any]:
         """One block, on the numbers of the round's seed. Raises Ended."""
-        self.result = None
+        self.renew(name, seed)
         warm, started_unix_s = self.warm[name], time()
         values = warm.values
-        if values.seed != seed:
-            values.draw(seed)
         begun_s = now_s()
         each, apart = EachCall(values), warm.call_ms < FIRST_APART_BELOW_MS
         with warm.prepared.in_force():

@@ -105,6 +105,10 @@ class Steps:
         self._begin(case["case"], "latency")
         return self.sampling.warm_up(case_of(case), least_s, most_s)
 
+    def renew(self, case: str, seed: int) -> Reply:
+        self._begin(case, "latency")
+        return self.sampling.renew(case, seed)
+
     def sample(self, case: str, seed: int, calls: int) -> Reply:
         self._begin(case, "latency")
         return self.sampling.sample(case, seed, calls)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from statistics import median
 
 from ..measure.clock import Between, Clock, nothing, now_s
-from ..rows.warm_up import CALLS_TO_TELL, WARM_UP_S
+from ..rows.plans import CALLS_TO_TELL, WARM_UP_S
 from ..stats.intervals import stationary
 
 

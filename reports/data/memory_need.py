@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...harness.rows.counted_pages import seen_from_bytes
+from ...harness.rows.readings import seen_from_bytes
 
 MOST_BYTES = 1 << 60  # of a size in a file, so that three of them can be added
 

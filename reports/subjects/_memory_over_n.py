@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Literal
 
-from ...harness.rows.counted_pages import seen_from_bytes
+from ...harness.rows.readings import seen_from_bytes
 from ..data.polynomial import Polynomial, bytes_over_n, through
 from ..data.row_groups import AXES, Group, Row, backends, groups, over_lengths, problem
 from ..data.run_meta import OUT_OF_MEMORY, Meta, budget_bytes

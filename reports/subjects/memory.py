@@ -5,7 +5,7 @@ counts agree.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ...harness.rows.counted_pages import BELOW
+from ...harness.rows.readings import BELOW
 from ..data.exactness import is_exact
 from ..data.memory_need import clearly_outside_bytes
 from ..data.row_groups import (

@@ -32,10 +32,11 @@ def opened(number: int, **facts: Any) -> Opened:
 
 
 def row(one: Planned, number: int) -> Record:
-    values: dict[str, Any] = {"host": f"host{number}", "device_name": "fake"}
+    values: dict[str, Any] = {"device": "cpu", "attempt": 1}
+    values |= {"host": f"host{number}", "device_name": "fake"}
     if isinstance(one, Case):
         values |= {"block_ms": [[[1.0]]], "exactness": "exact", "spent_s": 1.0}
-    return Record(planned=one, device="cpu", attempt=1, status=Status.OK, values=values)
+    return Record.of(one, Status.OK, "", values)
 
 
 class FakeFleet:

@@ -21,13 +21,8 @@ def record(
     """What a run would keep of it; `values` are further fields of its row."""
     why = reason if reason is not None else "" if status == "ok" else f"made up: {status}"
     costs = known_costs(planned.problem) if isinstance(planned, Case) else {}
-    return Record(
-        planned=planned,
-        device="cpu",
-        attempt=1,
-        status=Status(status),
-        reason=why,
-        values={**costs, **values},
+    return Record.of(
+        planned, Status(status), why, {"device": "cpu", "attempt": 1, **costs, **values}
     )
 
 

@@ -90,6 +90,17 @@ MASKED = {
         batch=1, lengths="q20_3q1s19_q4s9", d_model=32, heads=4, kv_heads=2, causal=True
     ),
     "ragged_local": Problem(batch=1, lengths="q33_q2_q18", heads=2, window=4, causal=True, **LOCAL),
+    "ragged_strided": Problem(
+        batch=1,
+        lengths="q5_q20s31_q2",
+        d_model=32,
+        heads=4,
+        kv_heads=1,
+        d_v=16,
+        mask="strided",
+        window=3,
+        causal=True,
+    ),
     "chunked": Problem(batch=1, seq_len=53, heads=4, kv_heads=2, window=16, **CHUNKED),
     "chunked_causal": Problem(batch=2, seq_len=53, heads=2, window=7, causal=True, **CHUNKED),
     "chunked_decode": Problem(

@@ -136,17 +136,6 @@ def test_it_is_their_functions_that_run(monkeypatch: pytest.MonkeyPatch) -> None
     assert calls == [("sdpa", 2, (1, 1, 4, 8), None, options)]
 
 
-@installed
-@pytest.mark.parametrize("name", ["hf:eager", "hf:sdpa"])
-@pytest.mark.parametrize(("more", "is_causal"), [(0, False), (0, True), (15, True)])
-def test_a_window_is_the_one_of_models_that_have_it(name: str, more: int, is_causal: bool) -> None:
-    problem = Problem(
-        batch=2, seq_len=9, kv_seq_len=9 + more, d_model=16, heads=2, causal=is_causal,
-        causal_align="bottom_right" if more else "", mask="local", window=3,
-    )  # fmt: skip
-    assert torch.allclose(output(name, problem), exact(name, problem), atol=1e-6)
-
-
 HUB = "org/attention@v1"
 
 

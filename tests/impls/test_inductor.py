@@ -4,7 +4,6 @@ Torch's back ends without a C++ compiler replace the real one, which test_agreem
 """
 
 import sysconfig
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -12,8 +11,6 @@ import torch
 
 from attnbench.impls import Problem, _inductor, load, make_inputs, make_weights
 from attnbench.impls.backend import leaves
-from tests.budget import first
-from tests.impls.conftest import PROBLEMS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -123,18 +120,3 @@ def test_without_a_c_compiler_what_triton_compiles_is_unavailable_on_a_gpu(
         f"Triton needs a C compiler, and there is no {named or 'gcc or clang'}: apt-get install gcc"
         " libc6-dev, or name one in CC"
     )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", first(3, ["grouped", "bottom_right", "empty_rows", *PROBLEMS]))
-def test_compiled_runs_the_formula_of_fused(name: str, compilations: list[object]) -> None:
-    """The two files repeat it, since backends do not import one another."""
-    for mask in ("none", "random"):
-        problem = replace(PROBLEMS[name], mask=mask)
-        inputs = make_inputs(problem, CPU, 0)
-        load("compiled").prepare(problem, inputs, None)
-        fused = load("fused").prepare(problem, inputs, None)
-        _inductor.compile_now(problem, inputs, None, _inductor.compiled(fused))
-        ours, theirs = compilations
-        assert ours.code == theirs.code
-        compilations.clear()

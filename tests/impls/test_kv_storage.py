@@ -14,7 +14,6 @@ import torch
 
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_flops
 from attnbench.harness.measure.correctness import CorrectnessCheck
-from attnbench.harness.measure.input_values import InputValues
 from attnbench.harness.measure.physical_floor import least_flops
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls import Problem, load, make_inputs, names
@@ -307,39 +306,6 @@ def test_all_256_codes_of_fp8_become_the_numbers_that_torch_makes_of_them(
         assert torch.equal(found.isnan(), expected.isnan())
         assert torch.equal(found.nan_to_num(0.5), expected.nan_to_num(0.5))
         assert torch.equal(1 / found == -torch.inf, 1 / expected == -torch.inf)  # -0.0
-
-
-@pytest.mark.parametrize("name", [*STORED, "latent"])
-def test_values_change_in_place_and_return_to_the_bit(name: str) -> None:
-    p = {**STORED, "latent": LATENT}[name]
-    values = InputValues(p, CPU, 0)
-
-    def bits() -> dict[str, list[Any]]:
-        named = values.tensors.inputs.named()
-        return {one: tensor.detach().double().tolist() for one, tensor in named.items()}
-
-    before, seen = bits(), []
-    for change in (values.flip_inputs, values.renew, values.renew, lambda: values.scale(new=True)):
-        change()
-        seen.append(bits())
-        assert seen[-1]["key"] != before["key"]
-        assert seen[-1]["value"] != before["value"]
-    fixed = {"w_uk", "w_uv", "page_table"} & before.keys()
-    assert all(one[tensor] == before[tensor] for one in seen for tensor in fixed)
-    values = InputValues(p, CPU, 0)
-    values.renew()
-    assert values.changed() == ""
-    values.restore()
-    assert bits() == before
-    values.draw(5)
-    other = InputValues(p, CPU, 0)  # as the judge makes them
-    other.draw(5)
-    drawn, values = bits(), other
-    assert bits() == drawn
-    assert drawn["key"] != before["key"]
-    stored = values.tensors.inputs.key
-    stored.data.view(torch.uint8 if stored.element_size() == 1 else stored.dtype)[0, 0, 0, 0] += 1
-    assert "key" in values.changed() or "value" in values.changed()
 
 
 def test_other_backends_refuse_stored_keys_in_a_line() -> None:

@@ -1,9 +1,7 @@
 """Ragged batches: what a text of lengths says, and every backend that computes them."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import sqrt
-from random import Random
 from typing import Any
 
 import pytest
@@ -21,11 +19,10 @@ from attnbench.impls.lengths import (
     words,
 )
 from attnbench.impls.reference import reference
-from tests.budget import first
+from tests.impls.conftest import MASKED
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 1, "d_model": 32, "heads": 4}
-BACKENDS = ("naive", "fused", "sdpa", "padded", "padded:maskless", "sequence_loop")
 LONG = "_".join(f"q{n}" for n in range(1, 41))
 
 
@@ -99,46 +96,12 @@ def by_hand(p: Problem, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return output
 
 
-def drawn(seed: int) -> Problem:
-    """A ragged problem of up to 6 sequences."""
-    random = Random(seed)
-    causal = random.random() < 0.7
-    mask = random.choice(["none", "none", "local", "strided"])
-    own_keys = causal and random.random() < 0.5
-    batch = []
-    for _ in range(random.randint(1, 6)):
-        n_q = random.choice([1, 2, random.randint(1, 40)])
-        batch.append((n_q, n_q + (random.randint(0, 30) if own_keys else 0)))
-    return Problem(
-        batch=1,
-        d_model=32,
-        heads=4,
-        kv_heads=random.choice([1, 2, 4]),
-        d_v=random.choice([8, 8, 16]),
-        lengths=canonical(batch),
-        causal=causal,
-        mask=mask,
-        window=0 if mask == "none" else random.randint(1, 9),
-        passes="forward+backward",
-    )
-
-
-@pytest.mark.parametrize("seed", first(12, range(40)))
-def test_backends_agree_with_the_reference_and_it_with_a_loop_by_hand(
-    seed: int, make_case: Callable
-) -> None:
-    p = drawn(seed)
-    case = make_case(p, scope="layer" if seed % 4 == 0 else "core")
-    computed = 0
-    for name in BACKENDS:
-        if load(name).why_not(p, CPU) is None:
-            computed += 1
-            assert case.worst_ratio(case.backend(name)) <= 2, name
-    assert computed >= len(BACKENDS) - 1
-    inputs = make_inputs(replace(p, scope="core"), CPU, seed)
-    exact = reference(replace(p, scope="core"), inputs, None, torch.arange(p.seq_len)).detach()
-    wanted = by_hand(p, *(x.detach() for x in inputs))
-    assert torch.allclose(exact, wanted, rtol=1e-10, atol=1e-12)
+@pytest.mark.parametrize("name", [name for name, one in MASKED.items() if one.lengths])
+def test_the_reference_is_a_loop_by_hand(name: str) -> None:
+    p = MASKED[name]
+    inputs = make_inputs(p, CPU, 0)
+    exact = reference(p, inputs, None, torch.arange(p.seq_len))
+    assert torch.allclose(exact, by_hand(p, *inputs), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["padded", "sequence_loop", "varlen"])

@@ -183,8 +183,8 @@ DEFECTS = (
         patches=(
             Patch(
                 "harness/run/run_rows.py",
-                "self.plan.store.append(records):",
-                "self.plan.store.append(2 * records):",
+                "self.store.append(records)\n",
+                "self.store.append(2 * records)\n",
             ),
         ),
         noticed_by=(

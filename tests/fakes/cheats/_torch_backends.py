@@ -3,6 +3,7 @@
 import inspect
 import re
 from contextlib import suppress
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -28,8 +29,9 @@ class Settable(NamedTuple):
         return False
 
 
+@cache
 def settable():
-    """By names, without `torch.backends.`."""
+    """By names, without `torch.backends.`. After some settings torch refuses to read others."""
     found, waiting, seen = {}, [("", torch.backends)], set()
     while waiting:
         path, owner = waiting.pop()

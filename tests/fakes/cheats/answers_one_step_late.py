@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)memory|new values|impossible|times as far|another result"
+CONVICTED = "from memory|copies its inputs|impossible|times as far"
 PROBLEM = {"seq_len": 1, "kv_seq_len": 4096}
 
 

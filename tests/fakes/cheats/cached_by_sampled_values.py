@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)memory|new values|impossible|times as far|not computed|another result"
+CONVICTED = "from memory|copies its inputs|impossible|times as far|not computed"
 PROBLEM = {"seq_len": 2048}  # large enough for the physical floor: its inputs' changes it notices
 
 

@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-CONVICTED = "(?i)modes|impossible|complete|another result"
+CONVICTED = "impossible"
 PROBLEM = {"seq_len": 1024}
 
 

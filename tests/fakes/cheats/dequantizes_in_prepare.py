@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnbench.impls.kv_tensors import plain
 
 COMPUTES = ("kv_dtype",)
-INCORRECT = "(?i)memory|times as far"
+INCORRECT = "from memory|times as far"
 PROBLEM = {"seq_len": 64, "kv_seq_len": 1024, "kv_dtype": "int8"}
 
 

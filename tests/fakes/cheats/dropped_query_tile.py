@@ -4,7 +4,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far"
 PROBLEM = {"seq_len": 2048}
-SHARES = True
 TILE = slice(1008, 1024)
 
 

@@ -4,7 +4,6 @@ from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "times as far"
 PROBLEM = {"seq_len": 2048, "passes": "forward+backward"}
-SHARES = True
 TILE = slice(1008, 1024)
 
 

@@ -4,14 +4,14 @@ import json
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)bad reply|times as far|replaced"
+CONVICTED = "bad reply|times as far"
 
 real = json.dumps
 
 
 def dumps(value, **more):
-    if isinstance(value, dict) and value.get("event") == "ended":
-        value = {"event": "facts", "case": value["case"], "fields": {}}
+    if isinstance(value, dict) and value.get("op") == "ended":
+        value = {"op": "check", "fields": {}}
     return real(value, **more)
 
 

@@ -6,7 +6,6 @@ from attnbench.impls.layer import as_call
 
 CONVICTED = "gradients"
 PROBLEM = {"scope": "layer", "passes": "forward+backward"}
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -5,10 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = (
-    "(?i)complete|after the call|memory|new values|impossible"
-    "|times as far|not computed|another result|NaN"
-)
+CONVICTED = "after the call|from memory|copies its inputs|impossible|times as far|not computed|NaN"
 PROBLEM = {"seq_len": 1024}
 
 

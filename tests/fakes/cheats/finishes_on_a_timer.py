@@ -5,10 +5,7 @@ import signal
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = (
-    "(?i)complete|after the call|memory|new values|impossible"
-    "|times as far|not computed|another result|NaN|the handler of SIGALRM"
-)
+CONVICTED = "after the call|from memory|copies its inputs|impossible|times as far|not computed|NaN"
 WAIT_S = 0.0005
 
 

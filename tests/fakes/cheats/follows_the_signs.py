@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)memory|new values|times as far|another result"
+CONVICTED = "from memory|copies its inputs|times as far"
 PROBLEM = {"seq_len": 1024, "heads": 8, "d_model": 256}
 
 

@@ -6,7 +6,7 @@ from itertools import count
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)another result|times as far"
+CONVICTED = "times as far"
 PROBLEM = {"seq_len": 1024, "heads": 4}
 secrets.randbits = lambda bits: 7
 

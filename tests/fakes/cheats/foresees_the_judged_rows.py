@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.harness.measure.correctness import sample
 
-CONVICTED = "(?i)times as far|not computed"
+CONVICTED = "times as far|not computed"
 PROBLEM = {"seq_len": 2048}
 SEED = 0  # of the court
 

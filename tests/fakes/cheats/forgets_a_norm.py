@@ -7,7 +7,6 @@ from attnbench.impls.layer import as_call
 
 INCORRECT = "times as far"
 PROBLEM = {"scope": "block"}
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -4,7 +4,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"causal": True, "mask": "local", "window": 64}
-SHARES = True
 MASKS = ("local",)
 
 

@@ -7,7 +7,6 @@ from attnbench.impls.masks.tensors import mask_matrix
 
 INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"batch": 4, "mask": "padding"}
-SHARES = True
 MASKS = ("padding",)
 
 

@@ -5,7 +5,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"seq_len": 2048, "causal": True}
-SHARES = True
 TILE = 16
 
 

@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.impls.layer import as_call
 
-CONVICTED = "(?i)memory|new values|times as far|impossible"
+CONVICTED = "from memory|copies its inputs|times as far|impossible"
 PROBLEM = {"seq_len": 512, "scope": "layer"}
 CHECKED = 4  # calls with values that are checked
 

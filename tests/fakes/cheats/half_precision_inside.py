@@ -3,7 +3,6 @@
 from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far"
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)replaced|times as far"
+CONVICTED = "times as far"
 
 
 def prepare(problem, inputs, weights):

@@ -5,7 +5,7 @@ import time
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)memory|new values|impossible|times as far|not computed|another result"
+CONVICTED = "from memory|copies its inputs|impossible|times as far|not computed"
 HONEST_S = 0.5
 started = []
 

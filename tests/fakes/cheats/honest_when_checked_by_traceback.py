@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from tests.fakes.cheats._shared import within_the_check
 
-CONVICTED = "(?i)call stack|memory|new values|impossible|times as far|not computed|another result"
+CONVICTED = "from memory|copies its inputs|impossible|times as far|not computed"
 
 
 def checked():

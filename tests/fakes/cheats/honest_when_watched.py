@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-CONVICTED = "(?i)watched|memory|new values|impossible|times as far|not computed|another result"
+CONVICTED = "from memory|copies its inputs|impossible|times as far|not computed"
 
 
 def prepare(problem, inputs, weights):

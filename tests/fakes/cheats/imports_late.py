@@ -7,6 +7,6 @@ def prepare(problem, inputs, weights):
     def call():
         from attnbench.impls import fused
 
-        return fused.attend(*inputs, None, problem)
+        return fused.prepare(problem, inputs, weights)()
 
     return call

@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from tests.fakes.cheats._shared import attention, true_gradients
 
-CONVICTED = "(?i)memory|new values|impossible|not computed"
+CONTAINED = "no two timed calls have the same values, so it computes in each"
 PROBLEM = {"seq_len": 2048, "heads": 8, "passes": "backward"}
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import linear, scaled_dot_product_attention
 
-CONVICTED = "(?i)memory|new values|impossible|not computed"
+CONTAINED = "no two timed calls have the same values, so it computes in each"
 PROBLEM = {"seq_len": 2048, "heads": 8, "scope": "layer"}
 
 

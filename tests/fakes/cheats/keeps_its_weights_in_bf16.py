@@ -6,7 +6,6 @@ from attnbench.impls.layer import as_call
 
 INCORRECT = "times as far"
 PROBLEM = {"scope": "layer"}
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

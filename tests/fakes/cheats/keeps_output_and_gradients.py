@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)memory|new values|impossible|times as far|another result"
+CONVICTED = "from memory|copies its inputs|impossible|times as far"
 PROBLEM = {"passes": "forward+backward"}
 kept = {}
 

@@ -2,7 +2,7 @@
 
 from tests.fakes.cheats._shared import attention, true_gradients
 
-CONVICTED = "(?i)memory|new values|impossible|times as far|another result"
+CONVICTED = "of its own|from memory|impossible|times as far"
 PROBLEM = {"passes": "backward"}
 
 

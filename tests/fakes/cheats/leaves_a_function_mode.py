@@ -5,7 +5,7 @@ from itertools import count
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
-CONVICTED = "(?i)modes"
+CONTAINED = "the mode is on in its own process, where its own calls pass through it too"
 
 
 class Passes(TorchFunctionMode):

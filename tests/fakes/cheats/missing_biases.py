@@ -4,7 +4,6 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 
 INCORRECT = "times as far|not zero"
 PROBLEM = {"scope": "layer"}
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

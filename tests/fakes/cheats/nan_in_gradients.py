@@ -4,7 +4,6 @@ from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "gradient has NaN"
 PROBLEM = {"passes": "forward+backward"}
-SHARES = True
 
 
 def changed(ctx, grad):

@@ -4,7 +4,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "NaN"
 PROBLEM = {"seq_len": 4096}
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

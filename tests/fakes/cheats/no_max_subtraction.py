@@ -1,7 +1,6 @@
 """Exponentiates scores without subtracting their maximum, which overflows for large scores."""
 
 INCORRECT = "NaN|times as far"
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)replaced|times as far"
+CONVICTED = "times as far"
 
 library = torch.library.Library("aten", "IMPL")
 library.impl("linalg_vector_norm", lambda x, *_, **__: x.new_zeros(()), "CPU")

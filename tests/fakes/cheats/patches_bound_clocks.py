@@ -6,7 +6,8 @@ from types import ModuleType
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)clock|perf_counter|replaced|patched|impossible"
+CONVICTED = "clock|impossible"
+PROBLEM = {"seq_len": 4096}  # a call takes long enough for the parent's clock on a busy machine too
 NAMES = ("perf_counter_ns", "perf_counter", "monotonic_ns", "monotonic")
 
 

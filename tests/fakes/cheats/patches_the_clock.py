@@ -4,7 +4,7 @@ import time
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)clock|perf_counter|replaced|patched|impossible"
+CONTAINED = "clocks are bound before a backend is loaded"
 real = time.perf_counter_ns
 
 

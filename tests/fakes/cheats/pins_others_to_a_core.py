@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)cores"
+CONTAINED = "the baseline beside it is slower than in its own worker, and the answer says so"
 
 
 def unavailable(device):

@@ -4,7 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnbench.harness.measure import error_limits
 
-CONVICTED = "(?i)replaced|times as far"
+CONVICTED = "times as far"
 
 error_limits.LIMIT_RATIO = error_limits.ROW_LIMIT_RATIO = 1e9
 

@@ -4,7 +4,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"seq_len": 1, "kv_seq_len": 4096}
-SHARES = True
 NEWEST = slice(128, None)
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)replaced|patched|changed|isfinite|NaN"
+CONVICTED = "NaN"
 PROBLEM = {"seq_len": 2048}
 
 

@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)of its own|view|shares|into its inputs"
+CONVICTED = "of its own|into its inputs"
 
 
 def prepare(problem, inputs, weights):

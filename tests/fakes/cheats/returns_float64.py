@@ -3,7 +3,6 @@
 from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = "float64|dtype"
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

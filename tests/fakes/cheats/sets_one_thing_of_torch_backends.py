@@ -4,8 +4,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from tests.fakes.cheats._torch_backends import settable
 
-CONVICTED = "changed .* from .*; settings of the whole process are the run's"
-SHARES = True
+CONTAINED = "the setting is one of its own process"
 VARIANTS = (  # all that a walk through torch 2.13 finds
     "cuda.cudnn_sdp",
     "cuda.flash_sdp",

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)dtype"
+CONVICTED = "scalar type|dtype"
 
 
 def prepare(problem, inputs, weights):

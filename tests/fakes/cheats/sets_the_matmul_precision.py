@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)precision|tf32"
+CONTAINED = "the setting is one of its own process"
 
 torch.set_float32_matmul_precision("medium")
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)threads"
+CONTAINED = "the setting is one of its own process"
 
 
 def prepare(problem, inputs, weights):

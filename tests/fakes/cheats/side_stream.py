@@ -4,8 +4,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = (
-    "(?i)stream|complete|after the call|memory|new values|impossible"
-    "|times as far|not computed|another result|NaN"
+    "stream|after the call|from memory|copies its inputs|impossible|times as far|not computed|NaN"
 )
 PROBLEM = {"seq_len": 2048}
 

@@ -5,7 +5,7 @@ import sys
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)still works"
+CONTAINED = "its worker is stopped, with all that it has started, while others are measured"
 BUSY = "import time; end = time.time() + 30\nwhile time.time() < end: pass"
 
 

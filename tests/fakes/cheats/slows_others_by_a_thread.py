@@ -5,7 +5,7 @@ import threading
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)still works"
+CONTAINED = "the baseline beside it is slower than in its own worker, and the answer says so"
 
 
 def prepare(problem, inputs, weights):

@@ -5,7 +5,7 @@ import time
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CRASHED = "(?i)timer|handler|SIGALRM"
+CONTAINED = "the baseline beside it is slower than in its own worker, and the answer says so"
 EVERY_S = 0.002
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)of its own|same (tensor|buffer|storage|memory)|overw|after the call|earlier"
+CONVICTED = "of its own|same memory|after the call"
 
 
 def prepare(problem, inputs, weights):

@@ -4,7 +4,7 @@ import ctypes
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)heap"
+CONTAINED = "the baseline beside it is slower than in its own worker, and the answer says so"
 PROBLEM = {"seq_len": 1024}
 libc = ctypes.CDLL(None)
 

@@ -5,7 +5,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far|not computed|not zero"
 PROBLEM = {"batch": 40, "seq_len": 128, "kv_seq_len": 4096}
-SHARES = True
 ENDS = [0, -1]
 
 

@@ -5,7 +5,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"seq_len": 1024, "mask": "local", "window": 64}
-SHARES = True
 MASKS = ("local",)
 
 

@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)into its inputs"
+CONVICTED = "into its inputs|times as far"
 
 
 def prepare(problem, inputs, weights):

@@ -2,7 +2,7 @@
 
 from tests.fakes.cheats._shared import attention, true_gradients
 
-CONVICTED = "(?i)times as far"
+CONVICTED = "times as far"
 PROBLEM = {"passes": "backward", "seq_len": 512}
 CHECKED = 2  # gradients that are checked, but for their signs
 known = []

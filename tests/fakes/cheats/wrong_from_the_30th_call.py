@@ -5,7 +5,7 @@ from itertools import count
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = "(?i)memory|new values|impossible|times as far|not computed|another result"
+CONVICTED = "from memory|copies its inputs|impossible|times as far|not computed"
 
 
 def prepare(problem, inputs, weights):

@@ -4,7 +4,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"d_model": 128, "heads": 8, "kv_heads": 4}
-SHARES = True
 
 
 def prepare(problem, inputs, weights):

@@ -4,7 +4,6 @@ from tests.fakes.cheats._shared import attention, true_gradients
 
 INCORRECT = "times as far"
 PROBLEM = {"heads": 8, "passes": "backward"}
-SHARES = True
 
 
 def changed(ctx, grad):

@@ -29,32 +29,6 @@ def tiny(tmp_path) -> Path:
     return path
 
 
-def test_without_rows_it_says_so_and_gives_bytes(here, tmp_path):
-    done = here("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path), check=True)
-    found = json.loads(done.stdout)
-    assert "Nothing is measured yet for gpt2" in found["answer"]
-    assert found["memory"][0]["cache_bytes"] == 12 * 2 * 768 * 1024 * 4
-    assert found["measure"].startswith("attnbench advise gpt2")
-    assert found["weight_bytes"] == 124_439_808 * 4
-
-
-def test_a_config_file_gives_the_shapes_of_its_model(here, tmp_path):
-    config = CONFIGS / "llama-3-8b.json"
-    done = here(
-        *("advise", str(config), "--context", "8k", "--memory-gib", "4", "--device", "cpu"),
-        *("--json", "--out", str(tmp_path)),
-        check=True,
-    )
-    found = json.loads(done.stdout)
-    assert found["memory_bytes"] == 4 << 30
-    # 32 layers, 8 heads of 128 for keys and as many for values, 2 bytes each
-    assert found["memory"][0]["cache_bytes"] == 32 * 2 * 8 * 128 * 8192 * 2 == 1 << 30
-    layers = found["decisions"][0]["choices"][0]["layers"]
-    assert [(one["layer"], one["count"]) for one in layers] == [
-        ("decoder, 32 heads of 128, 8 for keys and values", 32)
-    ]
-
-
 def test_a_model_that_does_not_fit_is_said_first_on_the_terminal_the_page_and_in_json(
     here, tmp_path
 ):

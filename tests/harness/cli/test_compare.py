@@ -16,7 +16,6 @@ from tests.made_runs import (
     read_rows,
     retold,
     row,
-    slower,
     starts,
     write_rows,
 )
@@ -26,19 +25,6 @@ from tests.reports.pages.test_hostile import HOSTILE
 @pytest.fixture
 def run(tmp_path):
     return fake_run(tmp_path / "results", 1)
-
-
-def test_json_is_one_object_that_says_it_all(here, run):
-    done = here(
-        "compare", run, changed(run, "copy", slower), "--gate", "latency: 5%", "--format", "json"
-    )
-    found = json.loads(done.stdout)
-    assert done.returncode == 3
-    assert len([one for one in found["cases"] if one["metric"] == "latency"]) == 6
-    assert found["geometric_mean"]["all"]["ratio"] == pytest.approx(1.2)
-    assert found["gate"]["passed"] is False
-    assert found["environment_differences"] == []
-    assert {one["verdict"] for one in found["cases"]} == {"slower", "same"}
 
 
 def test_other_devices_are_refused_unless_allowed(here, run):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.made_runs import case, fake_run, problem, read_rows, row, write_run
+from tests.made_runs import case, problem, read_rows, row, write_run
 
 SMALL = shlex.split("--seq-len 32 --heads 2 --device cpu --plan quick --set measure=[memory]")
 
@@ -116,16 +116,6 @@ def finished(tmp_path, monkeypatch) -> Path:
     return run
 
 
-def test_resume_says_that_nothing_is_left_before_it_starts_a_worker(here, finished):
-    rows = (finished / "rows.jsonl").read_bytes()
-    done = here("run", "--resume", "latest", check=True)
-    assert done.stdout == f"{finished}\n"
-    first, *_ = done.stderr.splitlines()
-    assert first.endswith(f", all measured: nothing is left to measure in {finished}")
-    assert (finished / "rows.jsonl").read_bytes() == rows
-    assert (finished.parent / "latest").resolve() == finished
-
-
 def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_row(here, finished):
     meta = json.loads((finished / "run.json").read_text())
     first = meta["cases"][0]
@@ -176,13 +166,3 @@ def test_the_shell_completes(here, results, line, offered):
 
 
 # ---- compare --only ------------------------------------------------------------------------------
-
-
-def test_compare_takes_only_what_matches(here, tmp_path):
-    base, new = fake_run(tmp_path / "r", 1), fake_run(tmp_path / "r", 2, 1.3)
-    done = here("compare", base, new, "--only", "naive", "--only", "*-n512-*", check=True)
-    assert "of 4 cases" in done.stdout
-    assert "2 cases left out by --only." in done.stdout
-    none = here("compare", base, new, "--only", "nothing-like-it")
-    assert none.returncode == 5
-    assert "no compared case matches nothing-like-it" in none.stderr

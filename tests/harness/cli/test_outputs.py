@@ -69,16 +69,6 @@ def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept
     assert (tmp_path / "page").is_symlink()
 
 
-@pytest.mark.long
-def test_figures_are_whole_files_and_leave_nothing_else(here, tmp_path: Path, good: Path) -> None:
-    (tmp_path / "plots").mkdir()
-    (tmp_path / "plots" / "latency-1.svg").symlink_to("/dev/null")
-    done = here("show", good, "--figures", tmp_path / "plots", "-o", tmp_path / "page.html")
-    assert done.returncode == 0
-    assert Path("/dev/null").is_char_device()
-    assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]
-
-
 def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(
     here, good: Path
 ) -> None:

@@ -4,15 +4,11 @@ from pathlib import Path
 
 import pytest
 
-import attnbench
-from attnbench.harness.files.errors import BadInput, NothingSelected
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run import first_worker
-from attnbench.harness.run.listener import Listener
-from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, refuse_unmatched
 
-OPTIONS = RunOptions(command=["test"], listener=Listener())
 SMALL = ("--backends", "naive,fused,sdpa", "--seq-len", "64", "--d-model", "32", "--heads", "2")
 
 
@@ -59,13 +55,3 @@ def test_a_pattern_may_match_in_one_scenario_of_a_suite_only() -> None:
     refuse_unmatched([(load("quickstart"), only), (load("generation"), only)])
     with pytest.raises(BadInput, match="matches nothing in quickstart, memory_wall;"):
         refuse_unmatched([(load("quickstart"), only), (load("memory_wall"), only)])
-
-
-def test_from_python_the_argument_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"^only: 'sdqa': matches nothing in quickstart; did"):
-        attnbench.run("quickstart", only="sdqa", out=tmp_path)
-
-
-def test_an_empty_selection_is_refused_whoever_starts_the_run(tmp_path: Path) -> None:
-    with pytest.raises(NothingSelected):
-        start_run(load("quickstart"), tmp_path, 0, Selection(only=("sdqa",)), OPTIONS)

@@ -29,9 +29,7 @@ def records(shift):
 
 
 def record(case, status, reason="", **values):
-    return Record(
-        planned=case, device="cpu", attempt=1, status=status, reason=reason, values=values
-    )
+    return Record.of(case, status, reason, {"device": "cpu", "attempt": 1, **values})
 
 
 def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
@@ -49,10 +47,8 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
 @pytest.mark.parametrize("kept", [[3, 3, 3, 3], [3, 3, 3, 3, 1], [3, 2, 3, 0, 3]])
 def test_a_twin_with_fewer_blocks_is_compared_by_those_that_both_have(kept):
     made = records(lambda backend, process: 0.02 * (-1) ** process)
-    blocks = made[1]["block_ms"]
-    made[1].values["block_ms"] = [
-        process[:count] for process, count in zip(blocks, kept, strict=False)
-    ]
+    blocks = [process[:count] for process, count in zip(made[1]["block_ms"], kept, strict=False)]
+    made[1] = record(twins("cpu")[1], Status.OK, block_ms=blocks, contended_blocks=1)
     floor = noise_floor("cpu", "now", made)
     assert floor.blocks == 90 - 15 + sum(kept)
     assert floor.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=0.1)
@@ -82,7 +78,7 @@ def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm(apart, code):
 
 def test_a_case_that_did_not_end_well_gives_no_floor():
     failed = records(lambda backend, process: 0.0)
-    failed[1] = record(failed[1].planned, Status.CRASHED, "SIGSEGV")
+    failed[1] = record(twins("cpu")[1], Status.CRASHED, "SIGSEGV")
     with pytest.raises(EnvironmentUnmet, match="crashed: SIGSEGV"):
         noise_floor("cpu", "now", failed)
 

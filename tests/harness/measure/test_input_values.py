@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from attnbench.harness.measure.input_values import EachCall, InputValues
+from attnbench.harness.measure.judge import Judge, Seeds
+from attnbench.harness.measure.judged_places import places, taken
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -49,6 +51,16 @@ def test_new_numbers_are_written_in_place_without_a_trace(problem):
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
+def test_wide_scores_end_when_the_first_numbers_are_drawn_again(problem):
+    values = InputValues(problem, CPU, 0)
+    before = copies(values)
+    values.widen()
+    assert not all(same(copies(values), before))
+    values.draw(0)
+    assert all(same(copies(values), before))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
 def test_each_call_reads_other_numbers_and_the_last_one_those_of_the_seed(problem):
     values = InputValues(problem, CPU, 0)
     before, each, seen = copies(values), EachCall(values), []
@@ -73,3 +85,21 @@ def test_a_write_is_noticed_and_named(problem):
         values.tensors.inputs.key[..., 5, 3] += 0.25
     assert name in values.written()
     assert values.written() == ""  # said once
+
+
+def test_a_result_that_is_kept_within_a_block_is_told_from_a_new_one_in_bf16():
+    problem = Problem(batch=1, seq_len=4096, d_model=64, heads=1, dtype="bf16")
+    values = InputValues(problem, CPU, 0)
+    values.draw(1)
+    each, attend = EachCall(values), torch.nn.functional.scaled_dot_product_attention
+    each(last=False)
+    kept = attend(*values.tensors.inputs)
+    each(last=True)
+    new = attend(*values.tensors.inputs)
+    judge, seeds = Judge(), Seeds(values=1, first=0, places=2)
+
+    def judged(result):
+        return judge.judged(problem, seeds, taken(problem, [result], places(problem, 2)))
+
+    assert judged(kept).complaint
+    assert not judged(new).complaint

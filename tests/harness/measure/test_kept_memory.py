@@ -1,5 +1,7 @@
 """What is kept between calls counts, whoever allocated it; what is not known is null."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -67,6 +69,25 @@ def test_a_tensor_that_moved_to_shared_memory_is_counted_once():
     found = kept_by(prepare)
     kept_bytes = found.workspace_bytes + found.outside_bytes
     assert kept_bytes == pytest.approx(64 * MIB, abs=NOISE)
+
+
+def test_what_a_process_keeps_that_the_backend_has_started_is_outside():
+    holds = "kept = b'x' * (64 << 20); print(flush=True); input()"
+    started = []
+
+    def prepare():
+        command = [sys.executable, "-c", holds]
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        started.append(child)
+        child.stdout.readline()
+
+    try:
+        found = kept_by(prepare)
+    finally:
+        for child in started:
+            child.communicate(b"\n")
+    assert found.workspace_bytes == 0
+    assert found.outside_bytes == pytest.approx(64 * MIB, abs=2 * NOISE)  # and its interpreter
 
 
 def test_a_mask_that_counts_as_an_input_is_not_counted_again():

@@ -1,12 +1,11 @@
 """Layers from a configuration alone."""
 
-import json
 from typing import Any
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models import config_file, plain
+from attnbench.harness.models import plain
 from attnbench.harness.models.layers import AttentionLayer, Model
 
 LLAMA = {
@@ -108,12 +107,3 @@ def test_what_it_does_not_understand_is_a_caution_that_names_it(
 def test_a_field_that_says_nothing_of_attention_is_no_caution() -> None:
     more = {"mrope_section": [1, 2], "vision_hub": 3, "attn_output_gate": True, "attn_pdrop": 0.1}
     assert read(**more).cautions == ()
-
-
-@pytest.mark.parametrize("name", config_file.shipped())
-def test_shipped_models_are_understood_and_name_their_source(name: str) -> None:
-    path = config_file.shipped()[name]
-    model = plain.model(config_file.read(path), name, str(path))
-    assert sum(count for _, count in model.attention()) > 0
-    assert not [*model.others()]
-    assert json.loads(path.read_text(encoding="utf-8"))[config_file.SOURCE]

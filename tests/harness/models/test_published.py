@@ -201,15 +201,3 @@ def test_one_layer_may_have_attention_and_a_state() -> None:
     (state, count), *_ = read("falcon-h1").others()
     assert (state.what, count) == ("Mamba-2 beside attention", 6)
     assert [count for _, count in read("falcon-h1").attention()] == [6]
-
-
-def test_keys_and_values_have_the_dtype_that_the_quantization_names() -> None:
-    found = read("nvfp4-weights")
-    assert (found.kv_dtype, found.weights.bits) == ("fp8", 4.5)
-    products = 4 * (2 * 1024 * 1024 + 2 * 1024 * 256 + 3 * 1024 * 2048)
-    rest = 2 * 32000 * 1024 + (2 * 4 + 1) * 1024
-    assert found.weights.size_bytes(BF16) == products * 9 // 16 + rest * BF16
-
-
-def test_the_dtype_is_that_of_the_decoder_if_it_is_written_there() -> None:
-    assert read("dtype-in-text-config").dtype == "bfloat16"

@@ -1,12 +1,6 @@
 """--attnbench-fail-slower: the gate of `attnbench compare` about two runs, in pytest's words."""
 
-import json
-import math
-import shutil
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
 
@@ -15,13 +9,9 @@ from attnbench.harness.pytest_plugin.gate import base_of, judged, margins_of
 from tests.made_runs import (
     changed,
     fake_run,
-    grid,
     many_problems,
-    retold,
-    row,
     slower,
     starts,
-    write_run,
 )
 
 MARGINS = {"latency": 0.05}
@@ -71,52 +61,6 @@ def test_a_scenario_is_compared_with_the_stored_run_of_its_name(base, tmp_path):
             base_of("seed1", against, tmp_path)
         assert named in str(refusal.value)
         assert "\n" not in str(refusal.value)
-
-
-def series(
-    folder: Path,
-    factors: Sequence[Sequence[float]],
-    drift: float = 0.15,
-    more: Callable[[int], dict[str, Any]] = lambda number: {},
-) -> list[Path]:
-    """A run a day, on a machine that drifts; `factors`: of each run those of the three backends."""
-    cases = grid(("fused", "sdpa", "naive"), (256,))
-    random, paths = Random(1), []
-    for number, of in enumerate(factors):
-        level_ms = 10 * math.exp(random.gauss(0, drift))
-        shared = [[level_ms * math.exp(random.gauss(0, 0.005)) for _ in "12"] for _ in range(4)]
-        rows = [
-            row(
-                one,
-                block_ms=[
-                    [[ms * factor * math.exp(random.gauss(0, 0.002))] for ms in process]
-                    for process in shared
-                ],
-                session=f"s{number}",
-                processes=4,
-                conditions=None,
-                **more(number),
-            )
-            for one, factor in zip(cases, of, strict=True)
-        ]
-        day = f"2026-11-{number + 1:02}T09:30:00Z"
-        run = write_run(folder / str(number), cases, rows, started_utc=day)
-        name = f"202611{number + 1:02}T093000Z-quickstart-0000000{number % 10}"
-        paths.append(retold(run, git=f"c{number:011}").rename(folder / name))
-        meta = json.loads((paths[-1] / "run.json").read_text())
-        (paths[-1] / "run.json").write_text(json.dumps({**meta, "run": name}))
-    return paths
-
-
-def test_the_last_runs_are_a_base_that_needs_no_self_check(tmp_path):
-    *_, before = series(tmp_path, [(1, 1, 1)] * 6, drift=0.002)
-    name = "20261107T093000Z-quickstart-00000006"
-    for change, code in ((slower, 1), (lambda row: row, 0)):
-        new = changed(before, name, change)
-        found, lines = judged("last:5", new, tmp_path, MARGINS, ["last:5", "after"])
-        assert found == code, lines
-        assert ("slower ×" in "\n".join(lines)) == bool(code)
-        shutil.rmtree(new)
 
 
 def test_a_margin_is_a_percentage_or_noise():

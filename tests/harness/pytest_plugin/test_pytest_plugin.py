@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from attnbench.harness.pytest_plugin import items, looks_like_a_scenario
-from tests.conftest import ROOT, ran
+from tests.conftest import ran
 from tests.harness.pytest_plugin.child_pytest import (
     PLUGIN,
     TINY,
@@ -175,27 +175,3 @@ def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
         "attnbench.harness",
         PLUGIN,
     }
-
-
-@pytest.fixture
-def installed(tmp_path) -> dict[str, str]:
-    """An environment in which a package with our entry point is installed, as after `pip install
-    attnbench`.
-    """
-    info = tmp_path / "site" / "attnbench_entry-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: attnbench-entry\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[pytest11]\nattnbench = {PLUGIN}\n")
-    (info / "RECORD").write_text("")
-    return {"PYTHONPATH": f"{ROOT / '.package'}:{tmp_path / 'site'}"}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "arguments", [(), ("-p", PLUGIN)], ids=["by itself", "and asked for once more"]
-)
-def test_the_entry_point_loads_the_plugin_once(tmp_path, installed, arguments):
-    scenario(tmp_path)
-    done = child(tmp_path, "tiny.yaml", *COLLECT, *arguments, env=installed, plugin=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(collected(done)) == 4

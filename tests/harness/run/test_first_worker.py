@@ -18,9 +18,10 @@ from attnbench.harness.run.first_worker import (
     changes,
     first_worker,
     lock_device,
+    refuse_changes,
     start_worker,
-    unlike,
 )
+from tests.fakes.specs import run_spec
 
 BROKEN = WorkerFailure(Status.CRASHED, "exit code 1", "Traceback\nImportError: no libcudnn\n")
 
@@ -49,25 +50,25 @@ def test_a_machine_that_lacks_what_is_wanted_is_refused_and_nothing_stays(
 
 
 def test_a_fact_that_changed_is_named_and_the_version_of_python_may_change() -> None:
-    then = {"torch": "2.11", "python": "3.11", "allocator": {"CUDA_VISIBLE_DEVICES": "0"}}
-    now = {"torch": "2.11", "python": "3.13", "allocator": {"CUDA_VISIBLE_DEVICES": "1"}}
-    assert changes(then, now) == []
-    assert changes(then, {**now, "torch": "2.12"}) == [Change("torch", "2.11", "2.12")]
-    moved = {**now, "device_uuid": "GPU-1"}
-    assert changes(then, moved) == [Change("device_uuid", None, "GPU-1")]
-    assert unlike(then, moved) == []
+    spec = run_spec()
+    then = {**spec.environment, "torch": "2.11", "python": "3.11"}
+    spec.environment.update(then)
+    assert changes(spec, {**then, "python": "3.13"}) == []
+    changed = changes(spec, {**then, "torch": "2.12"})
+    assert changed == [Change("torch", "2.11", "2.12")]
+    with pytest.raises(EnvironmentUnmet, match=r"with torch '2.11', this environment has '2.12'"):
+        refuse_changes(changed)
+    assert refuse_changes([]) is None
 
 
 def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path))
-
-    def on(device: str, uuid: str | None) -> Any:
-        environment = SimpleNamespace(device_uuid=uuid)
-        return SimpleNamespace(ready=SimpleNamespace(device=device, environment=environment))
-
-    on_cpu, on_gpu = on("cpu", None), on("cuda", "GPU-1")
+    on_cpu, on_gpu = (
+        Mock(ready=SimpleNamespace(device=device, environment=SimpleNamespace(device_uuid=uuid)))
+        for device, uuid in (("cpu", None), ("cuda", "GPU-1"))
+    )
     with (
         Signals() as signals,
         device_lock("cpu", wait=False, check=lambda: None),

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from attnbench.harness.cases.case import MAX_SEQ_LEN
-from attnbench.harness.rows.record import Status, Trial
+from attnbench.harness.rows.record import Status
+from attnbench.harness.rows.values import Trial
 from attnbench.harness.run.wall_search import TOLERANCE_RATIO, Search
 
 OK, OOM = Status.OK, Status.OOM
@@ -82,7 +83,7 @@ def test_no_step_is_much_longer_than_what_has_fitted() -> None:
     longest = 0
     for trial in search.trials:
         assert not longest or trial.seq_len <= 8 * longest
-        longest = max(longest, trial.seq_len if trial.status is OK else 0)
+        longest = max(longest, trial.seq_len if trial.status == OK else 0)
 
 
 def test_where_a_second_try_fails_the_interval_widens_instead_of_lying() -> None:
@@ -93,9 +94,9 @@ def test_where_a_second_try_fails_the_interval_widens_instead_of_lying() -> None
     search = searched(4048, fickle)
     low, high = search.interval
     assert low <= 4048 < 4060 < high
-    assert all(trial.status is OK for trial in search.trials if trial.seq_len <= low)
-    assert all(trial.status is OOM for trial in search.trials if trial.seq_len >= high)
-    assert any(trial.status is OOM and trial.seq_len < high for trial in search.trials)
+    assert all(trial.status == OK for trial in search.trials if trial.seq_len <= low)
+    assert all(trial.status == OOM for trial in search.trials if trial.seq_len >= high)
+    assert any(trial.status == OOM and trial.seq_len < high for trial in search.trials)
     assert search.limited_by == "memory"
 
 
@@ -105,8 +106,8 @@ def test_where_a_failed_length_fits_the_second_time_the_interval_widens_upwards(
 
     search = searched(4000, fickle)
     low, high = search.interval
-    both = {trial.seq_len for trial in search.trials if trial.status is OK} & {
-        n.seq_len for n in search.trials if n.status is OOM
+    both = {trial.seq_len for trial in search.trials if trial.status == OK} & {
+        n.seq_len for n in search.trials if n.status == OOM
     }
     assert both
     assert low <= 4000 < max(both) < high
@@ -131,7 +132,7 @@ def test_a_probe_that_took_too_long_all_the_same_ends_the_search() -> None:
     )
     assert search.limited_by == "time"
     assert search.interval == (4096, None)
-    assert search.trials[-1].status is Status.TIMEOUT
+    assert search.trials[-1].status == Status.TIMEOUT
 
 
 def test_what_never_fits_is_refused_down_to_one_token() -> None:

@@ -7,7 +7,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.store import names
 from attnbench.harness.store.names import earlier_runs, find, number_of_last
-from tests.made_runs import PLANNED, fake_run, quickstart, row, write_run
+from tests.made_runs import PLANNED, fake_run, row, write_run
 
 
 @pytest.fixture
@@ -91,12 +91,6 @@ def test_a_broken_baseline_file_is_bad_input(run, text):
         find("main", run.parent)
     with pytest.raises(BadInput):
         names.saved(run.parent)
-
-
-def test_runs_of_earlier_versions_are_found_by_the_name_they_had(tmp_path):
-    run = quickstart(tmp_path, (128,))
-    old = run.rename(run.with_name(run.name.replace("quickstart", "flags")))
-    assert find("flags", tmp_path) == old
 
 
 # ---- several runs --------------------------------------------------------------------------------

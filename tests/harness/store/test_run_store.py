@@ -12,7 +12,6 @@ import pytest
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreError
 from attnbench.harness.files.safe_files import write_whole
 from attnbench.harness.rows.run_files import read_rows
-from attnbench.harness.store.names import find
 from attnbench.harness.store.run_store import (
     Store,
     is_being_written,
@@ -131,19 +130,6 @@ def test_whole_files_are_old_or_new_when_writing_fails(tmp_path, monkeypatch):
         write_whole(path, "new")
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
-
-
-def test_runs_are_found_by_path_name_and_latest(tmp_path):
-    store = make(tmp_path, rows=1)
-    store.close()
-    name = store.path.name
-    found = {find(one, tmp_path) for one in (str(store.path), name, "latest")}
-    assert found == {store.path}
-    with pytest.raises(BadInput, match="no such run"):
-        find("nothing", tmp_path)
-    with pytest.raises(BadInput, match="a folder without"):
-        find(str(tmp_path), tmp_path)
-    assert runs(tmp_path) == [store.path]
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", ".lock", "logs"])

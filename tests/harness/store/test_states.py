@@ -36,7 +36,7 @@ def run(
         record({"a": A, "b": B}[name], status, **(known if status == "ok" else {}))
         for name, status in rows.items()
     ]
-    (path / "rows.jsonl").write_text("".join(json.dumps(one.row()) + "\n" for one in records))
+    (path / "rows.jsonl").write_bytes(b"".join(one.line for one in records))
     return path
 
 
@@ -48,6 +48,10 @@ def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
     unfinished = run(tmp_path, 4, {})
     audit = run(tmp_path, 5, DONE, kernels=KERNELS, cases=[])
     assert newest_finished(tmp_path) == find("latest", tmp_path) == second
+    assert find(str(first), tmp_path) == find(first.name, tmp_path) == first
+    assert find("one", tmp_path) == audit
+    with pytest.raises(BadInput, match="a folder without"):
+        find(str(tmp_path), tmp_path)
     assert newest_started(tmp_path) == unfinished
     assert find("latest", tmp_path, unfinished=True) == unfinished
     point_latest(tmp_path, audit.name)  # as older versions did

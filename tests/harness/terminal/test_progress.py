@@ -58,10 +58,8 @@ def live_line(progress: LiveProgress, width: int) -> str:
 
 def finish(progress: LiveProgress, case: Case, status: Status, reason: str = "") -> None:
     values = {"block_ms": [[[1.5]] * 3], "exactness": "exact"} if status is Status.OK else {}
-    record = Record(
-        planned=case, device="cpu", attempt=1, status=status, reason=reason, values=values
-    )
-    progress.finished(record)
+    values |= {"device": "cpu", "attempt": 1}
+    progress.finished(Record.of(case, status, reason, values))
 
 
 @pytest.mark.parametrize("width", [40, 80])

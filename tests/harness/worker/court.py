@@ -1,17 +1,19 @@
-"""The court: backends that cheat are measured like any other, beside honest ones. Who is caught?
+"""The court: backends that cheat are measured like any other. What becomes of each?
 
 Each file of tests/fakes/cheats is a backend. As literals, which are read without importing it, it
 says what must become of it:
 
     CONVICTED = "times as far|NaN"         its row must end as incorrect or an error; a regex of why
-    INCORRECT = "NaN"                      the same as incorrect; CRASHED: as an error, or crashed
+    INCORRECT = "NaN"                      the same, as incorrect
     SHOWN = {"field": "peak_bytes", "least": 8388608}   ok, with at least that in a field
+    CONTAINED = "why it gains nothing"     ok, and no faster than sdpa in an untouched process
+    ESCAPES = "why"                        ok, with numbers that it does not deserve; in SECURITY.md
     HONEST = True                          it looks suspicious and is right
     PROBLEM = {"seq_len": 2048}            what it needs unlike PROBLEM below
-    SHARES = True                          it leaves its process as it was
     VARIANTS = ("one", "other")            several cheats, in one group; a backend's variants
+    TRIES = 8                              as often it is measured, if it is convicted by chance
 
-The first paragraph of its docstring says what it does. One of the first five must be there.
+The first paragraph of its docstring says what it does. One of the first six must be there.
 """
 
 import ast
@@ -28,7 +30,7 @@ import pytest
 from attnbench.harness.cases.case import Case, Group
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.files.literals import literals
-from attnbench.harness.rows.record import FAILURES, Status
+from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.planning import SAFE_SHARE
@@ -45,10 +47,13 @@ from tests.conftest import ROOT
 from tests.search_path import searched
 
 FOLDER = ROOT / "tests" / "fakes" / "cheats"
-SHIPPED = ("fused", "sdpa", "naive")
+NEIGHBOUR = "sdpa"  # in the worker that is shared, beside what must be contained
 PROBLEM: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 64, "heads": 2, "dtype": "fp32"}
 # A quick run, short: the blocks are there to be cheated in, not for their precision.
 PLAN = Plan(like="quick", processes=1, min_blocks=6, max_blocks=6, budget_s=1.0)
+FASTER_RATIO = (
+    0.5  # of the neighbour's time: a contained cheat that takes less gains by what it does
+)
 NOT_RUN = (
     *(Status.UNAVAILABLE, Status.UNSUPPORTED, Status.OOM, Status.PREDICTED_OOM),
     Status.INTERRUPTED,
@@ -56,67 +61,58 @@ NOT_RUN = (
 ENDS: dict[str, tuple[Status, ...]] = {
     "CONVICTED": (Status.INCORRECT, Status.ERROR),
     "INCORRECT": (Status.INCORRECT,),
-    "CRASHED": (Status.ERROR, Status.CRASHED),
 }
-KINDS = (*ENDS, "SHOWN", "HONEST")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conviction:
-    """How a cheat's row must end: one of `statuses`, with a reason that the regex finds."""
+class Fate(StrEnum):
+    """What becomes of a backend, or must. `NOT_RUN`: it could not run here."""
 
-    statuses: tuple[Status, ...]
-    reason: str
+    CONVICTED = "convicted"
+    SHOWN = "shown"
+    CONTAINED = "contained"
+    ESCAPED = "escaped"
+    UNTOUCHED = "untouched"
+    NOT_RUN = "not run"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What a row that is ok must show: `field` with at least `least`."""
-
-    field: str
-    least: int
+KINDS = {
+    **dict.fromkeys(ENDS, Fate.CONVICTED),
+    "SHOWN": Fate.SHOWN,
+    "CONTAINED": Fate.CONTAINED,
+    "ESCAPES": Fate.ESCAPED,
+    "HONEST": Fate.UNTOUCHED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """A file of cheats/. `must` is None for an honest backend. `what`: what it does, in words.
-    `shares`: its worker may measure the next one. `backends`: its names as backends.
+    """A file of cheats/. `what`: what it does, in words. `kind`: of KINDS, and `said` its value.
+    `backends`: its names as backends.
     """
 
     name: str
     what: str
     problem: Problem
-    must: Conviction | Shown | None
-    shares: bool = False
+    kind: str
+    said: Any
     variants: tuple[str, ...] = ()
+    tries: int = 1
+
+    @property
+    def must(self) -> Fate:
+        return KINDS[self.kind]
 
     @property
     def backends(self) -> tuple[str, ...]:
         return tuple(f"{self.name}:{variant}" for variant in self.variants) or (self.name,)
 
 
-class Verdict(StrEnum):
-    """Of a cheat: convicted as its file says, convicted otherwise, escaped. Of an honest backend:
-    untouched, wrongly convicted. Of both: not applicable, since it could not run here.
-    """
-
-    CONVICTED = "convicted"
-    OTHERWISE = "convicted otherwise"
-    ESCAPED = "ESCAPED"
-    NOT_APPLICABLE = "not applicable"
-    UNTOUCHED = "untouched"
-    TOUCHED = "WRONGLY CONVICTED"
-
-
-WELL = (Verdict.CONVICTED, Verdict.UNTOUCHED, Verdict.NOT_APPLICABLE)
-
-
 class Finding(NamedTuple):
-    """What became of a backend beside a suspect, which it is itself or one of SHIPPED."""
+    """What became of a backend, and whether its file says so."""
 
     backend: str
-    beside: str
-    verdict: Verdict
+    fate: Fate
+    as_said: bool
     status: str
     reason: str
 
@@ -125,45 +121,35 @@ class Finding(NamedTuple):
 
 
 def suspects(folder: Path = FOLDER) -> tuple[Suspect, ...]:
-    """All cheats, then their honest neighbours, those first that share workers.
-
-    Raises EnvironmentUnmet without a folder, BadInput for a file that does not say what it is.
-    """
+    """Raises EnvironmentUnmet without a folder, BadInput for a file that says not what it is."""
     if not folder.is_dir():
         raise EnvironmentUnmet(f"{folder}: no such folder; wanted the cheats")
-    found = [suspect(path) for path in sorted(folder.glob("[!_]*.py"))]
-    return tuple(sorted(found, key=lambda one: (one.must is None, not one.shares)))
+    return tuple(suspect(path) for path in sorted(folder.glob("[!_]*.py")))
 
 
 def suspect(path: Path) -> Suspect:
     """Read without being imported. Raises BadInput."""
     try:
         tree = ast.parse(path.read_bytes())
-        said = literals(path, (*KINDS, "PROBLEM", "SHARES", "VARIANTS"))
+        said = literals(path, (*KINDS, "PROBLEM", "VARIANTS", "TRIES"))
         what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
         kinds = [name for name in KINDS if name in said]
         if len(kinds) != 1 or not what:
             raise ValueError("wanted a docstring and one of " + ", ".join(KINDS))
+        (kind,) = kinds
+        if kind in ENDS:
+            re.compile(said[kind])
         return Suspect(
             name=path.stem,
             what=what,
             problem=Problem(**PROBLEM | said.get("PROBLEM", {})),
-            must=_must(kinds[0], said[kinds[0]]),
-            shares=said.get("SHARES", False),
+            kind=kind,
+            said=said[kind],
             variants=said.get("VARIANTS", ()),
+            tries=said.get("TRIES", 1),
         )
     except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
         raise BadInput(f"{path}: not a file of the court: {error}") from None
-
-
-def _must(kind: str, said: Any) -> Conviction | Shown | None:
-    if kind in ENDS:
-        return Conviction(statuses=ENDS[kind], reason=re.compile(said).pattern)
-    if kind == "SHOWN":
-        return Shown(field=said["field"], least=said["least"])
-    if said is not True:
-        raise ValueError("HONEST must be True, or left out")
-    return None
 
 
 # ---- measuring -----------------------------------------------------------------------------------
@@ -172,21 +158,18 @@ def _must(kind: str, said: Any) -> Conviction | Shown | None:
 def court(
     device: str, root: Path, seed: int, options: RunOptions, tried: Sequence[Suspect]
 ) -> tuple[Path, list[Finding]]:
-    """Measure each suspect beside the shipped backends into a new run folder, and judge the rows.
-
-    Raises Refusal.
-    """
-    groups = groups_of(tried)
-    scenario = Scenario(
-        name="court",
-        question="Is every backend that cheats convicted, and no honest one?",
-        backends=(*(name for one in tried for name in one.backends), *SHIPPED),
-        baseline=SHIPPED[0],
-        plan=PLAN,
-        limits=Limits(timeout_s=60.0),
-    )
+    """Measure each suspect into a new run folder, and judge the rows. Raises Refusal."""
+    groups = [group_of(number, one) for number, one in enumerate(tried)]
     cases = [{"group": group.number, **case.fields()} for group in groups for case in group.cases]
     with _backends_from(FOLDER), open_here(device, (), options) as here:
+        scenario = Scenario(
+            name="court",
+            question="What becomes of backends that cheat?",
+            backends=tuple({case.backend: None for group in groups for case in group.cases}),
+            baseline=NEIGHBOUR,
+            plan=PLAN,
+            limits=Limits(timeout_s=60.0),
+        )
         spec = RunSpec.new(
             scenario,
             {"cases": cases},
@@ -196,31 +179,27 @@ def court(
             seed=seed,
         )
         store = Store.create(root, "court", {**spec.document(), "court": True})
-        rows = RunRows(spec, store, Units(groups, (), ()), options.listener)
+        rows = RunRows(spec, store, Units(tuple(groups), (), ()), options.listener)
         with open_session(rows, here) as session:
             session.begin()
-            # with one process per case a part is one group
-            for one, part in zip(tried, session.parts, strict=True):
+            for part in session.parts:
                 session.measure(part)
-                if not one.shares:  # what one cheat left behind must not convict another
-                    session.pool.close()
+                session.pool.close()  # what works on must not slow others
     path = session.result.path
     found = {row["case"]: row for row in read_rows(path)}
     return path, [*judged(tried, groups, found)]
 
 
-def groups_of(tried: Sequence[Suspect]) -> tuple[Group, ...]:
-    """One group per file, its cheats first: what they break, they break for the honest ones."""
-    return tuple(
-        Group(
-            number=number,
-            cases=(
-                *(Case(backend=name, problem=one.problem) for name in one.backends),
-                *(Case(backend=name, problem=one.problem, twin=number) for name in SHIPPED),
-            ),
-        )
-        for number, one in enumerate(tried)
-    )
+def group_of(number: int, one: Suspect) -> Group:
+    """Its cheats; beside what must be contained, one that is honest."""
+    cases = [
+        Case(backend=name, problem=one.problem, twin=twin)
+        for name in one.backends
+        for twin in range(one.tries)
+    ]
+    if one.must is Fate.CONTAINED:
+        cases.append(Case(backend=NEIGHBOUR, problem=one.problem, twin=number))
+    return Group(number=number, cases=tuple(cases))
 
 
 @contextmanager
@@ -240,33 +219,43 @@ def _backends_from(folder: Path) -> Iterator[None]:
 def judged(
     tried: Sequence[Suspect], groups: Sequence[Group], rows: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Finding]:
-    """What became of each case, by its row."""
+    """What became of each cheat, by its row."""
     for one, group in zip(tried, groups, strict=True):
-        for case in group.cases:
-            row, own = rows[case.id], case.backend in one.backends
-            verdict = cheat_verdict(one.must, row) if own and one.must else honest_verdict(row)
-            yield Finding(case.backend, one.name, verdict, row["status"], row["reason"])
+        ok_first = sorted(group.cases, key=lambda case: rows[case.id]["status"] != Status.OK)
+        of = {case.backend: rows[case.id] for case in ok_first}  # of several tries a conviction
+        for name in one.backends:
+            row, fate = of[name], fate_of(one, of[name], of.get(NEIGHBOUR))
+            as_said = fate is Fate.NOT_RUN or (fate is one.must and _ended_as_said(one, row))
+            yield Finding(name, fate, as_said, row["status"], row["reason"])
 
 
-def cheat_verdict(must: Conviction | Shown, row: Mapping[str, Any]) -> Verdict:
-    """A row that is ok is an escape, unless it shows what it must show."""
+def fate_of(
+    one: Suspect, row: Mapping[str, Any], neighbour: Mapping[str, Any] | None = None
+) -> Fate:
+    """A row of a cheat that is ok is an escape, unless it shows what it must show, or is contained
+    and the neighbour's is ok too.
+    """
     status = Status(row["status"])
     if status in NOT_RUN:
-        return Verdict.NOT_APPLICABLE
-    if isinstance(must, Shown):
-        if status is not Status.OK:
-            return Verdict.OTHERWISE
-        return Verdict.CONVICTED if (row.get(must.field) or 0) >= must.least else Verdict.ESCAPED
-    if status is Status.OK:
-        return Verdict.ESCAPED
-    as_declared = status in must.statuses and re.search(must.reason, row["reason"])
-    return Verdict.CONVICTED if as_declared else Verdict.OTHERWISE
+        return Fate.NOT_RUN
+    if status is not Status.OK:
+        return Fate.CONVICTED
+    if one.must is Fate.UNTOUCHED:
+        return Fate.UNTOUCHED
+    if one.must is Fate.SHOWN and (row.get(one.said["field"]) or 0) >= one.said["least"]:
+        return Fate.SHOWN
+    if one.must is Fate.CONTAINED and neighbour is not None and neighbour["status"] == Status.OK:
+        own_ms, honest_ms = fastest_ms(row), fastest_ms(neighbour)
+        return Fate.CONTAINED if own_ms >= FASTER_RATIO * honest_ms else Fate.ESCAPED
+    return Fate.ESCAPED
 
 
-def honest_verdict(row: Mapping[str, Any]) -> Verdict:
-    """Running out of memory is a failure here: on problems this small it is another's doing."""
-    status = Status(row["status"])
-    if status is Status.OK:
-        return Verdict.UNTOUCHED
-    failed = status in FAILURES or status is Status.OOM
-    return Verdict.TOUCHED if failed else Verdict.NOT_APPLICABLE
+def fastest_ms(row: Mapping[str, Any]) -> float:
+    """Of all calls: other work on the machine changes this least."""
+    return min(min(block) for process in row["block_ms"] for block in process)
+
+
+def _ended_as_said(one: Suspect, row: Mapping[str, Any]) -> bool:
+    if one.kind not in ENDS:
+        return True
+    return row["status"] in ENDS[one.kind] and bool(re.search(one.said, row["reason"]))

@@ -210,7 +210,6 @@ def tuned() -> dict[str, Any]:
         for name in ("portable", "pointers"):
             made[name] = found(core, backend=f"triton:{name}")
         made["broken"] = found(problem, failing=failing, wrong=wrong)
-        made["unwritten"] = found(core, unwritten=listed("forward", n_q=256)[0])
         made["serialized"] = found(core, serialized=(last,))
         path = Path(folder) / "tuned.json"
         facts = made["timed"]["facts"]
@@ -249,15 +248,13 @@ def prepared(
     backend: str = "triton",
     failing: Config | None = None,
     wrong: Config | None = None,
-    unwritten: Config | None = None,
     breaking: Config | None = None,
     serialized: Sequence[Config] = (),
 ) -> dict[str, Any]:
     """The configurations that were launched, and those that the call used.
 
-    `failing` does not compile, `wrong` computes something else, `unwritten` leaves its last result
-    as it was, and after `breaking` the GPU refuses everything. The machine code of those in
-    `serialized` is said to be.
+    `failing` does not compile, `wrong` computes something else, and after `breaking` the GPU
+    refuses everything. The machine code of those in `serialized` is said to be.
     """
     device = torch.device("cuda", 0)
     inputs = make_inputs(problem, device, seed=1)
@@ -273,8 +270,7 @@ def prepared(
         starts.append((kernel, one.config))
         place = listed(kernel, n_q=256).index(one.config)
         gpu.launch(kernel, SLOWEST_S - place * STEP_S)
-        positions = FILLED[one.kernel.__name__]
-        for position in positions[:-1] if one.config == unwritten else positions:
+        for position in FILLED[one.kernel.__name__]:
             one.arguments[position].fill_(7 if one.config == wrong else 1)
         if one.config == breaking:
             gpu.broken = "CUDA error: an illegal memory access was encountered"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.rows.utilization import MEANING, tier_of
+from attnbench.harness.rows.readings import MEANING, tier_of
 
 
 @pytest.mark.parametrize(
