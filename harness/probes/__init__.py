@@ -16,6 +16,7 @@ device belongs before or after the loop. `gpu_window` makes a watch from functio
 import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
@@ -48,30 +49,26 @@ class Readings(NamedTuple):
         return cls(dict.fromkeys(columns), dict.fromkeys(columns, reason))
 
 
+@dataclass(kw_only=True)
 class Window(Generic[Start, End]):
     """One window of one probe: `start` and `end` run at its two ends.
 
     `read` makes the columns from their results after the loop. A missing counter never raises.
     """
 
-    def __init__(
-        self,
-        *,
-        start: Callable[[], Start],
-        end: Callable[[], End],
-        read: Callable[[Start, End], Readings],
-    ) -> None:
-        self._start, self._end, self._read = start, end, read
+    start: Callable[[], Start]
+    end: Callable[[], End]
+    read: Callable[[Start, End], Readings]
 
     def __enter__(self) -> Self:
-        self._at_start = self._start()
+        self._at_start = self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._at_end = self._end()
+        self._at_end = self.end()
 
     def readings(self) -> Readings:
-        return self._read(self._at_start, self._at_end)
+        return self.read(self._at_start, self._at_end)
 
 
 Watch = Window[Any, Any]

@@ -35,7 +35,7 @@ class WallState:
         What larger ones leave in the heap would move the wall.
         """
         last = self.search.trials[-1] if self.search.trials else None
-        return last is None or (last.status is Status.OK and seq_len >= GROWTH * last.seq_len)
+        return last is None or (last.status == Status.OK and seq_len >= GROWTH * last.seq_len)
 
 
 class WallRunner:

@@ -18,10 +18,9 @@ from attnbench.harness.run.first_worker import (
     changes,
     first_worker,
     lock_device,
-    refuse_changes,
     start_worker,
+    unlike,
 )
-from tests.fakes.specs import run_spec
 
 BROKEN = WorkerFailure(Status.CRASHED, "exit code 1", "Traceback\nImportError: no libcudnn\n")
 
@@ -50,15 +49,13 @@ def test_a_machine_that_lacks_what_is_wanted_is_refused_and_nothing_stays(
 
 
 def test_a_fact_that_changed_is_named_and_the_version_of_python_may_change() -> None:
-    spec = run_spec()
-    then = {**spec.environment, "torch": "2.11", "python": "3.11"}
-    spec.environment.update(then)
-    assert changes(spec, {**then, "python": "3.13"}) == []
-    changed = changes(spec, {**then, "torch": "2.12"})
-    assert changed == [Change("torch", "2.11", "2.12")]
-    with pytest.raises(EnvironmentUnmet, match=r"with torch '2.11', this environment has '2.12'"):
-        refuse_changes(changed)
-    assert refuse_changes([]) is None
+    then = {"torch": "2.11", "python": "3.11", "allocator": {"CUDA_VISIBLE_DEVICES": "0"}}
+    now = {"torch": "2.11", "python": "3.13", "allocator": {"CUDA_VISIBLE_DEVICES": "1"}}
+    assert changes(then, now) == []
+    assert changes(then, {**now, "torch": "2.12"}) == [Change("torch", "2.11", "2.12")]
+    moved = {**now, "device_uuid": "GPU-1"}
+    assert changes(then, moved) == [Change("device_uuid", None, "GPU-1")]
+    assert unlike(then, moved) == []
 
 
 def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(

@@ -44,7 +44,7 @@ def test_a_lost_gpu_is_an_error_of_its_case_and_the_others_are_unavailable() -> 
     pool: Any = LosesItsGpu([], breaks=("check", "fused", lost))
     planned = [case(16), case(32), case(64)]
     rows = list(Schedule(Runtime(spec=SPEC, pool=pool)).records([[one] for one in planned]))
-    assert [row.planned.id for row in rows] == [one.id for one in planned]
+    assert [row.id for row in rows] == [one.id for one in planned]
     assert [row.status for row in rows] == [Status.ERROR, Status.UNAVAILABLE, Status.UNAVAILABLE]
     assert all("GPU is lost" in row.reason for row in rows)
     assert pool.dismissed()
@@ -61,7 +61,11 @@ class FakeWorker(SimpleNamespace):
 
     def log_tail(self) -> None: ...
 
-    def kill(self) -> None:
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def kill(self, term_s: float = 0.0) -> None:
         self.killed += 1
 
 

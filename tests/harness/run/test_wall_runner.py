@@ -128,9 +128,7 @@ def hurried(
 
     monkeypatch.setattr(wall_runner, "time", clock)
     one, workers = runner(trial, predicted, wall_budget_s=30)
-    found = {
-        record.planned.fields()["backend"]: record for record in one.records(walls(*predicted))
-    }
+    found = {record["backend"]: record for record in one.records(walls(*predicted))}
     return workers.asked, found
 
 
