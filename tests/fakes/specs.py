@@ -5,6 +5,7 @@ from typing import Any
 
 from attnbench.harness.run.spec import RunSpec
 from attnbench.harness.scenario import Limits, Plan, Scenario
+from attnbench.harness.scenario.fields import Axes
 
 
 def run_spec(
@@ -25,7 +26,7 @@ def run_spec(
         baseline=baseline,
         plan=plan,
         measure=tuple(measure),
-        watch=dict(watch),
+        watch=Axes(**watch),
         limits=Limits(**{"timeout_s": 10.0, **limits}),
     )
     environment = {"device": device, "device_name": None, "attnbench": "0"}

@@ -10,7 +10,7 @@ from attnbench.reports.elements import Table
 from attnbench.reports.subjects import fastest
 from attnbench.reports.subjects._choice import NOT_JUDGED, Choices, choices, take
 from attnbench.reports.subjects._race import race, races
-from attnbench.reports.words import NOISY, SAME
+from attnbench.reports.words import NOISY
 from tests import made_runs
 from tests.made_runs import case, grid, inexact, problem, row, write_run
 from tests.reports.rendering import card_of, rows_of
@@ -81,22 +81,6 @@ def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() ->
 
 def in_processes(*levels_ms: float) -> list[list[list[float]]]:
     return [[[level_ms]] for level_ms in levels_ms]
-
-
-def test_a_tie_is_what_was_shown_to_be_the_same(tmp_path: Path) -> None:
-    equal = (1.001, 0.999, 1.0, 1.002, 0.998, 1.0, 1.001, 0.999)
-    blocks = {
-        "a": in_processes(*equal),
-        "b": in_processes(*reversed(equal)),
-        "c": in_processes(*(2 * level for level in equal)),
-    }
-    rows = rows_of(run_with(tmp_path, blocks))
-    found = race(rows)
-    assert [row["backend"] for row in found.tied] == ["a", "b"]
-    assert found.mark == SAME
-    table = card_of(fastest, run_with(tmp_path / "table", blocks)).picture
-    signs = [cell.split(" · ")[-1].replace("\u00a0", " ")[:9] for _, cell in table.texts[:2]]
-    assert signs == ["fastest =", "= ×1.00 ("]
 
 
 # ---- which one to take ---------------------------------------------------------------------------

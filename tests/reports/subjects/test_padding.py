@@ -7,7 +7,7 @@ import pytest
 
 from attnbench.reports.subjects import padding
 from tests.made_runs import made, problem, run_of
-from tests.reports.rendering import blocks_of, rows_of, subject_of
+from tests.reports.rendering import rows_of
 
 BATCHES = {0.0: "4q384", 0.2: "q480_2q384_q288", 0.5: "q768_2q320_q128", 0.78: "q1408_q128"}
 PACKED_MS = {0.0: 12.0, 0.2: 10.0, 0.5: 10.0, 0.78: 10.0}
@@ -29,15 +29,6 @@ def cases(padded_ms: dict[float, float], **axes: Any) -> list[Any]:
     return found
 
 
-def test_sequences_with_cached_keys_are_apart(tmp_path: Path) -> None:
-    of = problem(518, kv_seq_len=3584, lengths="2q256_6q1s512", causal=True)
-    more = {"padding_ratio": 0.33, "session": "mixed"}
-    mixed = [made("padded", of, 60.0, **more), made("sequence_loop", of, 10.0, **more)]
-    run = run_of(tmp_path, *mixed, *cases(PACKED_MS))
-    (_, batches), (group, (one,)) = padding.comparisons(rows_of(run))
-    assert [len(batches), group.label, one.share] == [4, "cached sequences", 0.33]
-
-
 def test_the_fastest_of_each_kind_are_compared_at_every_share(tmp_path: Path) -> None:
     padded_ms = {0.0: 6.0, 0.2: 10.0, 0.5: 16.1, 0.78: 40.5}
     ((_, batches),) = padding.comparisons(rows_of(run_of(tmp_path, *cases(padded_ms))))
@@ -52,10 +43,3 @@ def test_problems_that_differ_in_more_than_lengths_are_told_apart(tmp_path: Path
     run = run_of(tmp_path, *cases(PACKED_MS, **few), *cases(PACKED_MS, **many))
     found = padding.comparisons(rows_of(run))
     assert [group.label for group, _ in found] == ["h\u00a0=\u00a04", "h\u00a0=\u00a08"]
-
-
-def test_without_both_kinds_there_is_nothing_to_compare(tmp_path: Path) -> None:
-    packed = [one for one in cases(PACKED_MS) if "padded" not in one[0]["backend"]]
-    run = run_of(tmp_path, *packed)
-    assert subject_of(padding, run).card is None
-    assert "padded and packed" in str(blocks_of(padding, run))

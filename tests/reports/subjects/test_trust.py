@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.data.run_meta import stopped
 from attnbench.reports.elements import Badge
 from attnbench.reports.subjects import trust
 from attnbench.reports.subjects.trust import checks
@@ -50,20 +49,6 @@ def on_gpu(*clocks: float) -> dict[str, Any]:
     return {
         "device": "cuda",
         "conditions": [[{"calls": 3, "sm_clock_mhz": clock} for clock in clocks]],
-    }
-
-
-def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(
-    tmp_path: Path,
-) -> None:
-    found = made(tmp_path, {}, {})
-    states = {label: badge.state for label, badge in found.items()}
-    assert states == {
-        **dict.fromkeys(
-            ("throttling", "contention", "warm-up", "precision", "correctness"), "good"
-        ),
-        **dict.fromkeys(("clocks", "other processes"), "unknown"),
-        "repeats": "caution",
     }
 
 
@@ -206,19 +191,6 @@ def test_kernels_that_were_interpreted_have_no_speed() -> None:
     (found,) = trust._interpreted([timed()], meta(TRITON_INTERPRET="1"))
     assert "TRITON_INTERPRET=1" in found
     assert trust._interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
-
-
-def test_each_sentence_says_what_is_amiss_and_else_what_is_fine(tmp_path: Path) -> None:
-    cases = [case("fused", problem(n)) for n in (128, 256, 512)]
-    blocks = [[[1.0]]] * 8
-    rows = [row(one, block_ms=blocks) for one in cases[:2]] + [row(cases[2], "interrupted")]
-    rows[0] |= {"contended_blocks": 3}
-    run = write_run(tmp_path, cases, rows)
-    found = {one.label: one for one in trust.trust(*rows_and_meta(run))}
-    assert list(found) == ["Right", "Undisturbed", "Repeated", "Complete"]
-    assert [one.state for one in found.values()] == ["good", "caution", "caution", "caution"]
-    assert len(stopped(*rows_and_meta(run))) == 1
-    assert stopped([], {}) == []
 
 
 @pytest.mark.parametrize(

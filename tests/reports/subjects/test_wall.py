@@ -2,12 +2,9 @@
 
 import re
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from attnbench.reports.elements import Panel, Series, Table
-from attnbench.reports.subjects import memory, wall
+from attnbench.reports.subjects import wall
 from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, retold, row, write_run
 from tests.reports.rendering import card_of, subject_of
 
@@ -64,15 +61,6 @@ def test_a_case_that_crashed_is_drawn_by_formula(tmp_path: Path) -> None:
 
 
 UNKNOWN = {"peak_bytes": None, "predicted_peak_bytes": None}
-
-
-@pytest.mark.parametrize(("lengths", "changes"), [(LENGTHS, UNKNOWN), ((512, 1024), {})])
-def test_unknown_bytes_and_two_lengths_show_no_growth(
-    tmp_path: Path, lengths: tuple[int, ...], changes: dict[str, Any]
-) -> None:
-    run = over_n(tmp_path, lengths=lengths, out_from=None, **changes)
-    assert subject_of(wall, run).card is None
-    assert subject_of(memory, run).card is None
 
 
 def test_a_case_without_a_prediction_is_drawn_at_the_budget(tmp_path: Path) -> None:
