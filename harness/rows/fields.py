@@ -1,4 +1,4 @@
-"""The fields of rows.jsonl, in parts that kinds of rows share, and the kinds.
+"""The fields of rows.jsonl, in parts that kinds of rows share; kinds.py puts them together.
 
 Below a field stands what docs/format.md says of it; without a text it shares that of the next one.
 A field that may be null may also be absent, as in rows of earlier versions.
@@ -22,7 +22,6 @@ from .values import (
     Reasons,
     Samples,
     StatusWord,
-    Trial,
     Window,
 )
 
@@ -280,17 +279,17 @@ class Checked(Part):
     error_limit_ratio: Number | None = None
     """up to which `error_ratio` passes; null for backends that have no limit"""
     repeats_exactly: bool | None = None
-    """whether calls with equal inputs, one after the other in a process, gave equal bits, at up to
-    512 elements of the output or of each gradient, whichever is timed, drawn at random in each
-    process; false if one did not. Null without two such calls, and in earlier versions"""
+    """whether two calls with equal inputs, before a process times the case, gave equal bits, at up
+    to 65 536 elements of the output or of each gradient, whichever is timed; false if one did not.
+    Null without two such calls, and in the first versions"""
     processes_repeat_exactly: bool | None = None
-    """whether the output of the first call after each set-up, forward, with equal inputs, was the
-    same in all processes, in all bits. Null with one process, and in earlier versions"""
+    """whether the first of these calls, whose inputs are equal in every process, gave the same bits
+    in all processes. Null with one process, and in the first versions"""
     judged: Each[Object] | None = None
-    """the results that were judged, each with its `check` (`first`; `wide` scores; the first of a
-    `process`; `after` the last block), the number of the process, `rows_seed`, from which the rows
-    were drawn that were compared, and `values_seed`, that of the inputs' numbers. Null if none was,
-    and in earlier versions"""
+    """the results of timed calls that were judged apart, at least one in each process: the number
+    of the `process`, `values_seed`, of the inputs' numbers, `places_seed`, from which the places
+    were drawn that were compared, and `error_ratio` there. Null if none was; earlier versions had
+    `check` and `rows_seed`"""
 
 
 class Prepared(Part):
@@ -364,83 +363,3 @@ class Ended(Part):
     """time spent on the case, all phases"""
     log_tail: str | None = None
     """after a crash, a timeout or an error: the end of what the worker printed, or the traceback"""
-
-
-class Studied(Part):
-    """Something beside the cases."""
-
-    kind: str
-    """`study`"""
-    case: str
-    """stable id, for example `study-score_scale`"""
-    study: str
-    """its name"""
-    part: Object | None = None
-    """which part of a study that has several, such as `{"task": "recall", "heads": 8}`; else
-    null"""
-    findings: Each[Object]
-    """what was found: flat objects of numbers, text and lists, numbers with their unit in the name;
-    empty unless `status` is `ok`. Those of studies that time something, such as `generation`, have
-    `blocks` and `contended_blocks` as a row of a case has them (of `generation`: timed sequences),
-    and `process`: each of their parts has a process of its own; absent in earlier versions"""
-
-
-class Searched(Part):
-    """The longest N of a backend."""
-
-    kind: str
-    """`wall`"""
-    case: str
-    """stable id, for example `wall-fused-b1-d512-h8-fp32-forward-core`"""
-    kv_seq_len: Int | None = None
-    """the length of keys and values if it is fixed; null if it follows N"""
-    status: StatusWord
-    """`ok`: some N fits. `oom`: not even N = 1 fits. `interrupted`, or the result of the first
-    trial: `unsupported`, `unavailable`, `timeout`, `crashed`, `error`"""
-    seq_len_low: Int | None = None
-    """the longest N that fitted, with no failure at or below it"""
-    seq_len_high: Int | None = None
-    """the shortest N that failed, with no fit at or above it; null if nothing failed before the
-    search ended"""
-    predicted_seq_len: Int | None = None
-    """the longest N whose inputs and predicted peak are within the budget, before anything runs; 0
-    if not even N = 1 is"""
-    predicted_source: str | None = None
-    """`formula`, as for `predicted_peak_bytes`; `nearest`: the formula of another dtype or backend,
-    so at least this N fits, and `predicted_reason` says whose it is"""
-    limited_by: str | None = None
-    """what ended the search: `memory`; `time`: a longer trial would exceed `limits.timeout_s` or
-    `limits.wall_budget_s`, or did; `length`: 2^31 tokens; `backend`: it fails, crashes or refuses
-    from `seq_len_high` on. Null if `status` is not `ok`"""
-    memory_bytes: Int
-    """the budget: inputs, weights, output's gradient and peak together"""
-    probes: Each[Trial]
-    """every trial in order, as `{seq_len, status, reason, spent_s}`: `ok` if it fitted, `oom` if
-    not"""
-    spent_s: Number | None = None
-    """time that the search took, starting workers included"""
-    log_tail: str | None = None
-    """if the first trial crashed, timed out or failed: the end of what the worker printed, or the
-    traceback"""
-    predicted_reason: str
-    """why there is no prediction; "" if there is one"""
-
-
-PARTS: dict[str, tuple[type[Part], ...]] = {
-    "latency": (
-        *(Named, OfBackend, Copied, Placed, Shape, Claimed, Outcome),
-        *(Sampled, Weighed, Counted, Checked, Prepared, Watched, Ended),
-    ),
-    "wall": (
-        Named,
-        OfBackend,
-        Placed,
-        ShapeOfWall,
-        Claimed,
-        Outcome,
-        Ended,
-        Searched,
-    ),
-    "study": (Named, Placed, Outcome, Ended, Studied),
-}
-"""Of each kind of row, in the order of its fields; a later part may say more of a field."""

@@ -99,3 +99,16 @@ class CaseState:
             f"its blocks took {ours * 1e3:.3g} ms by the clock of the parent process, and"
             f" {theirs * 1e3:.3g} ms by that of its own: the clock in its process is wrong"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What is timed under a name of the sampler: the case of a row, or the baseline beside it."""
+
+    name: str
+    case: Case
+    state: CaseState
+
+    @property
+    def is_row(self) -> bool:
+        return self.case is self.state.case

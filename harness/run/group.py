@@ -8,7 +8,6 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from ..process.worker_process import CaseEnded, WorkerFailure
 from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from .case_state import CaseState
+from .case_state import CaseState, Timed
 from .runtime import Runtime
 from .sampling import Sampler
 from .worker_pool import Seat, hanging_launch
@@ -39,19 +38,6 @@ SEED_BITS = 62  # of a seed that JSON and a row can hold
 
 Alive = Generator[Record, None, bool]
 """Gives records of cases that end; its value is whether the worker lives on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """What is timed under a name of the sampler: the case of a row, or the baseline beside it."""
-
-    name: str
-    case: Case
-    state: CaseState
-
-    @property
-    def is_row(self) -> bool:
-        return self.case is self.state.case
 
 
 class GroupRun:

@@ -82,6 +82,7 @@ TESTS = (
 OF_BACKENDS = (
     *(f"tests/impls/test_{name}.py" for name in ("triton", "sdpa", "scores", "kv_storage")),
     "tests/impls/test_shared_prefix.py",
+    "tests/impls/test_drawing.py",
     AGREEMENT,
 )
 COMPILED = "compiled or flex or hf or triton"  # six hundred problems of these take minutes

@@ -78,8 +78,8 @@ DEFECTS = (
         patches=(
             Patch(
                 "harness/run/group.py",
-                "while wanting := self.sampler.wanting(process):",
-                "while wanting := self.sampler.wanting(process)[:1]:",
+                "while names := self._wanting(seat):",
+                "while names := self._wanting(seat)[:1]:",
             ),
         ),
         noticed_by=(
@@ -157,13 +157,14 @@ DEFECTS = (
         name="seed reused",
         patches=(
             Patch(
-                "harness/measure/input_values.py",
-                "        columns = draw(self.problem, self.device, self._random)\n",
-                "        self._random.manual_seed(self.seed)\n"
-                "        columns = draw(self.problem, self.device, self._random)\n",
+                "harness/run/group.py",
+                "case.problem: secrets.randbits(SEED_BITS) for",
+                "case.problem: self.spec.seed for",
             ),
         ),
-        noticed_by=("tests/contract/test_clock.py::test_values_are_new_in_a_block_that_says_so",),
+        noticed_by=(
+            "tests/contract/test_timing.py::test_places_and_values_are_drawn_anew_for_each_block_that_is_judged",
+        ),
     ),
     Defect(
         name="a row lost in resume",
@@ -194,7 +195,6 @@ DEFECTS = (
     Defect(
         name="W for mW",
         patches=(
-            Patch("harness/machine/nvml.py", "lambda power_mw: power_mw / 1e3", "float"),
             Patch(
                 "harness/probes/energy.py",
                 "power_w = Reading(energy_j / (end_s - start_s))",
@@ -316,10 +316,9 @@ DEFECTS = (
         name="a backend that leaves one thread set changes its neighbour's time",
         patches=(
             Patch(
-                "harness/measure/process_state.py",
-                '        Setting("torch\'s number of threads", torch.get_num_threads,'
-                " torch.set_num_threads),\n",
-                "",
+                "harness/run/group.py",
+                'backend = "" if is_ours(case.backend) else case.backend',
+                'backend = ""',
             ),
         ),
         noticed_by=(

@@ -2,6 +2,8 @@
 
 import sys
 
+import pytest
+
 from attnbench.harness.cli.app import app
 from attnbench.harness.run.packs import HARNESS, packs
 from tests.conftest import environment, ran
@@ -24,6 +26,7 @@ def test_no_two_packs_have_an_option_of_the_same_name() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.long
 def test_a_run_of_cases_loads_no_pack_but_what_declares_verbs_and_options(tmp_path) -> None:
     program = """
 import sys
