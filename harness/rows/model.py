@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
 from ..cases.case import ADDED_LATER
-from .fields import Shape, ShapeOfWall
+from .fields import Named, Outcome, Placed, Shape, ShapeOfWall
 from .kinds import PARTS
 from .values import Count, Each, Int, Object, Part
 
@@ -134,13 +134,17 @@ def fault(error: ValidationError) -> str:
     return f"{place}: found {found}, wanted {wanted.removeprefix('wanted ')}"
 
 
+GIVEN = {*Named.model_fields, *Placed.model_fields, *Outcome.model_fields, "attempt", "spent_s"}
+"""What the run says of a row itself."""
+
+
 @cache
 def some_of(kind: str) -> type[BaseModel]:
-    """Any fields of a row of this kind, and no others."""
+    """Any fields of a row of this kind that are found while it is measured, and no others."""
     fields: dict[str, Any] = {
         name: (Annotated[field.annotation, Field(), *field.metadata], None)
         for name, field in KINDS[kind].model_fields.items()
-        if field.alias is None
+        if field.alias is None and name not in GIVEN
     }
     config = ConfigDict(strict=True, extra="forbid")
     return create_model(f"SomeOf{kind.title()}", __config__=config, **fields)

@@ -68,6 +68,7 @@ def test_a_good_reply_passes_as_it_is(reply: dict[str, Any]) -> None:
             "sample.quantities.block_ms.0: Input should be greater than",
         ),
         (changed(ENDED, status="ok"), "status ok with reason 'why'"),
+        (changed(CHECK, fields={"status": "ok"}), "check.fields.status: Extra inputs"),
         (changed(ENDED, status="done"), "ended.status: Value error, wanted one of ok, oom"),
         (changed(ENDED, **{"\x1b[31m": 1}), r"ended.\x1b[31m: Extra inputs"),
         (changed(ENDED, op="\x1b[31m" * 99), "(794 characters) is not one of"),

@@ -90,7 +90,7 @@ def test_compiling_is_no_part_of_a_trial_also_if_the_call_then_runs_out_of_memor
 
 def test_a_trial_on_a_gpu_waits_for_its_kernels_and_runs_out_of_the_gpus_memory(fake_gpu) -> None:
     steps = steps_on("cuda", budget_bytes=8 << 20)
-    fake_gpu.kernel_s["_softmax"] = 0.25
+    fake_gpu.kernel_s["softmax"] = 0.25
 
     def trial(seq_len: int) -> dict:
         problem = Problem(batch=1, seq_len=seq_len, d_model=32, heads=2)
