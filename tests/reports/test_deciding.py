@@ -8,7 +8,7 @@ import pytest
 
 from attnbench.harness.rows.plans import PLANS
 from attnbench.harness.scenario import Plan
-from attnbench.harness.scenario.estimate import case_s
+from attnbench.harness.scenario.shards import case_s
 from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.data.noise_floor import spread_of_pairs
 from attnbench.reports.data.typed import with_plan

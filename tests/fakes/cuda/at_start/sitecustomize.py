@@ -26,7 +26,6 @@ class Told(list[str]):
 
 
 def start() -> AbstractContextManager[object]:
-    from attnbench.harness.machine import pace
     from attnbench.harness.measure import clock, launch
     from tests.fakes.cuda import FakeGpu, RealClock, fake_cuda
     from tests.fakes.nvml.driver import UUID
@@ -37,7 +36,6 @@ def start() -> AbstractContextManager[object]:
     clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
     clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
     launch.BLOCKS, launch.CALLS = 2, 5
-    pace.SIZE["cuda"] = 32
     if file := os.environ.get("FAKE_CUDA_LAUNCHED"):
         gpu.launched = Told(file)
     if file := os.environ.get("FAKE_CUDA_EXCLUSIVE"):
