@@ -32,8 +32,8 @@ REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact 
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 BASELINE = "sdpa"
 """What is timed beside a backend from outside, if the scenario's baseline is none of ours."""
-MORE_CALLS = 1.25
-"""The number of calls of a block is drawn up to so many times: no backend knows the last one."""
+CALLS_VARY = 0.875, 1.125
+"""The number of calls of a block is drawn between so many times: no backend knows the last one."""
 SEED_BITS = 62  # of a seed that JSON and a row can hold
 
 Alive = Generator[Record, None, bool]
@@ -50,6 +50,7 @@ class GroupRun:
     def __init__(self, runtime: Runtime, cases: Sequence[Case], *, number: int = 0) -> None:
         self.runtime, self.spec, self.number = runtime, runtime.spec, number
         self.order = random.Random(f"{self.spec.seed} {cases[0].id if cases else ''}")
+        self.hidden = secrets.SystemRandom()  # what no backend may foresee
         self.states = {case.id: self._state(case) for case in cases}  # without a record
         self.timed = {name: Timed(name, one.case, one) for name, one in self.states.items()}
         self.sessions = {backend: secrets.token_hex(6) for backend in self.backends}
@@ -153,22 +154,24 @@ class GroupRun:
         return [name for name in wanting if self.timed[name].state.backend == seat.backend]
 
     def _sampled(self, seat: Seat) -> Alive:
-        judged: set[str] = set()
-        for name in self._wanting(seat):
+        wanting, left = self._wanting(seat), self.sampler.blocks_left
+        # Which of its blocks here is judged, counted down: nobody knows before.
+        named = {name: self.hidden.randrange(left(name, seat.process)) for name in wanting}
+        for name in wanting:
             if name in self.timed and not (
                 yield from self._try(seat, self.timed[name], self._warm_up)
             ):
                 return False
         while names := self._wanting(seat):
             self.order.shuffle(names)
-            more = self.order.uniform(1, MORE_CALLS)
+            more = self.hidden.uniform(*CALLS_VARY)
             calls = self.sampler.calls(names, self.spec.device, more)
             seeds = {self.timed[name].case.problem: secrets.randbits(SEED_BITS) for name in names}
             for name in names:
                 if (one := self.timed.get(name)) is None:
                     continue  # it ended beside another
                 block = partial(self._block, seed=seeds[one.case.problem], calls=calls[name])
-                if not (yield from self._try(seat, one, partial(block, judged=judged))):
+                if not (yield from self._try(seat, one, partial(block, named=named))):
                     return False
         self._release(seat)
         return True
@@ -198,8 +201,12 @@ class GroupRun:
             self.sampler.samplings[one.name].stationary.append(reply.stationary)
             self.sampler.samplings[one.name].call_ms = reply.call_ms
 
-    def _block(self, seat: Seat, one: Timed, *, seed: int, calls: int, judged: set[str]) -> None:
-        """Time one block; its last result is judged by chance, at least once in each process."""
+    def _block(
+        self, seat: Seat, one: Timed, *, seed: int, calls: int, named: dict[str, int]
+    ) -> None:
+        """Time one block. The last result of one of them is judged in each process; of all, if
+        results can only be compared with each other.
+        """
         pool, process = self.runtime.pool, seat.process
         self._ask(seat, one, "renew", case=one.case.id, seed=seed)
         ours = [PROC / str(pid) for pid in (threading.get_native_id(), pool.worker(seat).pid)]
@@ -213,9 +220,10 @@ class GroupRun:
             one.state.clocks.append((apart_s, own_s))
             self.runtime.listener.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)
-        known = one.state.fields.get("exactness") != "other" or not one.is_row
-        if known and (self.order.random() < 0.5 or (is_last and one.name not in judged)):
-            judged.add(one.name)
+        left, named[one.name] = named[one.name], named[one.name] - 1
+        claimed = one.state.fields.get("exactness", "exact") if one.is_row else "exact"
+        is_named = left == 0 or (is_last and left > 0) or claimed == "approximate"
+        if is_named and claimed != "other":
             self._judge(seat, one, seed)
 
     def _judge(self, seat: Seat, one: Timed, seed: int) -> None:

@@ -145,6 +145,10 @@ class Sampler:
         spent = sampling.spent_s.get(process, 0.0) >= share_s and blocks >= fewest
         return blocks < self.target and not spent
 
+    def blocks_left(self, name: str, process: int) -> int:
+        """Of a process before the next look, if time does not end it; at least 1."""
+        return max(1, self.target - self.samplings[name].blocks(process))
+
     def forget(self, process: int, names: Iterable[str]) -> None:
         """A process was lost: its blocks of these cases do not count, another one's will."""
         for name in names:

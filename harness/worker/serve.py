@@ -7,6 +7,7 @@ raises ends its case, with the reply `ended`.
 """
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def warm_up_device(device: "torch.device") -> str:
     from ..files.errors import first_line
 
     try:
-        warm(device)
+        warm_libraries(device)
         warm_profiler(device)
     except RuntimeError as error:
         failed = first_line(error)
@@ -72,11 +73,16 @@ def warm_up_device(device: "torch.device") -> str:
     return ""
 
 
-def warm(device: "torch.device | None" = None) -> None:
-    """Load the operators and matrix libraries that cases use, so that none pays their memory.
+def warm() -> None:
+    """What a fork server does, with one thread, for the processes that are forked from it."""
+    import torch
 
-    A fork server does so once, with one thread, for the processes that are forked from it.
-    """
+    warm_libraries(torch.device("cpu"))
+
+
+@cache
+def warm_libraries(device: "torch.device") -> None:
+    """Load the operators and matrix libraries that cases use, so that none pays their memory."""
     import torch
 
     from ..measure.correctness import CorrectnessCheck
@@ -86,7 +92,6 @@ def warm(device: "torch.device | None" = None) -> None:
     from .steps import TINY
 
     git_commit()  # known from here on
-    device = device or torch.device("cpu")
 
     def backward() -> None:
         x = torch.ones(64, 64, device=device, requires_grad=True)
@@ -107,7 +112,7 @@ def warm(device: "torch.device | None" = None) -> None:
 
 
 def warm_profiler(device: "torch.device") -> None:
-    """It starts a thread, which a fork would lack."""
+    """It starts a thread, and what it calls the thread pools: a fork would lack them."""
     import torch
 
     from ..measure.peak_memory import peak
