@@ -31,9 +31,9 @@ PROGRAM = "attnbench.harness.process.fork_server"
 LENGTH = struct.Struct("<Q")
 HUGE_PAGE_BYTES = 2 << 20
 """Forks of a server would have their memory at the same addresses, where processes that are started
-by exec differ, within a huge page too, and with it their times: the ratios of three backends differed
-by 3.2 to 3.8 % between 12 processes (standard deviation), by 1.5 to 3.1 % between forks, and by 2.4
-to 2.8 % between forks whose memory is shifted.
+by exec differ, within a huge page too, and with it their times: the ratios of three backends
+differed by 3.2 to 3.8 % between 12 processes (standard deviation), by 1.5 to 3.1 % between forks,
+and by 2.4 to 2.8 % between forks whose memory is shifted.
 """
 THREADS = Path("/proc/self/task")
 
