@@ -5,12 +5,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from ...impls import exactness
 from ..cases.case import Case
 from ..measure.launch_flags import add_floor
 from ..process.worker_process import CaseEnded
 from ..rows.status import Status
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
+PHASES = {
+    "check": "gate",
+    "window": "utilization",
+    "profile": "kernels",
+    **dict.fromkeys(("warm_up", "renew", "sample", "output"), "latency"),
+}
+"""Of the row of a case that lost its worker, by the last request."""
 STALE = (
     "a timed call gave the result of earlier inputs: it answers from memory, not from the values"
     " that the inputs have"
@@ -112,3 +120,9 @@ class Timed:
     @property
     def is_row(self) -> bool:
         return self.case is self.state.case
+
+    @property
+    def exactness(self) -> str:
+        """As the backend claims; what a worker leaves out is judged as exact."""
+        said = self.state.fields.get("exactness", "exact")
+        return str(said) if self.is_row else exactness(self.case.backend)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...impls import exactness, is_ours
+from ...impls import is_ours
 from ..cases.case import Case, fields_of, reported_pairs
 from ..cases.costs import known_costs
 from ..machine.cpu import waited_s
@@ -22,7 +22,7 @@ from ..process.worker_process import CaseEnded, WorkerFailure
 from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from .case_state import CaseState, Timed
+from .case_state import PHASES, CaseState, Timed
 from .runtime import Runtime
 from .sampling import Sampler
 from .worker_pool import Seat, hanging_launch
@@ -55,6 +55,7 @@ class GroupRun:
         self.timed = {name: Timed(name, one.case, one) for name, one in self.states.items()}
         self.sessions = {backend: secrets.token_hex(6) for backend in self.backends}
         self.sampler = Sampler(self.spec.plan, ())
+        self.op = ""  # that a worker was asked last
 
     def _state(self, case: Case) -> CaseState:
         backend = "" if is_ours(case.backend) else case.backend
@@ -221,9 +222,8 @@ class GroupRun:
             self.runtime.listener.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)
         left, named[one.name] = named[one.name], named[one.name] - 1
-        claimed = one.state.fields.get("exactness", "exact") if one.is_row else "exact"
-        is_named = left == 0 or (is_last and left > 0) or claimed == "approximate"
-        if is_named and claimed != "other":
+        is_named = left == 0 or (is_last and left > 0) or one.exactness == "approximate"
+        if is_named and one.exactness != "other":
             self._judge(seat, one, seed)
 
     def _judge(self, seat: Seat, one: Timed, seed: int) -> None:
@@ -233,8 +233,6 @@ class GroupRun:
         found = self._ask(seat, one, "output", case=one.case.id, places_seed=places_seed)
         # what only the backward pass is measured of keeps its inputs
         values_seed = self.spec.seed if problem.passes == "backward" else seed
-        said = state.fields.get("exactness", "exact")
-        claimed = said if one.is_row else exactness(one.case.backend)
         try:
             verdict = self.runtime.pool.judge().ask(
                 "judged",
@@ -242,7 +240,7 @@ class GroupRun:
                 problem=fields_of(problem),
                 seeds={"values": values_seed, "first": self.spec.seed, "places": places_seed},
                 results=found.numbers,
-                exactness=claimed,
+                exactness=one.exactness,
             )
         except WorkerFailure as failure:
             self.runtime.pool.dismiss_judge()
@@ -298,6 +296,7 @@ class GroupRun:
     # ---- asking ----------------------------------------------------------------------------------
 
     def _begin(self, one: Timed, op: str) -> None:
+        self.op = op
         one.state.begin()
         self.runtime.listener.running(one.case.id, op)
 
@@ -332,7 +331,7 @@ class GroupRun:
                     f"more than {self._limit_s(state):g} s in one step{launch}; raise it with"
                     " --timeout, or make the case smaller"
                 )
-            failed = (failure.status, reason, "", tail)
+            failed = (failure.status, reason, PHASES.get(self.op, ""), tail)
         else:
             state.spent_s += time.monotonic() - since
             return True

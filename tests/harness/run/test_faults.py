@@ -18,11 +18,10 @@ pytestmark = pytest.mark.long
 FAULTS = [
     ("killed", "crashed", "SIGKILL, maybe by the host's out-of-memory killer"),
     ("dies_of_signal_35", "crashed", "signal 35 (SIGRTMIN+1)"),
-    ("kills_its_judge", "error", "the process that judges its results has ended"),
-    ("scribbles", "error", "bad reply: b'nonsense' is not an event"),
+    ("scribbles", "error", "bad reply: b'nonsense' is not a reply"),
     ("falls_back:flash", "error", "the kernel flash was requested, but matmul+softmax ran"),
 ]
-RIGHT = ("naive", "chooses", "talks", "fits_alone", "sdpa")
+RIGHT = ("naive", "chooses", "talks", "sdpa")
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +59,13 @@ def test_what_a_backend_chose_while_it_was_set_up_is_kept_and_its_time_is_in_no_
 
 
 BAD_REPLIES = {
-    "deeply": "is not an event",
-    "wrong_type": "facts.case: Input should be a valid string",
-    "wrong_field": "running.more: Extra inputs are not permitted",
-    "unknown_event": "event: Input tag 'finished'",
-    "unknown_case": "running of 'another' answers no request",
-    "another_answer": "free answers no request",
-    "too_long": "an event of more than 16777216 bytes",
+    "deeply": "is not a reply",
+    "wrong_type": "check.fields: Input should be a valid dictionary",
+    "wrong_field": "check.more: Extra inputs are not permitted",
+    "unknown_op": "op 'finished' is not one of",
+    "another_answer": "free does not answer check",
+    "our_words": "status: Extra inputs are not permitted",
+    "too_long": "more than 16777216 bytes",
 }
 
 
@@ -90,11 +89,6 @@ def test_what_backends_print_goes_to_a_capped_log_and_not_to_stdout(run):
     assert 1 << 19 < max(sizes) <= 1 << 20
 
 
-def test_out_of_memory_beside_others_is_tried_again_alone(run):
-    rows = by_backend(run)
-    assert rows["fits_alone"]["session"] != rows["naive"]["session"]
-
-
 def test_a_process_that_a_backend_has_spoiled_costs_no_other_case(attnbench, tmp_path):
     """It leaves its process no descriptor: our own work, not its call, fails in that process."""
     shutil.copy(ROOT / "tests" / "faults" / "hostile.py", tmp_path)
@@ -106,8 +100,7 @@ def test_a_process_that_a_backend_has_spoiled_costs_no_other_case(attnbench, tmp
     assert {name: rows[name]["status"] for name in ("sdpa", "fused")} == dict.fromkeys(
         ("sdpa", "fused"), "ok"
     )
-    assert rows["hostile:limits_itself"]["status"] == "crashed"
-    assert rows["sdpa"]["session"] != rows["fused"]["session"], "each was measured alone"
+    assert rows["hostile:limits_itself"]["status"] == "error"
     assert done.returncode == 1
 
 
@@ -131,5 +124,5 @@ def test_compiling_may_take_five_times_as_long_as_another_step(attnbench, backen
     row = rows_of(done)[backend]
     assert row["status"] == status
     if status == "timeout":
-        assert row["phase"] == "compile"
+        assert row["phase"] == "gate"
         assert row["reason"].startswith("more than 20 s in one step")
