@@ -166,7 +166,8 @@ class Backend(Protocol):
         """
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-        """Do all set-up (layout, compilation, tuning) and return the call to time.
+        """Do all set-up (layout, compilation, tuning) and return the call to time. It may view
+        inputs, never copy them: their numbers change between calls, those of weights do not.
 
         `weights` is None in scope "core", and BlockWeights in scope "block", where layer.in_scope
         wraps the layer. The call may have an attribute `facts`, a JSON-ready

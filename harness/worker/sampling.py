@@ -59,8 +59,6 @@ class Sampling:
         on_cpu = self.device.type == "cpu"
         self.shortest_call_ms = shortest_call_ms(clock, self.device)
         self.heap = WarmHeap() if settings.warm_heap and on_cpu else None
-        if self.heap:
-            self.heap.give_back()  # fixed thresholds: from the first tensor on, large ones go whole
         watched = conditions_for(self.device)
         waits = ShortWaits() if on_cpu else None
         self.block_timer = BlockTimer(watched, waits, heap_is_warm=self.heap is not None)

@@ -13,6 +13,7 @@ from ..machine.nvml import Device, nvml_device
 from ..measure.clock import Clock, clock_for
 from ..measure.memory_budget import Budget
 from ..measure.peak_memory import freeze_gc, release
+from ..measure.warm_heap import WarmHeap
 from ..scenario.preflight import predict
 from .check import Checker
 from .sampling import Sampling
@@ -54,6 +55,8 @@ class Steps:
         gpu_uuid: str | None,
     ) -> Reply:
         """The budget counts from what is used now, the clock's buffers included."""
+        if warm_heap and self.device.type == "cpu":
+            WarmHeap().give_back()  # fixed thresholds: large tensors go whole from the first on
         self.clock: Clock = clock_for(self.device)
         self.budget_bytes = budget_bytes
         self._settings = Settings(

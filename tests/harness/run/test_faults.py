@@ -19,6 +19,7 @@ FAULTS = [
     ("killed", "crashed", "SIGKILL, maybe by the host's out-of-memory killer"),
     ("dies_of_signal_35", "crashed", "signal 35 (SIGRTMIN+1)"),
     ("scribbles", "error", "bad reply: b'nonsense' is not a reply"),
+    ("copies_inputs", "error", "copies its inputs in `prepare`, which may view them, never copy"),
     ("falls_back:flash", "error", "the kernel flash was requested, but matmul+softmax ran"),
 ]
 RIGHT = ("naive", "chooses", "talks", "sdpa")
