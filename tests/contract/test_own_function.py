@@ -110,6 +110,20 @@ def test_what_is_right_is_measured(own: Own, backend: str, seq_len: int) -> None
     assert row["peak_bytes"] > 0
 
 
+def test_what_comes_from_outside_is_timed_beside_the_baseline_in_its_own_worker(own: Own) -> None:
+    sessions = {row["session"] for (name, _), row in own.rows.items() if name in RIGHT[:3]}
+    for (name, _), row in own.rows.items():
+        if row["status"] != "ok":
+            continue
+        assert row["beside"] == (None if name in RIGHT[:3] else "sdpa")
+        assert (row["session"] in sessions) == (name in RIGHT[:3])
+        if row["beside"]:
+            nested = [
+                [len(process) for process in row[field]] for field in ("beside_ms", "block_ms")
+            ]
+            assert nested[0] == nested[1]
+
+
 @pytest.mark.parametrize(("backend", "seq_len"), FOUND)
 def test_what_is_wrong_in_little_is_incorrect_and_has_no_speed(
     own: Own, backend: str, seq_len: int

@@ -49,11 +49,12 @@ def test_forks_compute_with_all_threads_and_end_by_themselves(server: ForkServer
 
 
 def test_several_forks_live_side_by_side_and_end_with_their_server(server: ForkServer) -> None:
+    before = psutil.Process().children(recursive=True)  # such as another test's browser
     children = [forked(server) for _ in range(3)]
     assert len({server_of(child) for child in children}) == 1
     for number, child in enumerate(children):
         assert child.ask("echo", PATIENCE_S, value=number).value == number
-    everything = psutil.Process().children(recursive=True)
+    everything = set(psutil.Process().children(recursive=True)) - set(before)
     server.close()
     for child in children:
         child.kill()
