@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from types import SimpleNamespace
 from typing import Any
 
 from attnbench.harness.cli import app
@@ -66,8 +67,9 @@ def without_workers(environment: dict[str, Any]) -> None:
         raise EnvironmentUnmet("no worker here")
 
     @contextmanager
-    def first_worker(device: str, *_: object, **__: object) -> Iterator[NoWorker]:
-        yield NoWorker({**environment, "device": device})
+    def first_worker(device: str, *_: object, **__: object) -> Iterator[Any]:
+        worker = NoWorker({**environment, "device": device})
+        yield SimpleNamespace(worker=worker, server=None)
 
     session.first_worker = first_worker  # type: ignore[assignment]
     WorkerProcess.__init__ = refused  # type: ignore[method-assign,assignment]
