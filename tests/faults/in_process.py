@@ -10,8 +10,7 @@ import time
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 from attnbench.harness.cli import app
