@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-CONVICTED = "impossible"
+CONVICTED = "clock|impossible"
 PROBLEM = {"seq_len": 1024}
 
 
