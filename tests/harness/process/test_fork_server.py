@@ -15,6 +15,8 @@ from tests.conftest import ROOT, wait_for
 from tests.harness.process.talking_child import REPLIES
 from tests.search_path import searched
 
+pytestmark = pytest.mark.long
+
 PROGRAM = "tests.harness.process.talking_child"
 PATIENCE_S = 60.0
 TIMES = 5  # as often forks of a torch with two threads were tried: all hung

@@ -209,6 +209,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize("way", ["exec", "fork"])
 def test_nothing_is_left_after_the_parent_was_killed(way: str, stopped: bool) -> None:
