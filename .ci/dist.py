@@ -26,7 +26,7 @@ from runpy import run_path
 ROOT = Path(__file__).resolve().parents[1]
 # as .package/attnbench links them
 LINKED = {name: name for name in ("harness", "impls", "reports", "scenarios")}
-LINKED["results/published"] = "harness/store/published"
+LINKED["results/published"] = "harness/rows/published"
 IN_SDIST = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt"}
 DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 ABOUT = "release"  # beside the folder of wheel and sdist, whose files a package index takes all

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.store.run_store import point_latest
+from attnbench.harness.rows.run_store import point_latest
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")

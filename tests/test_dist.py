@@ -38,14 +38,14 @@ COMMIT = [
 
 def test_the_files_of_a_commit_have_their_places_in_the_wheel() -> None:
     linked = [  # a link and what it leads to
-        "harness/store/published",
+        "harness/rows/published",
         "results/published/a/run.json",
     ]
     commit = [*COMMIT, *linked, "tests/test_a.py", "docs/a.md", ".env"]
     assert dist.package_names(commit) == {
         "attnbench/__init__.py",
         "attnbench/harness/a.py",
-        "attnbench/harness/store/published/a/run.json",
+        "attnbench/harness/rows/published/a/run.json",
     }
 
 

@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 
 import attnbench
 from attnbench.harness.cli.app import app
-from attnbench.harness.store.names import save
-from attnbench.harness.store.run_store import point_latest
+from attnbench.harness.rows.names import save
+from attnbench.harness.rows.run_store import point_latest
 from tests.conftest import ROOT, ran
 from tests.made_runs import case, problem, row, write_run
 

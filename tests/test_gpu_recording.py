@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.probes.kernels import kernels
+from attnbench.harness.devices.probes.kernels import kernels
 from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID, FakeDriver
 from tests.fakes.nvml.replay import KEYS, kept_bytes, recorded, script

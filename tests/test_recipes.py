@@ -74,7 +74,7 @@ studies: [mine]
 """,
 }
 SHOWN = (
-    "harness/probes/mine.py",
+    "harness/devices/probes/mine.py",
     "harness/studies/mine.py",
     "reports/subjects/mine.py",
 )
@@ -173,7 +173,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
     "tests",
     [
         ("tests/test_readme.py", "tests/scenarios", "tests/harness/scenario"),
-        ("tests/harness/probes/test_every_probe.py", "tests/harness/studies"),
+        ("tests/harness/devices/probes/test_every_probe.py", "tests/harness/studies"),
         (
             "tests/reports/exports/test_every_format.py",
             "tests/reports/subjects",

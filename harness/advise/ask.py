@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
     from ...reports.advise.asked import Fields, Inquiry
     from ...reports.advise.stored import StoredRows
-    from ..machine.this_device import ThisDevice
+    from ..devices.this_device import ThisDevice
     from ..run.engine import RunOptions
     from ..run.run_rows import RunResult
 
@@ -76,7 +76,7 @@ def advise(
     Refusal; KeyboardInterrupt once the rows are safe.
     """
     from ...reports.advise.document import document
-    from ..machine.this_device import this_device
+    from ..devices.this_device import this_device
 
     for name, count in (("batch", batch), ("tp", tp), ("chunk", chunk), ("draft", draft)):
         if count is not None and count < 1:
@@ -170,7 +170,7 @@ def _problems(inquiry: "Inquiry") -> "list[Fields]":
 def stored(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
     """Of all runs in the results folder, newest first."""
     from ...reports.advise.stored import Device, stored_rows
-    from ..store.run_store import runs
+    from ..rows.run_store import runs
 
     folders = runs(out)
     problems = _problems(inquiry)

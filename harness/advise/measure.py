@@ -135,7 +135,7 @@ def predicted_call_s(device: str, dtype: str) -> Callable[[Problem], float]:
     import torch
 
     from ...impls.backend import TORCH_DTYPE
-    from ..machine.environment import fix_threads
+    from ..devices.environment import fix_threads
     from ..measure.clock import clock_for
     from ..scenario.shards import call_s
 

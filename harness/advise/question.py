@@ -11,7 +11,7 @@ from ..files.errors import BadInput, shown
 if TYPE_CHECKING:
     from ...impls.problem import Dtype
     from ...reports.advise.asked import Inquiry, Phase
-    from ..machine.this_device import ThisDevice
+    from ..devices.this_device import ThisDevice
     from ..models.layers import Model
 
 USUAL_CONTEXT = 8192  # tokens, if the model takes so many

@@ -127,8 +127,8 @@ def advise(
     from ...reports.advise.answer import advise as answer
     from ...reports.advise.document import document
     from ...reports.advise.policy import policy as decided
+    from ..devices.this_device import this_device
     from ..files.errors import BadInput, shown
-    from ..machine.this_device import this_device
     from ..terminal.idle import wait_until_idle
     from ..terminal.progress import kept, say
 

@@ -241,7 +241,7 @@ def _ended_by_signals() -> Iterator[None]:
 @contextmanager
 def _only_writer(out: Path) -> Iterator[None]:
     """Hold the folder: runs of two at once would count as turns of one. Raises Refusal."""
-    from ..store.run_store import writer_lock
+    from ..rows.run_store import writer_lock
 
     with unless_refused(out, "choose another with --output DIR", "cannot be made"):
         refuse_way_out(out)

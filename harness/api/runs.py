@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ..rows.names import find
 from ..rows.record import FAILURES, Status
-from ..store.names import find
 from .arguments import DEFAULT_ROOT, Models, public
 from .measuring import How, Row, measured, of_packs, with_models
 

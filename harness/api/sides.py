@@ -14,7 +14,7 @@ def against(base: str, run: Path, out: Path, gate: "Gate | None", **settings: An
     """A run against an earlier one of `out`, or against last:N. Raises Refusal."""
     from ...reports.comparison.compare import compare_runs
     from ...reports.comparison.history import compare_history
-    from ..store.names import earlier_runs, find, number_of_last
+    from ..rows.names import earlier_runs, find, number_of_last
 
     if most := number_of_last(base):
         return compare_history(earlier_runs(run, out), most, run, gate, **settings)
@@ -32,7 +32,7 @@ def named_backend(text: str) -> str:
 
 def runs_in(folder: str) -> list[Path]:
     """Oldest first. Raises BadInput."""
-    from ..store.run_store import runs
+    from ..rows.run_store import runs
 
     found = runs(Path(folder))
     if not found:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import impls
+from ..devices.installed import installed_digest
 from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
-from ..machine.installed import installed_digest
 
 if TYPE_CHECKING:
     import torch
@@ -55,9 +55,9 @@ def _kept(path: Path, digest: str) -> Listing | None:
 
 
 def _asked(device: str) -> Listing:
+    from ..devices.environment import pick_device
+    from ..devices.this_device import no_device
     from ..files.errors import EnvironmentUnmet
-    from ..machine.environment import pick_device
-    from ..machine.this_device import no_device
 
     found, why = pick_device(device)
     if why:

@@ -135,7 +135,7 @@ def _compared(asked: Asked, gate: GateOptions, out: Path) -> "Comparison":
     from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
     from ..api.margins import margin_ratio, read_margins
-    from ..store.names import find, number_of_last
+    from ..rows.names import find, number_of_last
 
     limits = None
     if gate.gate is not None:
@@ -183,8 +183,8 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
 
 def _save(name: str, run: str, out: Path, *, force: bool) -> None:
     """Name a run, print the file that keeps the name, and say what comparisons can show."""
+    from ..rows import names
     from ..rows.record import Status
-    from ..store import names
     from ..terminal.progress import counts, say
     from .baseline import what_it_shows
 

@@ -76,7 +76,7 @@ def one_backend(incomplete: str) -> list[str]:
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """Under --runs, if that was given before."""
-    from ..store.names import run_names
+    from ..rows.names import run_names
 
     return matching(run_names(Path(ctx.params.get("out") or "results")), incomplete)
 
@@ -86,7 +86,7 @@ def plans(incomplete: str) -> list[str]:
 
 
 def measures(incomplete: str) -> list[str]:
-    from ..probes import measures as of_probes
+    from ..devices.probes import measures as of_probes
 
     return in_list(("latency", "memory", "graphs", *of_probes()), incomplete)
 

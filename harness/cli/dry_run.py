@@ -7,11 +7,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ..cases.case import Case, Wall
+from ..devices.environment import pick_device
+from ..devices.free_memory import available_bytes
+from ..devices.this_device import no_device
 from ..files.errors import EnvironmentUnmet
 from ..files.printable import spaced
-from ..machine.environment import pick_device
-from ..machine.free_memory import available_bytes
-from ..machine.this_device import no_device
 from ..rows.record import Planned
 from ..run.planning import budget_bytes_of
 from ..scenario import Scenario

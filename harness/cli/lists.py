@@ -31,8 +31,8 @@ def overview(
     if context.invoked_subcommand is not None:
         return
     from ... import impls
-    from ..store.names import no_runs
-    from ..store.run_store import runs
+    from ..rows.names import no_runs
+    from ..rows.run_store import runs
     from ..terminal.progress import say
 
     rows = scenarios()
@@ -133,7 +133,7 @@ def list_studies() -> None:
 @command(list_app, name="probes")
 def list_probes() -> None:
     """Probes, and the columns that each reads. With their names in a scenario's `measure`."""
-    from ..probes import load, names
+    from ..devices.probes import load, names
 
     rows = []
     for name in names():
@@ -148,8 +148,8 @@ def list_probes() -> None:
 @command(list_app, name="runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs in a folder, and how they ended. Of a broken one, why it cannot be read."""
-    from ..store.names import no_runs
-    from ..store.run_store import runs
+    from ..rows.names import no_runs
+    from ..rows.run_store import runs
 
     rows = [_row_of(path) for path in runs(out)]
     columns = ("run", "started (UTC)", "device", "cases", "question")
@@ -159,7 +159,7 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
 @command(list_app, name="baselines")
 def list_baselines(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
-    from ..store import names
+    from ..rows import names
 
     rows = names.saved(out)
     none = f"no baselines in {out.absolute()}; name a run with `attnbench compare RUN --save main`"
@@ -167,8 +167,8 @@ def list_baselines(out: Root = DEFAULT_ROOT) -> None:
 
 
 def _row_of(path: Path) -> tuple[str, ...]:
-    from ..store.run_store import is_being_written
-    from ..store.states import run_state
+    from ..rows.run_store import is_being_written
+    from ..rows.states import run_state
     from ..terminal.progress import counts
 
     try:

@@ -9,10 +9,10 @@ from ...reports.elements import Block, Table, Text, table_of
 from ...reports.formatting import ratio_bounds_text, rough_percent_text, share_text
 from ...reports.quantity import Cell, Quantity, Unit
 from ..api.verbs import newest_noise
+from ..devices.calibration_file import FILE as CALIBRATIONS
 from ..doctor import Findings
 from ..doctor.noise import FILE as SELFCHECKS
 from ..doctor.noise import MAX_FALSE_ALARMS, NoiseFloor
-from ..machine.calibration_file import FILE as CALIBRATIONS
 
 if TYPE_CHECKING:  # they import torch
     from ..doctor.calibrate import Calibration

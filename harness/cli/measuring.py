@@ -38,12 +38,12 @@ from .texts import separated
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
+    from ..rows.states import RunState
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
     from ..run.suite import SuiteEntry
     from ..scenario import Entry, Scenario
     from ..scenario.selection import Selection
-    from ..store.states import RunState
 
 SIGNALLED = 128  # exit codes above tell the signal
 GIVEN = ("backends", "head_dim", "model", "phase", "queries", "tp", "baseline")

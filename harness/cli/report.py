@@ -140,8 +140,8 @@ def _opened(paths: list[Path], *, salvage: bool, hide: bool) -> "Report":
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
     """The folders of all runs that are named, each once."""
-    from ..store.names import find
-    from ..store.states import unfinished_after
+    from ..rows.names import find
+    from ..rows.states import unfinished_after
 
     paths = [find(name, out) for name in names]
     if names == [LATEST] and (newer := unfinished_after(paths[0], out)) is not None:

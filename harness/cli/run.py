@@ -196,8 +196,8 @@ def run(
 def _resume(
     earlier: Earlier, run: str, selection: "Selection", session: Session, options: "RunOptions"
 ) -> None:
+    from ..rows.names import find
     from ..run.start import resume_run
-    from ..store.names import find
 
     path = find(run, session.out, unfinished=True)
     job = partial(resume_run, path, attachments=selection.attachments)

@@ -136,7 +136,7 @@ def exit_code(app: typer.Typer) -> int:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        from ..machine.this_device import NO_TORCH
+        from ..devices.this_device import NO_TORCH
 
         say_error(NO_TORCH)
         return EnvironmentUnmet.exit_code

@@ -65,7 +65,7 @@ def examine(root: Path) -> Findings:
     """Look at the machine as a run would; `root` has the calibrations. Imports torch."""
     import torch
 
-    from ..machine.environment import collect, fix_threads
+    from ..devices.environment import collect, fix_threads
     from ..process.fingerprint import git_commit
     from .gpu_facts import read_gpus
     from .gpu_findings import gpu_findings

@@ -15,18 +15,18 @@ from typing import Any, Literal
 
 import torch
 
+from ..devices.calibration_file import SCHEMA, append, check_writable
+from ..devices.cpu import cpu_name
+from ..devices.environment import fix_threads, pick_device
+from ..devices.nvml import Device, nvml_device
+from ..devices.probes import Readings
+from ..devices.probes import load as load_probe
+from ..devices.this_device import no_device
 from ..files.errors import EnvironmentUnmet
-from ..machine.calibration_file import SCHEMA, append, check_writable
-from ..machine.cpu import cpu_name
-from ..machine.environment import fix_threads, pick_device
-from ..machine.nvml import Device, nvml_device
-from ..machine.this_device import no_device
 from ..measure.clock import SM_CLOCK_HZ
 from ..measure.graph_capture import Call
 from ..measure.physical_floor import specified
 from ..measure.steady_loop import steady_loop
-from ..probes import Readings
-from ..probes import load as load_probe
 from ..process.device_lock import device_lock
 from .peaks import KINDS, Peak, Sizes, gemm, measure
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ..machine.calibration_file import newest_calibration
-from ..machine.nvml import (
+from ..devices.calibration_file import newest_calibration
+from ..devices.nvml import (
     ERROR_TEXTS,
     Device,
     Gpu,
@@ -23,7 +23,7 @@ from ..machine.nvml import (
     temperature_c,
     text,
 )
-from ..probes import Readings, busy, gpm
+from ..devices.probes import Readings, busy, gpm
 from ..process.gpu_users import Users, users
 from ..rows.readings import Tier, tier_of
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from humanize import naturalsize
 
-from ..machine.nvml import ERROR_TEXTS, without_function
+from ..devices.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
 from ..process.gpu_users import Process, Users
 from ..rows.readings import MEANING

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from ...impls._inductor import missing_for_compile
-from ..machine.calibration_file import newest_calibration
-from ..machine.control_group import MemoryLimit, QuotaLimit, memory_limit, quota
-from ..machine.environment import cudnn_path, other_accelerator, pick_device
-from ..machine.free_memory import available_bytes, shares_host_memory
-from ..machine.nvml import ERROR_TEXTS, Reading, system_fact, without_function
+from ..devices.calibration_file import newest_calibration
+from ..devices.control_group import MemoryLimit, QuotaLimit, memory_limit, quota
+from ..devices.environment import cudnn_path, other_accelerator, pick_device
+from ..devices.free_memory import available_bytes, shares_host_memory
+from ..devices.nvml import ERROR_TEXTS, Reading, system_fact, without_function
 from . import Finding, calibration_finding
 
 CROWDED_SHARE = 0.5

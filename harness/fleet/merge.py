@@ -32,7 +32,7 @@ from ..rows.run_files import (
     read_meta,
     shown_path,
 )
-from ..store.run_store import LOGS, point_latest, writer_lock
+from ..rows.run_store import LOGS, point_latest, writer_lock
 from .merge_sources import (
     Rows,
     Source,

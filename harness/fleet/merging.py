@@ -6,7 +6,7 @@ from typing import Any
 
 from ..api.arguments import DEFAULT_ROOT, public
 from ..files.errors import BadInput
-from ..store.names import find
+from ..rows.names import find
 from .merge import merge as merge_runs
 
 

@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
+from ..devices.cpu import cpu_name
+from ..devices.nvml import SPLIT, Device, each_gpu, open_gpu, text
+from ..devices.settings import CHOICE, SETTINGS
 from ..files.errors import EnvironmentUnmet
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary
-from ..machine.cpu import cpu_name
-from ..machine.nvml import SPLIT, Device, each_gpu, open_gpu, text
-from ..machine.settings import CHOICE, SETTINGS
 from ..process.device_lock import device_lock
 from ..process.fingerprint import fingerprint
 from ..process.gpu_users import users
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
+from ..rows.run_store import LOGS
 from ..run.first_worker import first_worker, measured_on
 from ..run.listener import Listener
 from ..run.runtime import Runtime
@@ -34,7 +35,6 @@ from ..run.studies import MODELS, StudyRunner, Told, tried
 from ..run.wall_runner import WallRunner
 from ..run.worker_pool import WorkerPool
 from ..scenario.shards import Units
-from ..store.run_store import LOGS
 from ..studies.attachments import Tried
 from .remote import File, NodeWanted, Opened, Predicted, Remark, Running, Said
 from .shipping import Content, ShippedFolder

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..files.safe_files import make_folder, open_plain, write_all, write_whole
 from ..process.worker_log import LOG_CAP_BYTES
+from ..rows.run_store import LOGS
 from ..run.studies import MODELS
-from ..store.run_store import LOGS
 
 LOG = re.compile(r"[A-Za-z0-9._-]{1,80}\.log", re.ASCII)
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.safetensors", re.ASCII)

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from ..machine.cpu import waited_s
-from ..machine.nvml import (
+from ..devices.cpu import waited_s
+from ..devices.nvml import (
     Device,
     Gpu,
     clock_event_mask,

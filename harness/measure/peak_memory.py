@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch.autograd.profiler import profile as CpuProfile  # noqa: N812 - a class
 
-from ..machine.nvml import nvml_device, open_gpu, used_bytes
+from ..devices.nvml import nvml_device, open_gpu, used_bytes
 from .clock import no_garbage_collection
 from .resident_memory import resident_peak_bytes
 from .warm_heap import WarmHeap

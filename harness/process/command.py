@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..machine.process_tree import RUN
+from ..devices.process_tree import RUN
 from .guard import END_ALL, guarded
 from .guard_status import GuardStatus
 

@@ -41,7 +41,7 @@ class Reply(BaseModel):
 
 
 class WorkerFacts(OpenPart):
-    """What planning relies on of machine/environment.py's facts."""
+    """What planning relies on of devices/environment.py's facts."""
 
     device_uuid: str | None
     cores: int

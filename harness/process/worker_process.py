@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 import psutil
 
-from ..machine.control_group import host_oom_kills
-from ..machine.process_tree import RUN
+from ..devices.control_group import host_oom_kills
+from ..devices.process_tree import RUN
 from ..rows.record import Status
 from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
 from .guard_status import GuardStatus

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ..api.margins import Margins, read_margins
 from ..api.sides import against as compared_with
 from ..files.errors import BadInput, Refusal
+from ..rows.names import find, number_of_last
 from ..rows.run_files import read_meta
-from ..store.names import find, number_of_last
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison

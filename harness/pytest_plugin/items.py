@@ -207,7 +207,7 @@ def auto_device() -> str:
     from ..process.worker_process import child_environment
 
     code = (
-        "from attnbench.harness.machine.environment import pick_device;"
+        "from attnbench.harness.devices.environment import pick_device;"
         " print(pick_device('auto')[0].type)"
     )
     command = [sys.executable, *SAFE_PATH, "-c", code]

@@ -21,11 +21,11 @@ import pytest
 from ..cases.case import Group
 from ..files.errors import BadInput, Refusal, Stopped, StoreError
 from ..files.printable import visible
+from ..rows.names import number_of_last
 from ..rows.record import FAILURES, Record, Status
 from ..rows.run_files import SCHEMA, read_meta
 from ..run.listener import Begun, Listener
 from ..scenario import Scenario
-from ..store.names import number_of_last
 from .gate import FAILED, base_of, judged, margins_of
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from ..devices.nvml import has_gpu
+from ..devices.settings import CHOICE
+from ..devices.this_device import NO_TORCH, no_device
 from ..files.errors import EnvironmentUnmet, Stopped
-from ..machine.nvml import has_gpu
-from ..machine.settings import CHOICE
-from ..machine.this_device import NO_TORCH, no_device
 from ..process.child import ALLOW_IMPORT, AllowImport
 from ..process.device_lock import device_lock
 from ..process.fork_server import ForkServer

@@ -4,14 +4,14 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
+from ..devices.calibration_file import newest_calibration, why_unreadable
 from ..files.errors import BadInput, EnvironmentUnmet, first_line
 from ..files.printable import visible
-from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..rows.record import RETRIED
 from ..rows.run_files import META, PLANNED, Document, shown_path
+from ..rows.run_store import Store, point_latest
 from ..scenario import Scenario
 from ..scenario.selection import Selection, select
-from ..store.run_store import Store, point_latest
 from .engine import Devices, RunOptions
 from .first_worker import changes, unlike
 from .listener import Begun, Listener

@@ -11,8 +11,8 @@ from ..cases.costs import known_costs
 from ..rows.model import KINDS
 from ..rows.record import FAILURES, RETRIED, Planned, Record, Status
 from ..rows.run_files import read_rows
+from ..rows.run_store import Store, point_latest
 from ..scenario.shards import Units
-from ..store.run_store import Store, point_latest
 from .listener import Begun, Listener
 from .spec import RunSpec
 from .wall_runner import known_of_wall

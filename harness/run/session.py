@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ..cases.case import Group
-from ..machine.load import LoadMeter, busy_text
+from ..devices.load import LoadMeter, busy_text
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S, Interrupted, signal_name
 from ..rows.record import Status
 from ..rows.run_files import Document
-from ..store.run_store import LOGS
+from ..rows.run_store import LOGS
 from ..studies import takes
 from ..studies.attachments import Attachment, refuse_problems
 from .engine import RunOptions

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...impls import is_ours
 from ...impls.problem import Problem
 from ..cases.case import groups_of, study_of, wall_of
+from ..devices.probes import measures
 from ..measure.physical_floor import Device
-from ..probes import measures
 from ..rows.model import fault
 from ..rows.run_files import PLANNED, Document
 from ..rows.values import Count, Int, Part

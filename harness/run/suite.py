@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
+from ..devices.this_device import ThisDevice, this_device
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped
-from ..machine.this_device import ThisDevice, this_device
+from ..rows.names import scenario_in
 from ..rows.run_files import PLANNED, read_meta
+from ..rows.run_store import runs
+from ..rows.states import RunState, run_state
 from ..scenario import Scenario
 from ..scenario.selection import Selection, select
-from ..store.names import scenario_in
-from ..store.run_store import runs
-from ..store.states import RunState, run_state
 from ..studies.attachments import names_in
 from .run_rows import LastRows, RunResult
 from .start import RunOptions, resume_run, start_run

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..machine.load import LEAST_S, LoadMeter
-from ..machine.nvml import has_gpu
+from ..devices.load import LEAST_S, LoadMeter
+from ..devices.nvml import has_gpu
 
 THREADS = "OMP_NUM_THREADS"
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from ...impls import Problem
 from ..cases.case import ALIASES
+from ..devices.probes import measures
 from ..files.errors import BadInput, shown, suggestion
-from ..probes import measures
 from ..studies import declared
 from .document import Document, Keys, shown_word
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import AXES, Problem, windowed
 from ..cases.case import placeholder_seq_len
-from ..probes import measures
+from ..devices.probes import measures
 from .fields import (
     AtLeastOne,
     AtMost,

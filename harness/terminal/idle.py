@@ -3,9 +3,9 @@
 import re
 import time
 
+from ..devices.load import LoadMeter, busy_text
 from ..files.errors import BadInput, shown
 from ..files.printable import duration_text
-from ..machine.load import LoadMeter, busy_text
 
 READ_S, IDLE_READINGS = 1.0, 3  # an idle machine has so many in a row
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "": 1}

@@ -12,7 +12,7 @@ def main() -> None:
     """Until the run has no more requests."""
     parent = Parent()
     from ..cases.case import problem_of
-    from ..machine.environment import fix_threads
+    from ..devices.environment import fix_threads
     from ..measure.judge import Judge, Seeds
     from ..measure.warm_heap import WarmHeap
 

@@ -26,7 +26,7 @@ def main() -> None:
         # the last places: they stand in for no installed package
         sys.path += [str(Path.cwd()), *parent.arguments[2:]]
     # Imported after Parent: torch takes seconds, and an orphan must not live that long.
-    from ..machine.environment import collect, fix_threads, pick_device
+    from ..devices.environment import collect, fix_threads, pick_device
     from ..measure.peak_memory import freeze_gc
     from ..process.fingerprint import git_commit
     from .steps import Steps

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from ..machine.nvml import Device
+from ..devices.nvml import Device
 from ..measure.memory_budget import Budget
 
 

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..machine.nvml import Device
+from ..devices.nvml import Device
+from ..devices.probes import own_calls, requested
 from ..measure.graph_capture import Call, not_captured
 from ..measure.steady_loop import LaunchMode, as_graph, steady_loop
-from ..probes import own_calls, requested
 
 
 class Watched(NamedTuple):

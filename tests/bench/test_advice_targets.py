@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from attnbench.harness.advise.shapes import ModelShapes, implementations
-from attnbench.harness.machine.environment import fix_threads
-from attnbench.harness.machine.this_device import this_device
+from attnbench.harness.devices.environment import fix_threads
+from attnbench.harness.devices.this_device import this_device
 from attnbench.harness.measure.peak_memory import peak
 from attnbench.harness.models.resolve import model_of
-from attnbench.harness.store.run_store import runs
+from attnbench.harness.rows.run_store import runs
 from attnbench.reports.advise.memory import MemoryOver
 from attnbench.reports.advise.stored import Device, stored_rows
 from tests.conftest import environment

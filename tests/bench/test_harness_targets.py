@@ -9,10 +9,10 @@ from statistics import median
 
 import pytest
 
+from attnbench.harness.rows.run_store import Store
 from attnbench.harness.run.first_worker import start_worker
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import group_cases
-from attnbench.harness.store.run_store import Store
 from tests.bench.conftest import child, rows_of
 from tests.conftest import command_line, environment, ran
 from tests.fakes.stored_runs import case, record

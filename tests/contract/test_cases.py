@@ -21,7 +21,7 @@ memory_used_mib unsupported
 ON_A_GPU = """
 import sys
 import torch
-from attnbench.harness.machine import free_memory, this_device
+from attnbench.harness.devices import free_memory, this_device
 
 this_device.version = lambda _: "2.13.0+cu130"  # of a torch that can use the GPU
 torch.cuda.mem_get_info = lambda device=None: (2 << 30, 120 << 30)

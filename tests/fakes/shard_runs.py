@@ -6,11 +6,11 @@ from typing import Any
 
 from attnbench.harness.cases.case import Wall
 from attnbench.harness.rows.record import Planned, Record
+from attnbench.harness.rows.run_store import Store
 from attnbench.harness.run.spec import RunSpec, planned_fields
 from attnbench.harness.scenario import Scenario, from_mapping
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.scenario.shards import Shard
-from attnbench.harness.store.run_store import Store
 from tests.fakes.stored_runs import record
 
 ENVIRONMENT = {

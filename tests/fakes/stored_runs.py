@@ -7,7 +7,7 @@ from typing import Any
 from attnbench.harness.cases.case import Case
 from attnbench.harness.cases.costs import known_costs
 from attnbench.harness.rows.record import Planned, Record, Status
-from attnbench.harness.store.run_store import Store
+from attnbench.harness.rows.run_store import Store
 from attnbench.impls.problem import Problem
 
 

@@ -24,7 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import conv2d, scaled_dot_product_attention
 from torch.profiler import ProfilerActivity, profile, supported_activities
 
-from attnbench.harness.machine.nvml import (
+from attnbench.harness.devices.nvml import (
     BOARD_READINGS,
     Gpu,
     latest_busy_ratio,
@@ -33,9 +33,9 @@ from attnbench.harness.machine.nvml import (
     throttled_s,
     used_bytes,
 )
+from attnbench.harness.devices.probes.kernels import trace_events
 from attnbench.harness.measure.clock import clock_for
 from attnbench.harness.measure.steady_loop import steady_loop
-from attnbench.harness.probes.kernels import trace_events
 
 GPU_READINGS = {
     **BOARD_READINGS,

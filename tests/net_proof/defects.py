@@ -197,7 +197,7 @@ DEFECTS = (
         name="W for mW",
         patches=(
             Patch(
-                "harness/probes/energy.py",
+                "harness/devices/probes/energy.py",
                 "power_w = Reading(energy_j / (end_s - start_s))",
                 "power_w = Reading(1e3 * energy_j / (end_s - start_s))",
             ),
@@ -209,8 +209,10 @@ DEFECTS = (
     Defect(
         name="SM and tensor columns swapped",
         patches=(
-            Patch("harness/probes/gpm.py", '"sm_active_ratio": 2', '"sm_active_ratio": 5'),
-            Patch("harness/probes/gpm.py", '"any_tensor_ratio": 5', '"any_tensor_ratio": 2'),
+            Patch("harness/devices/probes/gpm.py", '"sm_active_ratio": 2', '"sm_active_ratio": 5'),
+            Patch(
+                "harness/devices/probes/gpm.py", '"any_tensor_ratio": 5', '"any_tensor_ratio": 2'
+            ),
         ),
         noticed_by=(
             "tests/contract/test_gpu_fakes.py::test_counters_of_hopper_are_in_their_columns",

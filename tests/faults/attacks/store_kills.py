@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attnbench.harness.cases.case import Case
 from attnbench.harness.files.safe_files import write_whole
-from attnbench.harness.store.run_store import Store, point_latest
+from attnbench.harness.rows.run_store import Store, point_latest
 from attnbench.reports.data.read import read_run
 from tests.fakes.stored_runs import case, plan, record
 

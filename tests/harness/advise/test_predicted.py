@@ -35,7 +35,7 @@ finally:
 """
 THREADS = """
 from attnbench.harness.advise.predicted import usual_threads
-from attnbench.harness.machine.environment import fix_threads
+from attnbench.harness.devices.environment import fix_threads
 import torch
 fix_threads()
 print(usual_threads(), torch.get_num_threads())

@@ -9,7 +9,7 @@ import pytest
 
 import attnbench
 from attnbench.harness.api import gate
-from attnbench.harness.machine.load import Load, LoadMeter
+from attnbench.harness.devices.load import Load, LoadMeter
 from tests.fakes.shard_runs import write_shard
 from tests.github.test_action import SCENARIO
 from tests.made_runs import fake_run

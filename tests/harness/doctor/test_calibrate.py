@@ -7,6 +7,8 @@ import time
 import pytest
 import torch
 
+from attnbench.harness.devices.calibration_file import newest_calibration
+from attnbench.harness.devices.probes import Readings
 from attnbench.harness.doctor import calibrate as checks
 from attnbench.harness.doctor.calibrate import (
     Expectation,
@@ -16,8 +18,6 @@ from attnbench.harness.doctor.calibrate import (
     disorder,
 )
 from attnbench.harness.doctor.peaks import Peak, Sizes
-from attnbench.harness.machine.calibration_file import newest_calibration
-from attnbench.harness.probes import Readings
 from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
 
@@ -68,7 +68,7 @@ import json
 from dataclasses import asdict
 import torch
 from attnbench.harness.doctor import calibrate as checks
-from attnbench.harness.machine.nvml import Device
+from attnbench.harness.devices.nvml import Device
 checks.LOADS["cuda"] = dict.fromkeys(checks.LOADS["cuda"], checks.idle)
 checks.expectations = lambda device: checks.cuda_expectations(100)
 found = checks.check_counters(torch.device("cuda"), Device(uuid="{UUID}"), 0.8)

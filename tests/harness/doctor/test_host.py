@@ -2,9 +2,9 @@
 
 import torch
 
+from attnbench.harness.devices.nvml import Reading
 from attnbench.harness.doctor import host
 from attnbench.harness.doctor.host import TorchGpu, software_findings, try_torch
-from attnbench.harness.machine.nvml import Reading
 
 LISTED = Reading(("a GPU",))
 

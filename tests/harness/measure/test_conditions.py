@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from attnbench.harness.machine.nvml import Device
+from attnbench.harness.devices.nvml import Device
 from attnbench.harness.measure import conditions
 from attnbench.harness.measure.conditions import (
     DeviceConditions,
@@ -107,7 +107,7 @@ def device_conditions(driver, uuid="GPU-11111111-2222-3333-4444-555555555555"):
     program = f"""
 import json
 from attnbench.harness.measure.conditions import DeviceConditions
-from attnbench.harness.machine.nvml import Device
+from attnbench.harness.devices.nvml import Device
 
 found = DeviceConditions(Device(uuid={uuid!r}))
 found.before()
@@ -184,7 +184,7 @@ def test_a_part_of_a_gpu_that_torch_calls_by_the_whole_ones_name_gets_none_of_it
 import json
 from types import SimpleNamespace
 import torch
-from attnbench.harness.machine.nvml import nvml_device, open_gpu
+from attnbench.harness.devices.nvml import nvml_device, open_gpu
 
 torch.cuda.get_device_properties = lambda _: SimpleNamespace(uuid={UUID.removeprefix("GPU-")!r})
 device = nvml_device(torch.device("cuda", 0))

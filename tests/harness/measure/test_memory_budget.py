@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.harness.machine import free_memory, host_memory
-from attnbench.harness.machine.control_group import MemoryLimit
+from attnbench.harness.devices import free_memory, host_memory
+from attnbench.harness.devices.control_group import MemoryLimit
 from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.graph_capture import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory
@@ -24,7 +24,7 @@ def succeeds_alone(code: str) -> None:
 BUDGET = """
 import mmap
 import torch
-from attnbench.harness.machine.host_memory import address_space_bytes
+from attnbench.harness.devices.host_memory import address_space_bytes
 from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
 from attnbench.harness.worker.serve import warm_up_device
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from attnbench.harness.probes.gpu_memory import own_run
+from attnbench.harness.devices.probes.gpu_memory import own_run
 from attnbench.harness.process.child import Parent
 from attnbench.harness.process.replies import CaseEnd, Replies, Reply
 

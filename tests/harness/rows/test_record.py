@@ -11,7 +11,7 @@ from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import MOST_CHARACTERS, Planned, Record, Status
 from attnbench.harness.rows.run_files import parsed_row
-from attnbench.harness.store.run_store import Store
+from attnbench.harness.rows.run_store import Store
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.read import read_run
 from tests.fakes.stored_runs import case, plan, record

@@ -12,7 +12,7 @@ import pytest
 from attnbench.harness.files.safe_files import MOST_JUNK_BYTES, lines_of
 from attnbench.harness.rows.model import check_meta
 from attnbench.harness.rows.run_files import LINE_CAP_BYTES, BadRun, parsed_row, read_rows
-from attnbench.harness.store.run_store import is_being_written
+from attnbench.harness.rows.run_store import is_being_written
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from tests.made_runs import case, problem, row
 

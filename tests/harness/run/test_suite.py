@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.machine.this_device import ThisDevice
+from attnbench.harness.devices.this_device import ThisDevice
 from attnbench.harness.run import suite
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions

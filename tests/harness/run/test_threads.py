@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from attnbench.harness.machine.load import Load, LoadMeter
+from attnbench.harness.devices.load import Load, LoadMeter
 from attnbench.harness.run import threads
 from attnbench.harness.run.threads import THREADS, worker_threads
 

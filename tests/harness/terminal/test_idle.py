@@ -2,8 +2,8 @@
 
 import pytest
 
+from attnbench.harness.devices.load import Load, LoadMeter
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.machine.load import Load, LoadMeter
 from attnbench.harness.terminal import idle
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.machine.nvml import Device
+from attnbench.harness.devices.nvml import Device
 from attnbench.harness.measure.clock import clock_for
 from attnbench.harness.worker.sampling import Sampling
 from attnbench.harness.worker.settings import Settings

@@ -32,6 +32,7 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.files.literals import literals
 from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
+from attnbench.harness.rows.run_store import Store
 from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.planning import SAFE_SHARE
 from attnbench.harness.run.run_rows import RunRows
@@ -40,7 +41,6 @@ from attnbench.harness.run.spec import RunSpec
 from attnbench.harness.scenario import Plan, Scenario
 from attnbench.harness.scenario.fields import Limits
 from attnbench.harness.scenario.shards import Units
-from attnbench.harness.store.run_store import Store
 from attnbench.impls.discovery.registry import FOLDERS_VARIABLE
 from attnbench.impls.problem import Problem
 from tests.conftest import ROOT

@@ -1,0 +1,166 @@
+"""What the device does while a backend runs in a steady loop. A probe is one file in this folder.
+
+A probe's file defines
+    MEASURES   names of a scenario's `measure` that switch it on; a plain tuple of strings
+    COLUMNS    its columns, each name ending in its unit, and what they mean; a name that ends in
+               _table is a list
+    CALLS      (optional) number of calls of its own, outside the shared loop, because it disturbs
+               what it watches
+    watch(device) -> Watch
+
+A watch is made before the loop, entered and left while the loop runs, and read after it. Only the
+readings that bound the window belong into entering and leaving; whatever is slow or disturbs the
+device belongs before or after the loop. `gpu_window` makes a watch from functions.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
+
+from ...files.literals import literals
+from ..nvml import Device, Gpu, Reading, open_gpu, plausible
+
+Start = TypeVar("Start")
+End = TypeVar("End")
+
+
+class Readings(NamedTuple):
+    """The columns of a probe: a value, or None and in `reasons` why there is none."""
+
+    values: dict[str, Any]
+    reasons: dict[str, str]
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Reading]) -> Self:
+        """What a driver cannot have counted is no value (nvml.plausible)."""
+        found = {name: plausible(name, one) for name, one in columns.items()}
+        return cls(
+            {name: one.value for name, one in found.items()},
+            {name: one.reason for name, one in found.items() if one.reason},
+        )
+
+    @classmethod
+    def missing(cls, columns: Collection[str], reason: str) -> Self:
+        """No column has a value, all for the same reason."""
+        return cls(dict.fromkeys(columns), dict.fromkeys(columns, reason))
+
+
+@dataclass(kw_only=True)
+class Window(Generic[Start, End]):
+    """One window of one probe: `start` and `end` run at its two ends.
+
+    `read` makes the columns from their results after the loop. A missing counter never raises.
+    """
+
+    start: Callable[[], Start]
+    end: Callable[[], End]
+    read: Callable[[Start, End], Readings]
+
+    def __enter__(self) -> Self:
+        self._at_start = self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._at_end = self.end()
+
+    def readings(self) -> Readings:
+        return self.read(self._at_start, self._at_end)
+
+
+Watch = Window[Any, Any]
+
+
+def gpu_window(
+    device: Device,
+    columns: Collection[str],
+    *,
+    start: Callable[[Gpu], Start],
+    end: Callable[[Gpu], End],
+    read: Callable[[Gpu, Start, End], Readings],
+    board_only: str = "",
+) -> Watch:
+    """A Window of a GPU; if it cannot be opened every column is missing, with the reason.
+
+    `board_only`: why the columns are missing for an instance of a GPU (MIG).
+    """
+    gpu, reason = open_gpu(device)
+    if gpu is None or (board_only and gpu.instance is not None):
+        return missing_window(columns, reason or board_only)
+    return Window(
+        start=lambda: start(gpu),
+        end=lambda: end(gpu),
+        read=lambda at_start, at_end: read(gpu, at_start, at_end),
+    )
+
+
+def missing_window(columns: Collection[str], reason: str) -> Watch:
+    """A window without a device: every column is missing."""
+    return Window(
+        start=lambda: None, end=lambda: None, read=lambda *_: Readings.missing(columns, reason)
+    )
+
+
+class Probe(Protocol):
+    MEASURES: tuple[str, ...]
+    COLUMNS: Mapping[str, str]
+
+    def watch(self, device: Device) -> Watch: ...
+
+
+# ---- the files of this folder --------------------------------------------------------------------
+
+
+def names() -> tuple[str, ...]:
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
+@cache
+def load(name: str) -> Probe:
+    return cast(Probe, importlib.import_module(f"{__name__}.{name}"))
+
+
+@cache
+def declared() -> dict[str, tuple[tuple[str, ...], bool]]:
+    """MEASURES of each probe, and whether it has CALLS, read without importing: it may need torch.
+
+    Raises ValueError if MEASURES is not a plain tuple of strings.
+    """
+    found = {}
+    for name in names():
+        path = next(file for folder in __path__ if (file := Path(folder, f"{name}.py")).is_file())
+        try:
+            values = literals(path, ("MEASURES", "CALLS"))
+        except ValueError:
+            values = {}
+        switches = values.get("MEASURES")
+        if not isinstance(switches, tuple) or not all(isinstance(one, str) for one in switches):
+            raise ValueError(
+                f"{path}: MEASURES must be a plain tuple of strings, since the file is read"
+                " without running it"
+            )
+        found[name] = (switches, "CALLS" in values)
+    return found
+
+
+def measures(*, own_calls: bool | None = None) -> tuple[str, ...]:
+    """The names of `measure` that switch on a probe; only one that makes calls of its own, or only
+    one that watches the shared steady loop, if that is said.
+    """
+    found = (some for some, own in declared().values() if own_calls in (None, own))
+    return tuple(sorted({name for some in found for name in some}))
+
+
+def requested(measure: Iterable[str]) -> tuple[Probe, ...]:
+    """The probes that these names of `measure` switch on."""
+    asked = set(measure)
+    return tuple(probe for probe in map(load, names()) if asked & set(probe.MEASURES))
+
+
+def own_calls(probe: Probe) -> int | None:
+    """How many calls of its own it makes; None if it shares the steady loop."""
+    return getattr(probe, "CALLS", None)

@@ -1,0 +1,60 @@
+"""Clocks, temperature, and what held the clocks down.
+
+They are the whole board's, also if an instance of it (MIG) is watched.
+"""
+
+from functools import partial
+
+from ..nvml import (
+    Device,
+    Gpu,
+    Reading,
+    clock_event_mask,
+    memory_clock_mhz,
+    sm_clock_mhz,
+    temperature_c,
+    throttled_s,
+)
+from . import Readings, Watch, gpu_window
+
+MEASURES = ("utilization", "energy")
+COLUMNS = {
+    "sm_clock_mhz": "clock of the SMs at the end of the window, under load",
+    "memory_clock_mhz": "clock of the memory at the end of the window",
+    "temperature_c": "of the die at the end of the window",
+    "clock_event_mask": (
+        "why the clock was below its maximum at the end of the window (nvml.h,"
+        " nvmlClocksEventReasons)"
+    ),
+    "power_throttled_s": "how long the power limit held the clocks down during the window",
+    "sync_boost_throttled_s": "how long other GPUs of a sync boost group held the clocks down",
+}
+THROTTLED = ("power_throttled_s", "sync_boost_throttled_s")
+
+Columns = dict[str, Reading]
+
+
+def watch(device: Device) -> Watch:
+    return gpu_window(
+        device, COLUMNS, start=partial(throttled_s, names=THROTTLED), end=at_end, read=read
+    )
+
+
+def at_end(gpu: Gpu) -> Columns:
+    return {
+        "sm_clock_mhz": sm_clock_mhz(gpu),
+        "memory_clock_mhz": memory_clock_mhz(gpu),
+        "temperature_c": temperature_c(gpu),
+        "clock_event_mask": clock_event_mask(gpu),
+        **throttled_s(gpu, THROTTLED),
+    }
+
+
+def read(gpu: Gpu, start: Columns, end: Columns) -> Readings:
+    return Readings.of(end | {name: grown(start[name], end[name]) for name in THROTTLED})
+
+
+def grown(start: Reading, end: Reading) -> Reading:
+    if start.value is None or end.value is None:
+        return Reading(None, start.reason or end.reason)
+    return Reading(end.value - start.value)

@@ -1,0 +1,51 @@
+"""Memory in use on the device, and by which processes.
+
+Processes are listed after the window: the driver's list takes a lock that kernel launches wait for.
+"""
+
+import os
+
+from ..nvml import Device, Gpu, Reading, used_bytes
+from ..process_tree import descendants, run_pid
+from . import Readings, Watch, gpu_window
+
+MEASURES = ("utilization",)
+COLUMNS = {
+    "device_used_bytes": (
+        "used on the device at the end of the window by all processes, contexts included, without"
+        " the driver's reserve"
+    ),
+    "process_used_bytes": "used by this process, its context included",
+    "other_process_count": "processes of others with a compute context on the device",
+}
+NOT_LISTED = (
+    "the driver does not list this process: in a container it gives the host's process numbers, or"
+    " none"
+)
+
+
+def watch(device: Device) -> Watch:
+    return gpu_window(device, COLUMNS, start=lambda _: None, end=used_bytes, read=read)
+
+
+def read(gpu: Gpu, start: None, used: Reading) -> Readings:
+    listed = gpu.query("nvmlDeviceGetComputeRunningProcesses").map(
+        lambda processes: {process.pid: process.usedGpuMemory for process in processes}
+    )
+    # If our own process is not listed, the numbers are not those that we see.
+    if listed.value is not None and os.getpid() not in listed.value:
+        listed = Reading(None, NOT_LISTED)
+    own = listed.map(lambda processes: processes[os.getpid()])
+    if own == Reading(None):
+        own = Reading(None, "the driver does not say how much")
+    columns = {
+        "device_used_bytes": used,
+        "process_used_bytes": own,
+        "other_process_count": listed.map(lambda processes: len(set(processes) - own_run())),
+    }
+    return Readings.of(columns)
+
+
+def own_run() -> set[int]:
+    """Processes of this run: this one, the one that started it, and all others below that."""
+    return {os.getpid(), run_pid(), *descendants(run_pid())}
