@@ -1,1 +1,1 @@
-"""This machine: its processors, its driver, its limits, its counters, and what else changes numbers."""
+"""This machine: its processors, driver, limits and counters, and what else changes numbers."""
