@@ -1,9 +1,11 @@
 """Exceptions that end a command with a message instead of a traceback, and an exit code."""
 
+import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import Any
 
 from .printable import visible
@@ -12,16 +14,58 @@ CLOSE = 0.7  # tpu is not a misspelt cpu
 MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
+MARK = "\ufdd0"  # no character: it stands in no text of a user
+OPTION = re.compile(f"{MARK}([a-z_]+)=([^{MARK}]*){MARK}")
+
+
+class Spelling(StrEnum):
+    """How a user gave the options that a message names."""
+
+    SHELL = "--memory-gib 2"
+    PYTHON = "memory_gib=2"
+    PYTEST = "--attnbench-memory-gib 2"
+
+
+def option(name: str, value: object = "") -> str:
+    """A field of a request in a message, such as memory_gib, to be `spelled` as the user has it.
+
+    `value`: what a next step gives it; True of a switch.
+    """
+    return f"{MARK}{name}={value}{MARK}"
+
+
+def spelled(text: str, spelling: Spelling) -> str:
+    """The text with its options: --memory-gib 2, memory_gib=2, --wait, wait=True."""
+
+    def one(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if spelling is Spelling.PYTHON:
+            literal = value if value == "True" or value.isdecimal() else repr(value)
+            return f"{name}={literal}" if value else name
+        start = "--" if spelling is Spelling.SHELL else "--attnbench-"
+        words = [
+            f"{start}{name.replace('_', '-')}",
+            *([value] if value not in ("", "True") else []),
+        ]
+        return " ".join(words)
+
+    return OPTION.sub(one, text)
+
+
 class Refusal(Exception):
     """The command ends with this message: a line for each argument, whatever texts of others it
-    holds. A line of theirs could be a command in a job of GitHub.
+    holds. A line of theirs could be a command in a job of GitHub. As text it is spelled for a
+    shell.
     """
 
     exit_code = 2
 
     def __init__(self, *problems: str) -> None:
         self.problems = tuple(map(visible, problems))
-        super().__init__("\n".join(self.problems))
+        super().__init__(self.spelled(Spelling.SHELL))
+
+    def spelled(self, spelling: Spelling) -> str:
+        return "\n".join(spelled(one, spelling) for one in self.problems)
 
 
 class BadInput(Refusal, ValueError):
