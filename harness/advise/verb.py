@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..cli import completion, options
+from ..cli import options
 from ..cli.options import (
     DEFAULT_ROOT,
     HOW,
@@ -23,6 +23,7 @@ from ..cli.options import (
     own_option,
     switch,
 )
+from ..verbs import completion
 from .ask import Ended, Measuring, answered, given_limits, measured
 from .question import Question, inquiry_of
 
@@ -176,8 +177,8 @@ def advise(
 def _print(advice: "Advice") -> None:
     from ...reports.advise.sentences import about, room, run_commands, use
     from ...reports.advise.tables import blocks
-    from ..cli.tables import show
     from ..terminal.progress import say
+    from ..verbs.tables import show
 
     say(room(advice))
     say(use(advice))

@@ -13,13 +13,13 @@ import typer
 from ... import __version__
 from ..files.errors import BadInput, instead_of, shown
 from ..run.packs import packs
+from ..verbs.help import SHORT, of_program
+from ..verbs.output import lasting_output, make_streams_safe
 from .compare import compare
 from .gate import gate
-from .help import SHORT, of_program
 from .lists import list_app
 from .machine import doctor
 from .options import argument, option
-from .output import lasting_output, make_streams_safe
 from .report import report, show
 from .run import run
 from .verbs import CHANGES, FIRST_SCREEN, PAGES, Verb, Verbs, command, exit_code

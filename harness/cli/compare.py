@@ -12,7 +12,7 @@ import typer
 from ..api.gate import EXIT_CODES, USUAL_MARGIN
 from ..api.sides import against, named_backend, runs_in
 from ..files.errors import BadInput
-from . import completion
+from ..verbs import completion
 from .options import (
     DEFAULT_ROOT,
     OUTPUT,
@@ -174,7 +174,7 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
         typer.echo(text.markdown(found) if shape is Shape.MD else text.as_json(found), nl=False)
         return
     from ...reports.elements import Text
-    from .tables import show
+    from ..verbs.tables import show
 
     table = text.table(found)
     sentences = [Text(text=sentence) for sentence in text.sentences(found)]

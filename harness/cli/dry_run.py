@@ -18,7 +18,7 @@ from ..scenario import Scenario
 from ..scenario.preflight import Preflight, not_imported, predict, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
 from ..terminal.live_bar import busy
-from .tables import table
+from ..verbs.tables import table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
 WALL_COLUMNS = ("wall", "predicted N", "why there is none, or whose formula it is")

@@ -21,7 +21,7 @@ from ..api.gate import (
     new_folder,
 )
 from ..files.errors import BadInput, shown
-from . import completion
+from ..verbs import completion
 from .compare import Margin, Shape, print_comparison
 from .options import (
     HOW,

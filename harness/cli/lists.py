@@ -189,7 +189,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, none: 
     for, and how to make one.
     """
     from ..terminal.progress import echo, say
-    from .tables import table
+    from ..verbs.tables import table
 
     rows = list(rows)
     if rows or not none:

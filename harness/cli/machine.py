@@ -120,7 +120,7 @@ def _of_noise(floor: "NoiseFloor", out: Path) -> Found:
 
 def _end(found: Found, *, as_json: bool) -> NoReturn:
     """Print it, and end."""
-    from .tables import show
+    from ..verbs.tables import show
 
     if as_json:
         typer.echo(json.dumps(found.document, indent=2))

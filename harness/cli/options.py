@@ -14,7 +14,7 @@ import typer
 from ...impls.problem import AXES
 from ..cases.case import VALUE_ALIASES
 from ..files.errors import BadInput
-from . import completion
+from ..verbs import completion
 
 DEFAULT_ROOT = Path("results")
 # groups of options in --help

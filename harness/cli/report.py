@@ -12,7 +12,7 @@ import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, instead_of, shown, unless_refused
-from . import completion
+from ..verbs import completion
 from .options import (
     DEFAULT_ROOT,
     Anonymous,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput
 from ..run.packs import opted, run_options, selected
-from . import completion
+from ..verbs import completion
 from .measuring import (
     Grid,
     Session,

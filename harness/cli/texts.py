@@ -7,7 +7,7 @@ from typing import get_args
 
 from ...impls.problem import AXES
 from ..files.errors import BadInput, shown
-from .completion import backend_names
+from ..verbs.completion import backend_names
 from .options import Device
 
 MOST_TOLERANCE_RATIO = 0.5

@@ -15,7 +15,7 @@ MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
 MARK = "\ufdd0"  # no character: it stands in no text of a user
-OPTION = re.compile(f"{MARK}([a-z_]+)=([^{MARK}]*){MARK}")
+OPTION = re.compile(f"{MARK}([a-zA-Z_]+)=([^{MARK}]*){MARK}")
 
 
 class Spelling(StrEnum):
@@ -29,7 +29,8 @@ class Spelling(StrEnum):
 def option(name: str, value: object = "") -> str:
     """A field of a request in a message, such as memory_gib, to be `spelled` as the user has it.
 
-    `value`: what a next step gives it; True of a switch.
+    `value`: what a next step gives it; True of a switch. What a shell takes without an option's
+    name is in capitals: RUN.
     """
     return f"{MARK}{name}={value}{MARK}"
 
@@ -41,7 +42,9 @@ def spelled(text: str, spelling: Spelling) -> str:
         name, value = found.groups()
         if spelling is Spelling.PYTHON:
             literal = value if value == "True" or value.isdecimal() else repr(value)
-            return f"{name}={literal}" if value else name
+            return f"{name.lower()}={literal}" if value else name.lower()
+        if name.isupper():
+            return name
         start = "--" if spelling is Spelling.SHELL else "--attnbench-"
         words = [
             f"{start}{name.replace('_', '-')}",

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..cli import completion
 from ..cli.options import DEFAULT_ROOT, Root, argument, option
+from ..verbs import completion
 
 MOST_NAMED = 3
 
