@@ -192,8 +192,8 @@ def _print(advice: "Advice") -> None:
 
 
 def _write(path: Path, text: str, given: str) -> None:
-    from ..cli.report import written_to
     from ..files.safe_files import write_output
+    from ..verbs.show import written_to
 
     with written_to(path, given):
         if write_output(path, text):

@@ -24,45 +24,45 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Asked:
     """`device`: its kind. `rows`: backend, other names, result, whether it runs, why not."""
 
     device: str
     rows: tuple[tuple[str, ...], ...]
 
 
-def listing(device: str, *, refresh: bool = False) -> Listing:
+def asked(device: str, *, refresh: bool = False) -> Asked:
     """What runs on this kind of device. Raises EnvironmentUnmet without it."""
     path, digest = cache_folder() / f"backends-{device}.json", installed_digest(device=device)
     if not refresh and (kept := _kept(path, digest)) is not None:
         return kept
-    found = _asked(device)
+    found = _ask(device)
     with suppress(OSError):  # a home that cannot be written costs seconds, and nothing else
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"digest": digest, **asdict(found)}) + "\n")
     return found
 
 
-def _kept(path: Path, digest: str) -> Listing | None:
+def _kept(path: Path, digest: str) -> Asked | None:
     try:
         document = json.loads(path.read_bytes())
         if document["digest"] != digest:
             return None
         rows = tuple(tuple(map(str, row)) for row in document["rows"])
-        return Listing(device=str(document["device"]), rows=rows)
+        return Asked(device=str(document["device"]), rows=rows)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _asked(device: str) -> Listing:
+def _ask(device: str) -> Asked:
     from ..devices.environment import pick_device
     from ..devices.this_device import no_device
-    from ..files.errors import EnvironmentUnmet
+    from ..files.errors import EnvironmentUnmet, option
 
     found, why = pick_device(device)
     if why:
-        raise EnvironmentUnmet(f"{no_device(device, why)}; try with --device cpu")
-    return Listing(device=found.type, rows=tuple(backend_rows(found)))
+        raise EnvironmentUnmet(f"{no_device(device, why)}; try with {option('device', 'cpu')}")
+    return Asked(device=found.type, rows=tuple(backend_rows(found)))
 
 
 def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
@@ -86,16 +86,16 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
         "with page": replace(core, page=16),
     }
 
-    def asked(name: str, problem: Problem) -> Preflight:
+    def view_of(name: str, problem: Problem) -> Preflight:
         return preflight_outside_worker(Case(backend=name, problem=problem), device, 1 << 40)
 
     for name in impls.names():
-        view = asked(name, core)
+        view = view_of(name, core)
         runs = view.status.value if view.status else "not asked" if view.reason else "yes"
         runs = "broken" if impls.broken(name) else runs
         why = view.reason
         if view.status is Status.UNSUPPORTED:
-            fits = (only for only, one in special.items() if asked(name, one).status is None)
+            fits = (only for only, one in special.items() if view_of(name, one).status is None)
             if only := next(fits, ""):
                 runs, why = "yes", f"{only} only"
         also = ", ".join(also for also, real in ALIASES.items() if real == name)
