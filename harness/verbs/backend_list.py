@@ -8,12 +8,13 @@ it depends on.
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ... import impls
 from ..devices.installed import installed_digest
+from ..devices.this_device import no_device
+from ..files.errors import EnvironmentUnmet, option
 from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
 
@@ -23,50 +24,32 @@ if TYPE_CHECKING:
     from ...impls.problem import Dtype
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """`device`: its kind. `rows`: backend, other names, result, whether it runs, why not."""
-
-    device: str
-    rows: tuple[tuple[str, ...], ...]
+Row = tuple[str, ...]
+"""Backend, what it is, its result, whether it runs, and a remark."""
 
 
-def asked(device: str, *, refresh: bool = False) -> Asked:
-    """What runs on this kind of device. Raises EnvironmentUnmet without it."""
-    path, digest = cache_folder() / f"backends-{device}.json", installed_digest(device=device)
-    if not refresh and (kept := _kept(path, digest)) is not None:
-        return kept
-    found = _ask(device)
-    with suppress(OSError):  # a home that cannot be written costs seconds, and nothing else
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps({"digest": digest, **asdict(found)}) + "\n")
-    return found
-
-
-def _kept(path: Path, digest: str) -> Asked | None:
-    try:
-        document = json.loads(path.read_bytes())
-        if document["digest"] != digest:
-            return None
-        rows = tuple(tuple(map(str, row)) for row in document["rows"])
-        return Asked(device=str(document["device"]), rows=rows)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _ask(device: str) -> Asked:
+def asked(device: str, *, refresh: bool = False) -> tuple[str, list[Row]]:
+    """The kind of device, and what runs on it. Raises EnvironmentUnmet without it."""
     from ..devices.environment import pick_device
-    from ..devices.this_device import no_device
-    from ..files.errors import EnvironmentUnmet, option
 
+    path, digest = cache_folder() / f"backends-{device}.json", installed_digest(device=device)
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(path.read_bytes())
+        if kept["digest"] == digest and not refresh:
+            return str(kept["device"]), [tuple(map(str, row)) for row in kept["rows"]]
     found, why = pick_device(device)
     if why:
         raise EnvironmentUnmet(f"{no_device(device, why)}; try with {option('device', 'cpu')}")
-    return Asked(device=found.type, rows=tuple(backend_rows(found)))
+    rows = [*backend_rows(found)]
+    with suppress(OSError):  # a home that cannot be written costs seconds, and nothing else
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = {"digest": digest, "device": found.type, "rows": rows}
+        write_whole(path, json.dumps(document) + "\n")
+    return found.type, rows
 
 
-def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
-    """Each backend: its other names, what its result is, and whether it runs a small problem."""
+def backend_rows(device: "torch.device") -> Iterator[Row]:
+    """Each backend, and whether it runs a small problem."""
     from ...impls.discovery.names import ALIASES
     from ...impls.problem import ALL_MASKS, Problem, windowed
     from ..cases.case import Case
@@ -98,5 +81,6 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
             fits = (only for only, one in special.items() if view_of(name, one).status is None)
             if only := next(fits, ""):
                 runs, why = "yes", f"{only} only"
-        also = ", ".join(also for also, real in ALIASES.items() if real == name)
-        yield name, also, impls.exactness(name), runs, why
+        also = [one for one, real in ALIASES.items() if real == name and one[0] != "_"]
+        remark = "; ".join(filter(None, (why, f"also named {', '.join(also)}" if also else "")))
+        yield name, impls.about(name.partition(":")[0]), impls.exactness(name), runs, remark

@@ -11,7 +11,7 @@ import typer
 
 from ..files.errors import BadInput, Spelling, option
 from . import completion
-from .fields import DEFAULT_ROOT, OUTPUT, Margin, Runs, Salvage, Several, listed
+from .fields import DEFAULT_ROOT, Margin, Runs, Salvage, Several, listed
 from .request import Option, Verb
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
     from ...reports.comparison.gate import Gate
 
-COMPARED, GATE, BASELINES = "What is compared", "Gate", "Baselines"
+SHELL = Spelling.SHELL
 USUAL_MARGIN = "5%"
 NOTHING_DECIDED = 6
 EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": NOTHING_DECIDED}
@@ -32,53 +32,39 @@ def run_name(value: Any) -> Any:
     return str(path) if isinstance(path, Path) else path
 
 
-def run_argument(help_: str, value: str) -> Option:
-    return Option(help_, value, complete=completion.runs, parse=run_name, argument=True)
+def _run(help_: str, name: str) -> Option:
+    return Option(help_, name, complete=completion.runs, parse=run_name, argument=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest:
     base: Annotated[
         str,
-        run_argument(
+        _run(
             "Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five"
             " runs of its scenario before NEW.",
             "BASE",
         ),
     ] = "latest"
-    new: Annotated[
-        str | None, run_argument("Run that is judged. Without it: --against.", "NEW")
-    ] = None
+    new: Annotated[str | None, _run("Run that is judged. Without it: --against.", "NEW")] = None
     against: Annotated[
         str | None,
         Option(
             "Within one run: the other backends against this one.",
             "BACKEND",
-            COMPARED,
             also=("baseline",),
             complete=completion.one_backend,
         ),
     ] = None
     turns: Annotated[
-        bool,
-        Option(
-            "BASE and NEW are folders of runs that were measured in turns: one of each, and again.",
-            group=COMPARED,
-        ),
+        bool, Option("BASE and NEW are folders of runs measured in turns: one of each, and again.")
     ] = False
     only: Annotated[
         Several,
-        Option(
-            "Compare only cases whose id or backend matches; repeatable.",
-            "PATTERN",
-            COMPARED,
-            parse=listed,
-        ),
+        Option("Only cases whose id or backend matches; repeatable.", "PATTERN", parse=listed),
     ] = ()
     margin: Margin = USUAL_MARGIN
-    allow_different_devices: Annotated[
-        bool, Option("Compare runs of different devices.", group=COMPARED)
-    ] = False
+    allow_different_devices: Annotated[bool, Option("Compare runs of different devices.")] = False
     salvage: Salvage = False
     gate: Annotated[
         str | None,
@@ -86,54 +72,50 @@ class CompareRequest:
             "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise"
             " explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.",
             "FILE|EXPR",
-            GATE,
         ),
     ] = None
     fail_on_undecided: Annotated[
-        bool, Option("With --gate: exit 3 also if a case is not confirmed.", group=GATE)
+        bool, Option("With --gate: exit 3 also if a case is not confirmed.")
     ] = False
     save: Annotated[
         str | None,
-        Option(
-            "Name BASE, to compare with it later; compare nothing now.",
-            "NAME",
-            BASELINES,
-            of=Spelling.SHELL,
-        ),
+        Option("Name BASE, to compare with it later; compare nothing now.", "NAME", of=SHELL),
     ] = None
-    force: Annotated[
-        bool,
-        Option("With --save: replace a baseline of this name.", group=BASELINES, of=Spelling.SHELL),
-    ] = False
+    force: Annotated[bool, Option("With --save: replace a baseline of this name.", of=SHELL)] = (
+        False
+    )
     format: Annotated[
-        Literal["table", "md", "json"],
-        Option("How it is printed.", "table|md|json", OUTPUT, of=Spelling.SHELL),
+        Literal["table", "md", "json"], Option("How it is printed.", "table|md|json", of=SHELL)
     ] = "table"
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
         new, against, gate = option("NEW"), option("against"), option("gate")
-        with_backend = option("against", "BACKEND")
-        if self.fail_on_undecided and self.gate is None:
-            raise BadInput(f"{option('fail_on_undecided')} belongs to {gate}")
-        if self.force and self.save is None:
-            raise BadInput("--force belongs to --save")
-        if self.save is not None:
-            if self.new or self.against or self.gate:
-                raise BadInput(f"--save: names one run; leave out {new}, {against} and {gate}")
-        elif self.turns and self.new is None:
-            raise BadInput(
-                f"{option('turns')}: one folder of runs; name two, those of {option('BASE')} and"
-                f" those of {new}"
-            )
-        elif self.new is not None and self.against is not None:
-            raise BadInput(
-                f"both {new} and {against}; name two runs, or one run and {with_backend}"
-            )
-        elif self.new is None and self.against is None:
-            raise BadInput(
-                f"one run and nothing to hold it against; name a second run, or {with_backend}"
-            )
+        one_of, sides = (
+            option("against", "BACKEND"),
+            f"those of {option('BASE')} and those of {new}",
+        )
+        refused = {
+            f"{option('fail_on_undecided')} belongs to {gate}": (
+                self.fail_on_undecided and self.gate is None
+            ),
+            "--force belongs to --save": self.force and self.save is None,
+            f"--save: names one run; leave out {new}, {against} and {gate}": (
+                self.save is not None and (self.new or self.against or self.gate)
+            ),
+            f"{option('turns')}: one folder of runs; name two, {sides}": (
+                self.turns and self.new is None
+            ),
+            f"both {new} and {against}; name two runs, or one run and {one_of}": (
+                self.new is not None and self.against is not None
+            ),
+            f"one run and nothing to hold it against; name a second run, or {one_of}": (
+                self.new is None and self.against is None and self.save is None
+            ),
+        }
+        for problem, holds in refused.items():
+            if holds:
+                raise BadInput(problem)
 
 
 def tell(request: CompareRequest) -> int:
@@ -176,7 +158,7 @@ def compared(request: CompareRequest) -> "Comparison":
     """Raises Refusal."""
     from ...reports.comparison.compare import compare_backends, compare_interleaved
     from ...reports.comparison.gate import Gate
-    from ..rows.names import find
+    from ..rows.names import find, number_of_last
     from .margins import margin_ratio, read_margins
 
     limits = None
@@ -195,6 +177,7 @@ def compared(request: CompareRequest) -> "Comparison":
         return compare_backends(find(base, request.runs), baseline, limits, **settings)
     if request.turns:
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
+    base = base if number_of_last(base) else str(find(base, request.runs))
     return compared_with(base, find(new, request.runs), request.runs, limits, **apart)
 
 

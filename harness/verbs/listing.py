@@ -124,18 +124,12 @@ def _overview(request: ListRequest) -> None:
 
 
 def _backends(request: ListRequest) -> Listing:
-    from ... import impls
     from ..terminal.live_bar import busy
     from .backend_list import asked
 
     with busy("asking backends"):
-        found = asked(request.device, refresh=request.refresh)
-    rows = []
-    for name, also, result, runs, why in found.rows:
-        known = [one for one in also.split(", ") if one and not one.startswith("_")]
-        remark = "; ".join(filter(None, (why, f"also named {', '.join(known)}" if known else "")))
-        rows.append((name, impls.about(name.partition(":")[0]), result, runs, remark))
-    columns = ("backend", "what it is", "result", f"runs on {found.device}", "remark")
+        device, rows = asked(request.device, refresh=request.refresh)
+    columns = ("backend", "what it is", "result", f"runs on {device}", "remark")
     return Listing(columns=columns, rows=rows)
 
 

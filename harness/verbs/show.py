@@ -4,7 +4,7 @@ import gc
 import shlex
 import sys
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,7 +52,7 @@ class ShowRequest:
             complete=completion.show_formats,
         ),
     ] = None
-    output: Annotated[str | None, Option("Where to; - is stdout.", "FILE|-", short="-o")] = None
+    output: Annotated[str | None, Option("Where to; - is stdout.", "FILE", short="-o")] = None
     figures: Annotated[
         Path | None, Option("With a page: every figure too, as SVG and PNG.", "DIR")
     ] = None
@@ -95,21 +95,11 @@ def tell(request: ShowRequest) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRequest:
-    run: NamedRuns = (LATEST,)
-    output: Annotated[
-        str | None, Option("Default: report.html in the run's folder.", "FILE", short="-o")
-    ] = None
-    runs: Runs = DEFAULT_ROOT
-
-
-def tell_report(request: ReportRequest) -> int:
+def tell_report(request: ShowRequest) -> int:
     """Open a run's page: show -o report.html --open. One self-contained file of one run or several;
     its path is printed.
     """
-    runs, output = request.runs, request.output
-    return tell(ShowRequest(run=request.run, output=output, runs=runs, format="html", open=True))
+    return tell(replace(request, format=request.format or "html", open=True))
 
 
 def written_to(path: Path, flag: str) -> AbstractContextManager[None]:
@@ -252,5 +242,6 @@ VERBS = {
     "report": Verb(
         tell=tell_report,
         examples=("attnbench report", "attnbench report quickstart memory_wall -o page.html"),
+        usual=("output", "runs"),
     ),
 }

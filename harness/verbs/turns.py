@@ -35,14 +35,14 @@ from .fields import (
     HOW,
     OUTPUT,
     WHAT,
-    DeviceKind,
+    AllowImport,
+    Device,
     Margin,
     Plan,
     Quiet,
     Threads,
     Wait,
     WaitIdle,
-    device_option,
 )
 from .request import Option
 
@@ -79,30 +79,19 @@ class GateRequest:
         ),
     ] = None
     code: Annotated[
-        str | None,
-        Option("Folder of each for PYTHONPATH; needed if the code is not installed.", "DIR", WHAT),
+        str | None, Option("Folder of each for PYTHONPATH; if it is not installed.", "DIR", WHAT)
     ] = None
     backend_dir: Annotated[
         str | None,
         Option("Folder of each with your own backends; sets ATTNBENCH_BACKENDS.", "DIR", WHAT),
     ] = None
-    allow_import: Annotated[
-        bool,
-        Option(
-            "Workers may import and run the modules that the scenario names, each side its own.",
-            group=WHAT,
-        ),
-    ] = False
+    allow_import: AllowImport = False
     turns: Annotated[
         Annotated[int, Ge(1), Le(1000)],
-        Option(
-            "How often each is measured; fewer than 3 can hardly decide anything.", "COUNT", HOW
-        ),
+        Option("How often each is measured; fewer than 3 can hardly decide.", "COUNT", HOW),
     ] = 5
     plan: Plan = None
-    device: Annotated[
-        DeviceKind | None, device_option("Where to measure, instead of where the scenario says.")
-    ] = None
+    device: Device = None
     python: Annotated[
         str | None, Option("Interpreter that measures; this one if not given.", "PATH", HOW)
     ] = None
@@ -125,7 +114,7 @@ class GateRequest:
     step: Annotated[
         Literal["measure", "judge"] | None,
         Option(
-            "Only this step: measure into --output, or judge what is there. Both if not given.",
+            "Only measure into --output, or judge what is there. Both if not given.",
             "measure|judge",
             JUDGING,
             of=Spelling.SHELL,
@@ -292,22 +281,21 @@ def base_folder(request: GateRequest, out: Path) -> Iterator[Path | None]:
     if not base or Path(base).is_dir():
         yield Path(base) if base else None
         return
-    if (
-        base.startswith("-")
-        or _git(head, "rev-parse", "--verify", "-q", f"{base}^{{commit}}") is None
-    ):
+    commit = (
+        None if base[0] == "-" else _git(head, "rev-parse", "--verify", "-q", f"{base}^{{commit}}")
+    )
+    if commit is None:
         raise BadInput(
             f"{shown(base)}: neither a folder nor a commit of {head}; wanted the checkout to"
             " compare with"
         )
-    below = _git(head, "rev-parse", "--show-prefix") or ""
     tree = (out / "base-checkout").absolute()
     remove = ("worktree", "remove", "--force", str(tree))
     _git(head, *remove)  # one that a killed gate left
     if _git(head, "worktree", "add", "--quiet", "--detach", str(tree), base) is None:
         raise EnvironmentUnmet(f"{tree}: git cannot make a worktree of {shown(base)} there")
     try:
-        yield tree / below
+        yield tree / (_git(head, "rev-parse", "--show-prefix") or "")
     finally:
         _git(head, *remove)
 
