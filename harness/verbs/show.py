@@ -38,11 +38,13 @@ NamedRuns = Annotated[
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowRequest:
     run: NamedRuns = (LATEST,)
-    all: Annotated[bool, Option("All sections, with the tables behind the answers.")] = False
+    all: Annotated[
+        bool, Option("All sections; of long tables their names, which --sections shows whole.")
+    ] = False
     sections: Annotated[str, Option("Which, in place of the answers.", "NAME[,NAME]")] = ""
-    open: Annotated[bool, Option("The page, in a browser; report.html in the run's folder.")] = (
-        False
-    )
+    open: Annotated[
+        bool, Option("The page, in a browser; report.html in the run's folder.")
+    ] = False
     format: Annotated[
         str | None,
         Option(
@@ -159,7 +161,8 @@ def _print(request: ShowRequest) -> None:
     for number, one in enumerate(per_question(opened)):
         if number:
             typer.echo("")
-        for part in terminal.render(one, wanted) if wanted else terminal.render_briefly(one):
+        all_parts = terminal.render(one, wanted, whole=not request.all)
+        for part in all_parts if wanted else terminal.render_briefly(one):
             echo(part)
     if not wanted:
         typer.echo("more: the same with --all; the page: with --open")
