@@ -35,7 +35,6 @@ from .measuring import (
 from .runs import Run
 
 if TYPE_CHECKING:
-    from ...reports.data.noise_floor import NoiseFloor as KnownNoise
     from ..doctor.noise import NoiseFloor
     from ..scenario import Change, Scenario
     from ..scenario.selection import Selection
@@ -275,27 +274,3 @@ def _calibrated(device: str, out: Path, how: How) -> dict[str, Any]:
     with Steps(quiet=how.quiet) as steps:
         found = calibrate(device, out, wait=how.wait, step=steps.step)
     return found.as_line()
-
-
-def noise_known(check: "Callable[[int], NoiseFloor]", out: Path) -> "NoiseFloor":
-    """The last of as many self-checks as comparing two runs wants; one if those are there.
-
-    `check`: does one, given its seed.
-    """
-    from ...reports.data.noise_floor import GOOD_STARTS
-
-    for start in range(GOOD_STARTS):
-        floor = check(start)
-        known = newest_noise(floor, out)
-        if known is None or known.starts >= GOOD_STARTS:
-            break
-    return floor
-
-
-def newest_noise(floor: "NoiseFloor", out: Path) -> "KnownNoise | None":
-    """What comparisons on this machine know of it, `floor` included."""
-    from ...reports.data.noise_floor import newest_noise_floor
-    from ...reports.data.run_meta import device_identity
-
-    identity = device_identity({"device": floor.device, "environment": floor.environment})
-    return newest_noise_floor([out], identity)
