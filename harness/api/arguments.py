@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
-from ..files.errors import BadInput, Refusal, instead_of, shown
+from ..files.errors import BadInput, Refusal, Spelling, instead_of, shown
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,7 +86,8 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*arguments, **named)
         except Refusal as error:
-            error.problems = tuple(map(as_argument, error.problems))
+            texts = error.spelled(Spelling.SHELL).split("\n")
+            error.problems = tuple(map(as_argument, texts))
             error.args = ("\n".join(error.problems),)
             raise
 
@@ -182,10 +183,6 @@ def text_of(value: object) -> str | bool:
         return value
     listed = isinstance(value, Sequence) and not isinstance(value, str)
     return ",".join(map(str, value)) if listed else str(value)  # type: ignore[call-overload]
-
-
-def texts_of(axes: Shape) -> dict[str, str | bool]:
-    return {name: text_of(value) for name, value in axes.items()}
 
 
 # ---- backends ------------------------------------------------------------------------------------

@@ -12,13 +12,14 @@ from pathlib import Path
 from sysconfig import get_paths
 from typing import TYPE_CHECKING, Any
 
-from ..files.errors import BadInput, Stopped
+from ..files.errors import BadInput, Stopped, option
 from .arguments import Models, as_argument
 
 if TYPE_CHECKING:
     from ..run.listener import Begun, Listener
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
+    from ..scenario import Change
     from ..scenario.selection import Selection
 
 Row = Mapping[str, Any]
@@ -157,11 +158,17 @@ def torch_threads_kept() -> Iterator[None]:
 # ---- what is measured ----------------------------------------------------------------------------
 
 
-def change_texts(changes: Mapping[str, Any], **fields: Any) -> list[str]:
-    """As --set takes them; fields that are None are not set. JSON is YAML too."""
+def changes_of(changes: Mapping[str, Any], **fields: Any) -> "list[Change]":
+    """Fields that are None are not set."""
+    from ..scenario import Change
+
     given = {name.replace("__", "."): value for name, value in fields.items() if value is not None}
     return [
-        f"{name}={json.dumps(value, default=str, ensure_ascii=False)}"
+        Change(
+            name,
+            value,
+            option("set", f"{name}={json.dumps(value, default=str, ensure_ascii=False)}"),
+        )
         for name, value in (*given.items(), *changes.items())
     ]
 

@@ -22,12 +22,11 @@ from .arguments import (
     named_backends,
     public,
     several,
-    texts_of,
 )
 from .measuring import (
     How,
     Row,
-    change_texts,
+    changes_of,
     measured,
     of_packs,
     torch_threads_kept,
@@ -36,9 +35,8 @@ from .measuring import (
 from .runs import Run
 
 if TYPE_CHECKING:
-    from ...reports.data.noise_floor import NoiseFloor as KnownNoise
     from ..doctor.noise import NoiseFloor
-    from ..scenario import Scenario
+    from ..scenario import Change, Scenario
     from ..scenario.selection import Selection
 
 USUAL_BACKENDS = "naive,fused,sdpa"
@@ -106,7 +104,7 @@ def run(
     folders: dict[str, str] = {}
     if backends is not None:
         names, folders = named_backends(backends)
-    changed = change_texts(
+    changed = changes_of(
         changes or {},
         device=device,
         plan=plan,
@@ -127,7 +125,7 @@ def run(
             f' changes={{"grid.{axis}": ...}}'
         )
     if scenario is not None:
-        planned = _read(scenario, changed + change_texts({}, backends=names))
+        planned = _read(scenario, changed + changes_of({}, backends=names))
     elif names is not None or axes:
         planned = _of_axes(names, axes, changed)
     else:
@@ -148,7 +146,7 @@ def run(
     return Run(measured(job, f"attnbench.run({planned.name!r})", how))
 
 
-def _read(scenario: str | Path | Mapping[str, Any], changes: list[str]) -> "Scenario":
+def _read(scenario: str | Path | Mapping[str, Any], changes: "list[Change]") -> "Scenario":
     from .. import scenario as read
 
     if isinstance(scenario, Mapping):
@@ -159,15 +157,15 @@ def _read(scenario: str | Path | Mapping[str, Any], changes: list[str]) -> "Scen
 
 
 def _of_axes(
-    backends: Sequence[str] | None, axes: Shape, changes: list[str], *, find_wall: bool = False
+    backends: Sequence[str] | None, axes: Shape, changes: "list[Change]", *, find_wall: bool = False
 ) -> "Scenario":
     from ..scenario import from_axes
 
-    given = {} if backends is None else {"backends": ",".join(backends)}
-    return from_axes({**given, **texts_of(axes)}, changes, find_wall=find_wall)
+    given = {} if backends is None else {"backends": backends}
+    return from_axes({**given, **axes}, changes, find_wall=find_wall)
 
 
-def _alone(selection: "Selection", changes: list[str]) -> "tuple[Scenario, Selection]":
+def _alone(selection: "Selection", changes: "list[Change]") -> "tuple[Scenario, Selection]":
     """Of the models alone. Raises BadInput."""
     from ..scenario.of_attachments import alone
 
@@ -208,7 +206,7 @@ def wall(
     from ..scenario.selection import Selection, refuse_imports
 
     names, folders = named_backends(backends)
-    changes = change_texts(
+    changes = changes_of(
         {},
         device=device,
         limits__memory_gib=memory_gib,
@@ -276,27 +274,3 @@ def _calibrated(device: str, out: Path, how: How) -> dict[str, Any]:
     with Steps(quiet=how.quiet) as steps:
         found = calibrate(device, out, wait=how.wait, step=steps.step)
     return found.as_line()
-
-
-def noise_known(check: "Callable[[int], NoiseFloor]", out: Path) -> "NoiseFloor":
-    """The last of as many self-checks as comparing two runs wants; one if those are there.
-
-    `check`: does one, given its seed.
-    """
-    from ...reports.data.noise_floor import GOOD_STARTS
-
-    for start in range(GOOD_STARTS):
-        floor = check(start)
-        known = newest_noise(floor, out)
-        if known is None or known.starts >= GOOD_STARTS:
-            break
-    return floor
-
-
-def newest_noise(floor: "NoiseFloor", out: Path) -> "KnownNoise | None":
-    """What comparisons on this machine know of it, `floor` included."""
-    from ...reports.data.noise_floor import newest_noise_floor
-    from ...reports.data.run_meta import device_identity
-
-    identity = device_identity({"device": floor.device, "environment": floor.environment})
-    return newest_noise_floor([out], identity)

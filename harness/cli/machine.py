@@ -54,7 +54,7 @@ def doctor(
         await_idle(wait_idle, quiet=as_json, means=LEARNT_BUSY)
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
-        from .machine_text import of_machine
+        from ..doctor.text import of_machine
 
         seen = examine(out)
     found = Found(
@@ -83,7 +83,7 @@ def _calibrated(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
     with Steps(quiet=quiet) as steps:
         steps.step("starting")
         from ..doctor.calibrate import calibrate
-        from .machine_text import of_calibration
+        from ..doctor.text import of_calibration
 
         found = calibrate(device.value, out, wait=wait, step=steps.step)
     blocks = [*of_calibration(found, out)]
@@ -111,7 +111,7 @@ def _noise(device: Device, out: Path, seed: int, *, wait: bool, quiet: bool) -> 
 
 
 def _of_noise(floor: "NoiseFloor", out: Path) -> Found:
-    from .machine_text import of_noise
+    from ..doctor.text import of_noise
 
     return Found(
         exit_code=floor.exit_code, blocks=[*of_noise(floor, out)], document=floor.as_dict()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
     from ..run.suite import SuiteEntry
-    from ..scenario import Entry, Scenario
+    from ..scenario import Change, Entry, Scenario
     from ..scenario.selection import Selection
 
 SIGNALLED = 128  # exit codes above tell the signal
@@ -135,7 +135,7 @@ def run_options(listener: Any, **settings: Any) -> "RunOptions":
 def read_scenarios(
     scenarios: list[str],
     axes: Mapping[str, str | bool],
-    changes: list[str],
+    changes: "list[Change]",
     more_backends: Mapping[str, str],
 ) -> "tuple[list[Entry], bool]":
     """The entries of all files and names, and whether they are several, or a list of one.
@@ -200,7 +200,7 @@ def print_dry_run(planned: "Sequence[SuiteEntry]") -> None:
     from ..terminal.progress import echo
 
     with busy("starting"):
-        from .dry_run import preflight_tables
+        from ..verbs.dry_run import preflight_tables
 
     for entry in planned:
         for table in preflight_tables(entry.scenario, entry.selection):

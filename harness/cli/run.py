@@ -39,6 +39,7 @@ from .texts import as_changes
 if TYPE_CHECKING:
     from ..run.start import RunOptions
     from ..run.suite import SuiteEntry
+    from ..scenario import Change
     from ..scenario.selection import Selection
 
 SCENARIOS = argument(
@@ -129,9 +130,11 @@ class Changed:
     measure: MeasureNames = None
 
     @property
-    def changes(self) -> list[str]:
+    def changes(self) -> "list[Change]":
+        from ..scenario import read_change
+
         own = as_changes(self.device, self.timeout, self.memory_gib, self.plan, self.measure)
-        return [*(self.sets or []), *own]
+        return [*map(read_change, self.sets or []), *own]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +209,7 @@ def _resume(
 
 
 def _planned(
-    scenarios: list[str], grid: Grid, changes: list[str], selection: "Selection"
+    scenarios: list[str], grid: Grid, changes: "list[Change]", selection: "Selection"
 ) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..scenario.of_attachments import alone, beside

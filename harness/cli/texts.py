@@ -3,12 +3,15 @@
 import re
 from collections.abc import Sequence
 from math import nan
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from ...impls.problem import AXES
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
 from ..verbs.completion import backend_names
 from .options import Device
+
+if TYPE_CHECKING:
+    from ..scenario import Change
 
 MOST_TOLERANCE_RATIO = 0.5
 SIZE = re.compile(r"[0-9]+[kKmM]?")
@@ -20,26 +23,26 @@ def as_changes(
     memory_gib: float | None,
     plan: str | None = None,
     measure: str | None = None,
-) -> list[str]:
-    """Options that set a field of a scenario, as --set takes them."""
-    from ..scenario.changes import OptionText, one_line
+) -> "list[Change]":
+    """Options that set a field of a scenario."""
+    from ..scenario import Change
 
     given = {
-        "device": ("--device", device or None),
-        "limits.timeout_s": ("--timeout", timeout),
-        "limits.memory_gib": ("--memory-gib", memory_gib),
-        "plan": ("--plan", plan or None),
-        "measure": ("--measure", measure),
+        "device": ("device", device or None),
+        "limits.timeout_s": ("timeout", timeout),
+        "limits.memory_gib": ("memory_gib", memory_gib),
+        "plan": ("plan", plan or None),
+        "measure": ("measure", measure),
     }
     return [
-        OptionText(f"{path}={_field(path, value)}", f"{option} {one_line(_plain(value))}")
-        for path, (option, value) in given.items()
+        Change(path, _field(path, value), option(name, _plain(value)))
+        for path, (name, value) in given.items()
         if value is not None
     ]
 
 
-def _field(path: str, value: object) -> str:
-    return f"[{value}]" if path == "measure" else _plain(value)
+def _field(path: str, value: object) -> object:
+    return [one.strip() for one in str(value).split(",")] if path == "measure" else value
 
 
 def _plain(value: object) -> str:

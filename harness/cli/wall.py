@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from ..api.verbs import USUAL_BACKENDS, WALL_BUDGET_S
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
 from .measuring import Grid, Session, measure, print_dry_run
 from .options import (
     LIMITS,
@@ -59,7 +59,7 @@ def wall(
     """
     from ..run.start import start_run
     from ..run.suite import SuiteEntry
-    from ..scenario import from_axes
+    from ..scenario import Change, from_axes
     from ..scenario.selection import Selection, backends_of
 
     if words:
@@ -72,8 +72,10 @@ def wall(
         grid.values,
         [
             *as_changes(device, timeout, memory_gib),
-            f"limits.wall_tolerance_ratio={ratio_of(tolerance)}",
-            f"limits.wall_budget_s={budget}",
+            Change(
+                "limits.wall_tolerance_ratio", ratio_of(tolerance), option("tolerance", tolerance)
+            ),
+            Change("limits.wall_budget_s", budget, option("time_budget", budget)),
         ],
         backends_of(grid.backend or ()),
         find_wall=True,

@@ -23,7 +23,7 @@ from ..files.printable import visible
 from ..rows.readings import utilization_ratio
 from ..rows.record import Record, Status
 from ..rows.run_files import SCHEMA
-from ..scenario import Scenario, load
+from ..scenario import Scenario, load, read_change
 from ..scenario.selection import group_cases, walls_of
 from . import DIST, NOT_UNDER_XDIST, ONE_WORKER, runs_key
 from .runs import FileRun, Runs, Settings, settings_of, shortest, with_pytest_options
@@ -63,7 +63,7 @@ class ScenarioFile(pytest.File):
         if runs_key not in stash:
             stash[runs_key] = Runs(self.config, self.settings)
         try:
-            self.scenario = load(shortest(self.path), self.settings.changes)
+            self.scenario = load(shortest(self.path), [*map(read_change, self.settings.changes)])
             self.run = stash[runs_key].new(self.scenario)
         except BadInput as error:
             raise self.CollectError(with_pytest_options(error)) from None

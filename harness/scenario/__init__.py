@@ -1,11 +1,11 @@
 """Scenarios, read from YAML files, command-line options or Python data; bad ones raise BadInput."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, shown
-from .changes import Change, add_backends, apply, expand_aliases, options_document
+from .changes import Change, add_backends, apply, axes_document, expand_aliases, read_change
 from .check import checked, problems_of
 from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
@@ -14,6 +14,7 @@ from .names import find, summaries
 from .suite_file import Entry, SuiteFile, entries_of
 
 __all__ = [
+    "Change",
     "Entry",
     "Limits",
     "Plan",
@@ -24,70 +25,83 @@ __all__ = [
     "from_text",
     "load",
     "load_entries",
+    "read_change",
     "summaries",
 ]
 
 
 def load(
-    path_or_name: str | Path, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
+    path_or_name: str | Path,
+    changes: Sequence[Change] = (),
+    more_backends: Mapping[str, str] = {},
 ) -> Scenario:
     """The scenario in a file, or a shipped one by name. Raises BadInput.
 
-    `changes`: such as limits.memory_gib=2. `more_backends`: names of backends to add, each with the
-    option that asked for it.
+    `more_backends`: names of backends to add, each with the option that asked for it.
     """
     path = path_or_name if isinstance(path_or_name, Path) else find(path_or_name)
     return validated(read_yaml(path), changes, more_backends)
 
 
 def load_entries(
-    path_or_name: str, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
+    path_or_name: str, changes: Sequence[Change] = (), more_backends: Mapping[str, str] = {}
 ) -> SuiteFile:
     """The entries of a suite file, a YAML list, or the one scenario of another. Raises BadInput.
 
     `changes` and `more_backends` as for `load`: they come after each entry's own changes.
     """
     document = read_yaml(find(path_or_name))
-    more = tuple(changes)
     if not isinstance(document.data, list):
-        entry = Entry(scenario=validated(document, more, more_backends))
+        entry = Entry(scenario=validated(document, changes, more_backends))
         return SuiteFile(is_list=False, entries=(entry,))
-    return SuiteFile(
-        is_list=True,
-        entries=entries_of(document, lambda one, own: validated(one, (*own, *more), more_backends)),
-    )
+
+    def made(one: Document, own: Sequence[Change]) -> Scenario:
+        return validated(one, changes, more_backends, own)
+
+    return SuiteFile(is_list=True, entries=entries_of(document, made))
 
 
 def from_axes(
-    options: Mapping[str, str | bool],
-    changes: Iterable[str] = (),
+    axes: Mapping[str, Any],
+    changes: Sequence[Change] = (),
     more_backends: Mapping[str, str] = {},
     *,
     find_wall: bool = False,
 ) -> Scenario:
-    """A scenario from options: {"backends": "naive,fused", "seq_len": "512,1k", "causal": True}.
+    """A scenario from axes, and from backends, baseline, model and its fields. Raises BadInput.
 
-    Raises BadInput.
+    Their values are text as in a shell, {"seq_len": "512,1k"}, or as in Python, {"seq_len": [512]}.
     """
-    return validated(options_document(options, find_wall=find_wall), changes, more_backends)
+    return validated(axes_document(axes, find_wall=find_wall), changes, more_backends)
 
 
-def from_text(text: str, origin: str, changes: Iterable[str] = ()) -> Scenario:
+def from_text(
+    text: str, origin: str, changes: Sequence[Change] = (), more_backends: Mapping[str, str] = {}
+) -> Scenario:
     """A scenario from YAML text; messages begin with `origin`. Raises BadInput."""
-    return validated(parse_yaml(text, origin), changes)
+    return validated(parse_yaml(text, origin), changes, more_backends)
 
 
-def from_mapping(data: Mapping[str, Any], origin: str, changes: Iterable[str] = ()) -> Scenario:
+def from_mapping(
+    data: Mapping[str, Any],
+    origin: str,
+    changes: Sequence[Change] = (),
+    more_backends: Mapping[str, str] = {},
+) -> Scenario:
     """A scenario from Python data; messages begin with `origin`. Raises BadInput."""
-    return validated(Document(placeless(data), origin), changes)
+    return validated(Document(placeless(data), origin), changes, more_backends)
 
 
 def validated(
-    document: Document, changes: Iterable[str | Change], more_backends: Mapping[str, str] = {}
+    document: Document,
+    changes: Sequence[Change],
+    more_backends: Mapping[str, str] = {},
+    own: Sequence[Change] = (),
 ) -> Scenario:
     """The document as a scenario; checks each field first, then how the fields fit together.
 
-    Raises BadInput with every problem that the check found.
+    `own`: changes that come before the others. Raises BadInput with every problem that the check
+    found.
     """
     if document.data is None:
         raise BadInput(
@@ -100,6 +114,7 @@ def validated(
             " as `name: my_scenario`"
         )
     expand_aliases(document)
+    apply(document, own)
     apply(document, changes)
     cases = document.data.get("cases")
     if isinstance(cases, list) and any(isinstance(one, dict) and "model" in one for one in cases):

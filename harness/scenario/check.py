@@ -13,9 +13,9 @@ from pydantic import BaseModel, ValidationError
 from ...impls import Problem
 from ..cases.case import ALIASES
 from ..devices.probes import measures
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, option, shown, suggestion
 from ..studies import declared
-from .document import Document, Keys, shown_word
+from .document import Document, Keys, option_in, shown_word
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
 from .model import (
     ORDER,
@@ -41,6 +41,7 @@ WANTED = {
     "bool_type": "true or false",
     "string_type": "text",
     "string_unicode": "valid text",
+    "finite_number": "a finite number",
     "float_type": "a number",
     "int_type": "a whole number",
     "tuple_type": "a list",
@@ -110,7 +111,7 @@ def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of:
         case "missing":
             field = model_at(keys[:-1], top).model_fields[str(keys[-1])]
             said = " ".join((field.description or "a value").split())
-            add = "" if label.startswith("--") else f" Add {name}"  # an option is named already
+            add = "" if option_in(label) else f" Add {name}"  # an option is named already
             return f"{label}missing; wanted: {said[0].lower()}{said[1:]}{add}"
         case "too_short":
             return f"{label}found an empty list; wanted at least one value"
@@ -229,7 +230,7 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
         yield Finding(
             ("grid",),
             f"{count} cases on {device}; wanted at most {most}; give fewer values, or raise the"
-            f" limit with --set limits.max_cases={count}",
+            f" limit with {option('set', f'limits.max_cases={count}')}",
             at_key=True,
         )
 

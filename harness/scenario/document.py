@@ -23,7 +23,7 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from ..files.errors import BadInput, shown
+from ..files.errors import OPTION, BadInput, shown
 from ..files.printable import visible
 from ..files.safe_files import read_text, text_place
 
@@ -91,8 +91,7 @@ class Document:
         """Place and name, `file:7:3: grid.heads: `; the option of a field names it already."""
         place, name = self.place(keys, of_key=of_key), self.name(keys)
         field = re.sub(r"(\[\d+\])+$", "", name).rpartition(".")[2]
-        is_option = place.partition(" ")[0] == f"--{field.replace('_', '-')}"
-        return f"{place}: " if is_option or not name else f"{place}: {name}: "
+        return f"{place}: " if option_in(place) == field or not name else f"{place}: {name}: "
 
     def replace(self, keys: Keys, value: Any, place: str) -> None:
         """Put a value at `keys`, making missing mappings on the way."""
@@ -115,8 +114,16 @@ def value_at(data: Any, keys: Keys) -> Any:
     return data
 
 
+def option_in(place: str) -> str:
+    """The option that a place begins with; "" of another place."""
+    found = OPTION.match(place)
+    return found[1] if found else ""
+
+
 def placeless(value: Any) -> Any:
-    """Data from Python as fresh Fields and Items."""
+    """Data from Python as fresh Fields and Items; what has places keeps them."""
+    if isinstance(value, Fields | Items):
+        return value
     if isinstance(value, Mapping):
         return Fields({key: placeless(inner) for key, inner in value.items()})
     return Items(map(placeless, value)) if isinstance(value, list | tuple) else value

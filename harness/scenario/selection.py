@@ -22,7 +22,7 @@ from ...impls.discovery.registry import unknown
 from ...impls.lengths import alone
 from ...impls.problem import OPT_IN, Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
-from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
+from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, option, shown
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
@@ -93,8 +93,8 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
     if not any(whole):
         example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
-            f"--only and --skip leave no case of {scenario.name}; they match parts of case ids such"
-            f" as {example}"
+            f"{option('only')} and {option('skip')} leave no case of {scenario.name}; they match"
+            f" parts of case ids such as {example}"
         )
     if (shard := selection.shard) is None:
         return SelectedCases(whole, duplicates, whole)
@@ -102,7 +102,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
     if not any(part):
         units = len(units_of(whole))
         raise NothingSelected(
-            f"--shard {shard}: empty: {scenario.name} has {units}"
+            f"{option('shard', shard)}: empty: {scenario.name} has {units}"
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
             f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
         )
@@ -140,33 +140,33 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
         for one in _planned(scenario, device, selection)[0].planned
     }
     given = dict.fromkeys(
-        (option, pattern)
+        (name, pattern)
         for _, one in entries
-        for option, patterns in (("--only", (*one.only, *one.within)), ("--skip", one.skip))
+        for name, patterns in (("only", (*one.only, *one.within)), ("skip", one.skip))
         for pattern in patterns
     )
-    for option, pattern in given:
+    for name, pattern in given:
         if not pattern:
             raise BadInput(
-                f"{option}: an empty pattern, which matches everything; wanted a backend or a part"
-                " of a case's id"
+                f"{option(name)}: an empty pattern, which matches everything; wanted a backend or a"
+                " part of a case's id"
             )
         if any(matching(pattern, one) for one in planned.values()) or (
-            option == "--skip" and real_name(pattern) in impls.names()
+            name == "skip" and real_name(pattern) in impls.names()
         ):
             continue
         where = _some(list(dict.fromkeys(scenario.name for scenario, _ in entries)))
         raise BadInput(
-            f"{option} {shown(pattern)}: matches nothing in {where};"
-            f" {_instead(option, pattern, planned)}"
+            f"{option(name, shown(pattern))}: matches nothing in {where};"
+            f" {_instead(name, pattern, planned)}"
         )
 
 
-def _instead(option: str, pattern: str, planned: Mapping[str, Unit]) -> str:
+def _instead(name: str, pattern: str, planned: Mapping[str, Unit]) -> str:
     """What could have been meant by a pattern that matches nothing."""
     parts = [part.strip() for part in pattern.split(",") if part.strip()]
     if len(parts) > 1:
-        again = " ".join(f"{option} {shown(part)}" for part in parts)
+        again = " ".join(option(name, shown(part)) for part in parts)
         return f"give one pattern at a time: {again}"
     known = dict.fromkeys(one.backend for one in planned.values() if one.kind != "study")
     words = dict.fromkeys(part for name in planned for part in name.split("-"))
@@ -256,7 +256,7 @@ def studies_of(
 
 def backends_of(flags: Iterable[str]) -> dict[str, str]:
     """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
-    return {_attribute(text, "--backend").name: f"--backend {text}" for text in flags}
+    return {_attribute(text, "backend").name: option("backend", text) for text in flags}
 
 
 WITH_COLON = re.compile(r"[^\s,=\[\]]+:[^\s,=\[\]]+")
@@ -276,22 +276,24 @@ def backends_of_option(text: str) -> tuple[str, set[str]]:
             found[0], known, 1, ALIKE
         ):
             return found[0]
-        own.add(name := _attribute(found[0], "--backends").name)
+        own.add(name := _attribute(found[0], "backends").name)
         return name
 
     return WITH_COLON.sub(name_of, text), own
 
 
-def _attribute(text: str, option: str) -> Attribute:
+def _attribute(text: str, name: str) -> Attribute:
     attribute = attribute_from_flag(text)
-    file, _, name = text.rpartition(":")
+    file, _, own = text.rpartition(":")
     if file.endswith(".py"):
         raise BadInput(
-            f"{option} {text!r}: a file; wanted its module, {Path(file).stem}:{name}, in the"
-            " folder where attnbench is started or on PYTHONPATH"
+            f"{option(name, repr(text))}: a file; wanted its module, {Path(file).stem}:{own}, in"
+            " the folder where attnbench is started or on PYTHONPATH"
         )
     if attribute is None:
-        raise BadInput(f"{option} {text!r}: wanted module:attribute, such as my_attention:attend")
+        raise BadInput(
+            f"{option(name, repr(text))}: wanted module:attribute, such as my_attention:attend"
+        )
     return attribute
 
 
@@ -323,12 +325,12 @@ def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
     if kernels and not allowed:
         raise BadInput(
             f"{shown(kernels[0])}: to measure it, workers download this binary from the Hub and run"
-            " it; add --allow-import if you trust it"
+            f" it; add {option('allow_import', True)} if you trust it"
         )
     attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
     if attributes and not allowed:
         modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
         raise BadInput(
             f"{attributes[0].name}: to measure it, workers import and run {modules};"
-            " add --allow-import if you trust that code"
+            f" add {option('allow_import', True)} if you trust that code"
         )

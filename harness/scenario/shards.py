@@ -15,7 +15,7 @@ from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..cases.costs import work_flops
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
 from ..rows.plans import sampling_s
 from . import Plan
 
@@ -82,8 +82,8 @@ def read_shard(text: str) -> Shard:
     number, of = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= of <= MOST_SHARDS:
         raise BadInput(
-            f"--shard: found {shown(text)}; wanted NUMBER/COUNT with NUMBER from 1 to COUNT; the"
-            " second of eight is --shard 2/8"
+            f"{option('shard')}: found {shown(text)}; wanted NUMBER/COUNT with NUMBER from 1 to"
+            f" COUNT; the second of eight is {option('shard', '2/8')}"
         )
     return Shard(number=number, of=of)
 

@@ -11,7 +11,6 @@ import typer
 
 from ...impls.problem import AXES
 from ..cases.case import VALUE_ALIASES
-from ..rows.plans import PLANS
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -82,6 +81,8 @@ def runs(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def plans(incomplete: str) -> list[str]:
+    from ..rows.plans import PLANS
+
     return matching(PLANS, incomplete)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.scenario import load
+from attnbench.harness.scenario import load, read_change
 from attnbench.harness.scenario.names import claims
 from attnbench.harness.studies import names as studies
 
@@ -35,7 +35,9 @@ def test_the_scenarios_of_claims_hold_what_the_claims_need():
     assert {"naive", "fused", "sdpa", "linformer", "performer", "rnn"} | sparse <= backends
     for name, scenario in scenarios.items():
         for device in ("cpu", "cuda"):
-            load(name, [f"device={device}"])  # as `attnbench run claims --device` asks for it
+            load(
+                name, [read_change(f"device={device}")]
+            )  # as `attnbench run claims --device` asks for it
             groups, _ = scenario.problem_groups(device)
             lengths = {problem.seq_len for group in groups for problem in group}
             assert len(lengths) >= 5 or scenario.name in ONE_LENGTH

@@ -7,7 +7,16 @@ import pytest
 
 from attnbench.harness.cases.case import case_of
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import Plan, Scenario, from_axes, from_mapping, from_text, load
+from attnbench.harness.scenario import (
+    Change,
+    Plan,
+    Scenario,
+    from_axes,
+    from_mapping,
+    from_text,
+    load,
+    read_change,
+)
 from attnbench.harness.scenario.fields import Axes, ExtraCase
 from attnbench.harness.scenario.selection import Selection, select, walls_of
 from attnbench.impls import Problem
@@ -21,7 +30,7 @@ BESIDE = {"grid", "cases", "watch", "measure_on_cuda"}
 
 def made(text: str, *changes: str) -> Scenario:
     head = "name: mine\nquestion: What?\nbackends: [naive, fused]\n"
-    return from_text(head + text, "f.yaml", changes)
+    return from_text(head + text, "f.yaml", [*map(read_change, changes)])
 
 
 def problems(scenario: Scenario, device: str = "cpu") -> list[tuple[Problem, ...]]:
@@ -126,7 +135,7 @@ def test_a_scenario_from_python_data_is_checked_too() -> None:
     data = {"name": "mine", "question": "What?", "backends": ("naive",), "grid": grid}
     with pytest.raises(BadInput, match=r"^here: grid.seq_len\[1\]: found 0; wanted a whole"):
         from_mapping(data, "here")
-    assert from_mapping(data, "here", ["grid.seq_len=1k"]).grid.seq_len == (1024,)
+    assert from_mapping(data, "here", [Change("grid.seq_len", "1k", "")]).grid.seq_len == (1024,)
     assert grid == {"seq_len": (512, 0), "d_model": 64, "heads": 1}
 
 
