@@ -20,73 +20,56 @@ if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
     from ...reports.comparison.gate import Gate
 
-SHELL = Spelling.SHELL
 USUAL_MARGIN = "5%"
 NOTHING_DECIDED = 6
 EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": NOTHING_DECIDED}
 
 
-def run_name(value: Any) -> Any:
-    """Of a `Run` or a path, as text."""
+def as_text(value: Any) -> Any:
+    """Of a path, or a `Run`."""
     path = getattr(value, "path", value)
     return str(path) if isinstance(path, Path) else path
 
 
-def _run(help_: str, name: str) -> Option:
-    return Option(help_, name, complete=completion.runs, parse=run_name, argument=True)
+def run_argument(name: str) -> Option:
+    return Option("", name, complete=completion.runs, parse=as_text, argument=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest:
-    base: Annotated[
-        str,
-        _run(
-            "Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five"
-            " runs of its scenario before NEW.",
-            "BASE",
-        ),
-    ] = "latest"
-    new: Annotated[str | None, _run("Run that is judged. Without it: --against.", "NEW")] = None
+    base: Annotated[str, run_argument("BASE")] = "latest"
+    """Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five runs
+    of its scenario before NEW.
+    """
+    new: Annotated[str | None, run_argument("NEW")] = None
+    """Run that is judged. Without it: --against."""
     against: Annotated[
         str | None,
-        Option(
-            "Within one run: the other backends against this one.",
-            "BACKEND",
-            also=("baseline",),
-            complete=completion.one_backend,
-        ),
+        Option("", "BACKEND", also=("baseline",), complete=completion.one_backend),
     ] = None
-    turns: Annotated[
-        bool, Option("BASE and NEW are folders of runs measured in turns: one of each, and again.")
-    ] = False
-    only: Annotated[
-        Several,
-        Option("Only cases whose id or backend matches; repeatable.", "PATTERN", parse=listed),
-    ] = ()
+    """Within one run: the other backends against this one."""
+    turns: Annotated[bool, Option()] = False
+    """BASE and NEW are folders of runs that were measured in turns: one of each, and again."""
+    only: Annotated[Several, Option("", "PATTERN", parse=listed)] = ()
+    """Compare only cases whose id or backend matches; repeatable."""
     margin: Margin = USUAL_MARGIN
-    allow_different_devices: Annotated[bool, Option("Compare runs of different devices.")] = False
+    allow_different_devices: Annotated[bool, Option()] = False
+    """Compare runs of different devices."""
     salvage: Salvage = False
-    gate: Annotated[
-        str | None,
-        Option(
-            "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise"
-            " explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.",
-            "FILE|EXPR",
-        ),
-    ] = None
-    fail_on_undecided: Annotated[
-        bool, Option("With --gate: exit 3 also if a case is not confirmed.")
-    ] = False
-    save: Annotated[
-        str | None,
-        Option("Name BASE, to compare with it later; compare nothing now.", "NAME", of=SHELL),
-    ] = None
-    force: Annotated[bool, Option("With --save: replace a baseline of this name.", of=SHELL)] = (
-        False
-    )
+    gate: Annotated[str | None, Option("", "FILE|EXPR")] = None
+    """Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise
+    explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.
+    """
+    fail_on_undecided: Annotated[bool, Option()] = False
+    """With --gate: exit 3 also if a case is not confirmed."""
+    save: Annotated[str | None, Option("", "NAME", of=Spelling.SHELL)] = None
+    """Name BASE, to compare with it later; compare nothing now."""
+    force: Annotated[bool, Option(of=Spelling.SHELL)] = False
+    """With --save: replace a baseline of this name."""
     format: Annotated[
-        Literal["table", "md", "json"], Option("How it is printed.", "table|md|json", of=SHELL)
+        Literal["table", "md", "json"], Option("", "table|md|json", of=Spelling.SHELL)
     ] = "table"
+    """How it is printed."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
@@ -140,9 +123,9 @@ def tell(request: CompareRequest) -> int:
     return EXIT_CODES[result.outcome] if result else 0
 
 
-def answer(request: CompareRequest) -> "pd.DataFrame":
-    """A row per case and metric: ratio, interval and verdict; `attrs` has what holds for all, as
-    the result of `gate`. Raises Refusal.
+def compare(request: CompareRequest) -> "pd.DataFrame":
+    """Did a case become slower? A row per case and metric: ratio, interval and verdict; `attrs` has
+    what holds for all, as the result of `gate`. Raises Refusal.
     """
     import pandas as pd
 
@@ -274,7 +257,7 @@ def _what_it_shows(run: Path) -> str:
 VERBS = {
     "compare": Verb(
         tell=tell,
-        answer=answer,
+        answer=compare,
         examples=(
             "attnbench compare latest --save main",
             "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",

@@ -16,15 +16,13 @@ import typer
 
 from ..files.errors import BadInput, Refusal, Spelling
 from ..files.safe_files import write_whole
-from .compare import EXIT_CODES, compared_with, print_comparison, runs_in
+from .compare import EXIT_CODES, CompareRequest, compared, print_comparison
 from .fields import DEFAULT_ROOT
-from .margins import margin_ratio, read_margins
 from .request import Verb
 from .turns import GateRequest, measure
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
-    from ...reports.comparison.gate import Gate
 
 VERDICTS = {"passed": "passed", "failed": "failed", "nothing decided": "undecided"}
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
@@ -61,7 +59,7 @@ def tell(request: GateRequest) -> int:
     return found.exit_code
 
 
-def answer(request: GateRequest) -> dict[str, Any]:
+def gate(request: GateRequest) -> dict[str, Any]:
     """Measure two checkouts in turns: did the code become slower?
 
     Returns `verdict` (passed, failed, undecided, none), `reason` for none, the folder `output`, and
@@ -92,15 +90,12 @@ def judge(request: GateRequest, out: Path) -> Judged:
     """Compare, and write summary.md, compare.json, report.md and report.html into `out`. Raises
     BadInput.
     """
-    from ...reports.comparison.gate import Gate
-
     run = out / "head" / "latest"
     if not run.exists():
         raise BadInput(f"{out}: has no run of HEAD; measure first, without --step judge")
-    limits = Gate(margins=read_margins(request.gate), fail_on_undecided=request.fail_on_undecided)
     found, verdict, refusal = None, "none", None
     try:
-        found = _compared(limits, request, out, run)
+        found = _compared(request, out, run)
     except Refusal as error:
         refusal, code = error, error.exit_code
     else:  # without anything to compare with, that of the run
@@ -114,17 +109,21 @@ def judge(request: GateRequest, out: Path) -> Judged:
     )
 
 
-def _compared(gate: "Gate", request: GateRequest, out: Path, run: Path) -> "Comparison | None":
+def _compared(request: GateRequest, out: Path, run: Path) -> "Comparison | None":
     """None if there is nothing to compare with. Raises Refusal."""
-    from ...reports.comparison.compare import compare_interleaved
-
-    ratio = margin_ratio(request.margin)
-    if (out / "base").exists():
-        sides = runs_in(out / "base"), runs_in(out / "head")
-        return compare_interleaved(*sides, gate, margin_ratio=ratio)
-    if not request.baseline:
+    turns = (out / "base").exists()
+    if not turns and not request.baseline:
         return None
-    return compared_with(request.baseline, run.resolve(), DEFAULT_ROOT, gate, margin_ratio=ratio)
+    return compared(
+        CompareRequest(
+            base=str(out / "base") if turns else str(request.baseline),
+            new=str(out / "head") if turns else str(run.resolve()),
+            turns=turns,
+            margin=request.margin,
+            gate=request.gate,
+            fail_on_undecided=request.fail_on_undecided,
+        )
+    )
 
 
 def _written(found: "Comparison | None", out: Path, run: Path) -> str:
@@ -188,7 +187,7 @@ def _annotate(verdict: str, margins: str) -> None:
 VERBS = {
     "gate": Verb(
         tell=tell,
-        answer=answer,
+        answer=gate,
         examples=(
             "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
             "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import Spelling
+from .fields import GROUPS
 from .request import Declared, Verb, declared
 
 MOST_COLUMNS, FEWEST_COLUMNS = 100, 40
@@ -25,13 +25,10 @@ Line = tuple[str, str]
 def of_command(command: Any, context: Any, *, short: bool) -> str:
     """Of a verb. `short`: at most a screen, with the options that it is used with most."""
     verb: Verb = command.verb
-    known = {
-        name: one
-        for name, one in declared(verb.request).items()
-        if one.option.of in (None, Spelling.SHELL) and not one.option.hidden
-    }
-    arguments = [one for one in known.values() if one.option.argument]
-    options = [one for one in known.values() if not one.option.argument]
+    known = declared(verb.request)
+    every = [one for one in known.values() if one.for_shell and not one.option.hidden]
+    arguments = [one for one in every if one.option.argument]
+    options = [one for one in every if not one.option.argument]
     usage = " ".join([context.command_path, *map(_usage, arguments), "[OPTIONS]"])
     if short:
         usual = [known[name] for name in verb.usual] or options
@@ -48,9 +45,9 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
     parts += [[*_examples(verb.examples)], [*_columns(map(_line, arguments))]]
     if len(options) <= MOST_UNGROUPED:
         return _joined([*parts, [*_columns(map(_line, options))]])
-    for group in sorted(dict.fromkeys(one.option.group for one in options), key=bool):
+    for group in GROUPS:
         some = [_line(one) for one in options if one.option.group == group]
-        parts.append([*([f"{group}:"] if group else []), *_columns(some)])
+        parts.append([*([f"{group}:"] if group and some else []), *_columns(some)])
     return _joined(parts)
 
 

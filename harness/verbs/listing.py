@@ -25,24 +25,15 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    what: Annotated[
-        What | None,
-        Option(
-            "backends, scenarios, models, studies, probes, runs or baselines; what to begin with if"
-            " not given.",
-            "WHAT",
-            argument=True,
-        ),
-    ] = None
-    all: Annotated[
-        bool, Option("Without WHAT: every scenario with its question, and all that is listed.")
-    ] = False
-    device: Annotated[
-        DeviceKind, device_option("Of backends: where; auto takes a GPU if there is one.")
-    ] = "auto"
-    refresh: Annotated[bool, Option("Ask every backend again; else only if a file changed.")] = (
-        False
-    )
+    what: Annotated[What | None, Option("", "WHAT", argument=True)] = None
+    """backends, scenarios, models, studies, probes, runs or baselines; what to begin with if not
+    given.
+    """
+    all: Annotated[bool, Option()] = False
+    """Without WHAT: every scenario with its question."""
+    device: Annotated[DeviceKind, device_option("Of backends.")] = "auto"
+    refresh: Annotated[bool, Option()] = False
+    """Ask every backend again; else only if a file changed."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
@@ -91,7 +82,7 @@ def tell(request: ListRequest) -> int:
     return 0
 
 
-def answer(request: ListRequest) -> "pd.DataFrame":
+def listing(request: ListRequest) -> "pd.DataFrame":
     """The table as texts; scenarios if nothing is named. Raises Refusal."""
     import pandas as pd
 
@@ -246,7 +237,7 @@ LISTED: dict[str, Callable[[ListRequest], Listing]] = {
 VERBS = {
     "list": Verb(
         tell=tell,
-        answer=answer,
+        answer=listing,
         examples=("attnbench list", "attnbench list backends", "attnbench list runs"),
     )
 }

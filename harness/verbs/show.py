@@ -23,28 +23,25 @@ STDOUT, LATEST = "-", "latest"
 PAGES = ("html", "md")
 ROWS = tuple(sorted(names(), key=lambda name: name != "json"))
 
-NamedRuns = Annotated[
-    Several,
-    Option(
-        f"{RunName} The latest if not given.",
-        "RUN",
-        complete=completion.runs,
-        parse=listed,
-        argument=True,
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowRequest:
-    run: NamedRuns = (LATEST,)
-    all: Annotated[
-        bool, Option("All sections; of long tables their names, which --sections shows whole.")
-    ] = False
-    sections: Annotated[str, Option("Which, in place of the answers.", "NAME[,NAME]")] = ""
-    open: Annotated[
-        bool, Option("The page, in a browser; report.html in the run's folder.")
-    ] = False
+    run: Annotated[
+        Several,
+        Option(
+            f"{RunName} The latest if not given.",
+            "RUN",
+            complete=completion.runs,
+            parse=listed,
+            argument=True,
+        ),
+    ] = (LATEST,)
+    all: Annotated[bool, Option()] = False
+    """All sections; of long tables their names, which --sections shows whole."""
+    sections: Annotated[str, Option("", "NAME[,NAME]")] = ""
+    """Which, in place of the answers."""
+    open: Annotated[bool, Option()] = False
+    """The page, in a browser; report.html in the run's folder."""
     format: Annotated[
         str | None,
         Option(
@@ -54,10 +51,10 @@ class ShowRequest:
             complete=completion.show_formats,
         ),
     ] = None
-    output: Annotated[str | None, Option("Where to; - is stdout.", "FILE", short="-o")] = None
-    figures: Annotated[
-        Path | None, Option("With a page: every figure too, as SVG and PNG.", "DIR")
-    ] = None
+    output: Annotated[str | None, Option("", "FILE", short="-o")] = None
+    """Where to; - is stdout."""
+    figures: Annotated[Path | None, Option("", "DIR")] = None
+    """With a page: every figure too, as SVG and PNG."""
     salvage: Salvage = False
     anonymous: Anonymous = False
     runs: Runs = DEFAULT_ROOT

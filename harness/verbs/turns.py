@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
@@ -30,7 +30,7 @@ from ..files.printable import visible
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import SAFE_PATH, run_command
 from . import completion
-from .compare import USUAL_MARGIN, runs_in
+from .compare import USUAL_MARGIN, as_text, runs_in
 from .fields import (
     HOW,
     OUTPUT,
@@ -44,92 +44,53 @@ from .fields import (
     Wait,
     WaitIdle,
 )
+from .margins import margin_ratio, read_margins
 from .request import Option
 
-JUDGING = "Judging"
 USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
-
-
-def path_text(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRequest:
     base: Annotated[
-        str,
-        Option(
-            "Checkout to compare with, a folder or a commit; a commit, branch or tag is one of"
-            " HEAD's repository. Empty: HEAD alone.",
-            "BASE",
-            parse=path_text,
-            wanted="a folder, or a commit of HEAD's repository",
-            argument=True,
-        ),
+        str, Option("", "BASE", parse=as_text, wanted="a folder or a commit", argument=True)
     ]
-    head: Annotated[Path, Option("Checkout that is judged.", "HEAD", argument=True)] = Path()
+    """Checkout to compare with, a folder or a commit; a commit, branch or tag is one of HEAD's
+    repository. Empty: HEAD alone.
+    """
+    head: Annotated[Path, Option("", "HEAD", argument=True)] = Path()
+    """Checkout that is judged."""
     scenario: Annotated[
-        str | None,
-        Option(
-            "A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given.",
-            "SCENARIO",
-            WHAT,
-            complete=completion.scenarios,
-            parse=path_text,
-        ),
+        str | None, Option("", "SCENARIO", WHAT, complete=completion.scenarios, parse=as_text)
     ] = None
-    code: Annotated[
-        str | None, Option("Folder of each for PYTHONPATH; if it is not installed.", "DIR", WHAT)
-    ] = None
-    backend_dir: Annotated[
-        str | None,
-        Option("Folder of each with your own backends; sets ATTNBENCH_BACKENDS.", "DIR", WHAT),
-    ] = None
+    """A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given."""
+    code: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    """Folder of each for PYTHONPATH; needed if the code is not installed."""
+    backend_dir: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    """Folder of each with your own backends; sets ATTNBENCH_BACKENDS."""
     allow_import: AllowImport = False
-    turns: Annotated[
-        Annotated[int, Ge(1), Le(1000)],
-        Option("How often each is measured; fewer than 3 can hardly decide.", "COUNT", HOW),
-    ] = 5
+    turns: Annotated[Annotated[int, Ge(1), Le(1000)], Option("", "COUNT", HOW)] = 5
+    """How often each is measured; fewer than 3 can hardly decide anything."""
     plan: Plan = None
     device: Device = None
-    python: Annotated[
-        str | None, Option("Interpreter that measures; this one if not given.", "PATH", HOW)
-    ] = None
-    base_python: Annotated[
-        str | None,
-        Option("Another one for BASE; so versions of packages are compared.", "PATH", HOW),
-    ] = None
+    python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    """Interpreter that measures; this one if not given."""
+    base_python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    """Another one for BASE; so versions of packages are compared."""
     threads: Threads = None
-    gate: Annotated[
-        str, Option("The margins, as for attnbench compare --gate.", "FILE|EXPR", JUDGING)
-    ] = "latency: 5%, peak_bytes: 0%"
+    gate: Annotated[str, Option("", "FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
+    """The margins, as for attnbench compare --gate."""
     margin: Margin = USUAL_MARGIN
-    fail_on_undecided: Annotated[
-        bool, Option("Exit 3 also if a case is not confirmed.", group=JUDGING)
-    ] = False
-    baseline: Annotated[
-        str | None,
-        Option("Instead of BASE: an earlier run on this machine, or last:5.", "RUN", JUDGING),
-    ] = None
+    fail_on_undecided: Annotated[bool, Option()] = False
+    """Exit 3 also if a case is not confirmed."""
+    baseline: Annotated[str | None, Option("", "RUN")] = None
+    """Instead of BASE: an earlier run on this machine, or last:5."""
     step: Annotated[
-        Literal["measure", "judge"] | None,
-        Option(
-            "Only measure into --output, or judge what is there. Both if not given.",
-            "measure|judge",
-            JUDGING,
-            of=Spelling.SHELL,
-        ),
+        Literal["measure", "judge"] | None, Option("", "measure|judge", of=Spelling.SHELL)
     ] = None
-    output: Annotated[
-        Path | None,
-        Option(
-            "For runs, page, summary; results/gate-TIME if not given.",
-            "DIR",
-            OUTPUT,
-            short="-o",
-            also=("out",),
-        ),
-    ] = None
+    """Only this step: measure into --output, or judge what is there. Both if not given."""
+    output: Annotated[Path | None, Option("", "DIR", OUTPUT, short="-o", also=("out",))] = None
+    """For runs, page, summary; results/gate-TIME if not given."""
     wait: Wait = False
     wait_idle: WaitIdle = None
     quiet: Quiet = False
@@ -142,6 +103,8 @@ class GateRequest:
             )
         if self.step == "judge" and out is None:
             raise BadInput("--step judge: wanted --output DIR, the folder that was measured into")
+        read_margins(self.gate)  # before anything is measured
+        margin_ratio(self.margin)
 
 
 # ---- measure -------------------------------------------------------------------------------------
