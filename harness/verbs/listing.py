@@ -21,6 +21,8 @@ REPEATED = {"models": 1, "probes": 2}
 """Tables whose first columns are printed where they change."""
 What = Literal["backends", "scenarios", "models", "studies", "probes", "runs", "baselines"]
 Row = tuple[str, ...]
+Table = tuple[Row, Sequence[Row]]
+"""Columns and rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,28 +45,20 @@ class ListRequest:
             raise BadInput(f"{option('refresh')} belongs to backends")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """`none`: the sentence in place of a table without rows: what there is not, where it was looked
-    for, and how to make one.
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[Row]
-    none: str = ""
-
-
 def tell(request: ListRequest) -> int:
     """List scenarios, backends, models, runs and more. Without a word: what to begin with."""
     from ... import impls
-    from ..terminal.progress import echo, say
-    from .tables import table
+    from ..rows.names import no_runs
 
     if request.what is None:
         _overview(request)
         return 0
-    found = LISTED[request.what](request)
-    rows = found.rows
+    columns, rows = LISTED[request.what](request)
+    nothing = {
+        "runs": no_runs(request.runs),
+        "baselines": f"no baselines in {request.runs.absolute()}; name a run with `attnbench"
+        " compare RUN --save main`",
+    }
     if request.what == "backends":
         rows = folded(rows)
     elif count := REPEATED.get(request.what):
@@ -72,10 +66,7 @@ def tell(request: ListRequest) -> int:
             ("",) * count + row[count:] if row[:count] == before[:count] else row
             for before, row in zip([(), *rows], rows, strict=False)
         ]
-    if rows or not found.none:
-        echo(table("", found.columns, rows))
-    else:
-        say(found.none)
+    _print(columns, rows, nothing.get(request.what, ""))
     if request.what == "backends":
         for sentence in impls.ignored():
             typer.echo(sentence, err=True)
@@ -86,8 +77,21 @@ def listing(request: ListRequest) -> "pd.DataFrame":
     """The table as texts; scenarios if nothing is named. Raises Refusal."""
     import pandas as pd
 
-    found = LISTED[request.what or "scenarios"](request)
-    return pd.DataFrame(found.rows, columns=[*found.columns])
+    columns, rows = LISTED[request.what or "scenarios"](request)
+    return pd.DataFrame(rows, columns=[*columns])
+
+
+def _print(columns: Row, rows: Sequence[Row], nothing: str = "") -> None:
+    """`nothing`: the sentence in place of a table without rows: what there is not, where it was
+    looked for, and how to make one.
+    """
+    from ..terminal.progress import echo, say
+    from .tables import table
+
+    if rows or not nothing:
+        echo(table("", columns, rows))
+    else:
+        say(nothing)
 
 
 def _overview(request: ListRequest) -> None:
@@ -95,16 +99,15 @@ def _overview(request: ListRequest) -> None:
     from ... import impls
     from ..rows.names import no_runs
     from ..rows.run_store import runs
-    from ..terminal.progress import echo, say
-    from .tables import table
+    from ..terminal.progress import say
 
-    found = _scenarios(request)
-    first = found.rows if request.all else found.rows[: len(BEGIN)]
-    head = "scenario" if request.all else "begin with"
-    echo(table("", (head, *found.columns[1:]), first))
-    typer.echo("")
-    if not request.all:
-        say(f"more scenarios: {', '.join(name for name, *_ in found.rows[len(BEGIN) :])}")
+    (name, *columns), rows = _scenarios(request)
+    if request.all:
+        _print((name, *columns), rows)
+        typer.echo("")
+    else:
+        _print(("begin with", *columns), rows[: len(BEGIN)])
+        say(f"\nmore scenarios: {', '.join(name for name, *_ in rows[len(BEGIN) :])}")
     say(f"backends: {', '.join(dict.fromkeys(one.partition(':')[0] for one in impls.names()))}")
     newest = [path.name for path in reversed(runs(request.runs))][:MOST_RUNS]
     say(f"newest runs: {', '.join(newest) or no_runs(request.runs)}")
@@ -114,14 +117,13 @@ def _overview(request: ListRequest) -> None:
 # ---- what is listed ------------------------------------------------------------------------------
 
 
-def _backends(request: ListRequest) -> Listing:
+def _backends(request: ListRequest) -> Table:
     from ..terminal.live_bar import busy
     from .backend_list import asked
 
     with busy("asking backends"):
         device, rows = asked(request.device, refresh=request.refresh)
-    columns = ("backend", "what it is", "result", f"runs on {device}", "remark")
-    return Listing(columns=columns, rows=rows)
+    return ("backend", "what it is", "result", f"runs on {device}", "remark"), rows
 
 
 def folded(rows: Iterable[Row]) -> list[Row]:
@@ -137,7 +139,7 @@ def folded(rows: Iterable[Row]) -> list[Row]:
     return found
 
 
-def _scenarios(_: ListRequest) -> Listing:
+def _scenarios(_: ListRequest) -> Table:
     """What a newcomer runs first comes first."""
     from ..scenario import summaries
     from ..scenario.names import CLAIMS
@@ -151,10 +153,10 @@ def _scenarios(_: ListRequest) -> Listing:
 
     every = sorted(summaries(), key=lambda one: order(one.name, one.takes_min))
     rows = [(one.name, takes(one.takes_min), one.question) for one in every]
-    return Listing(columns=("scenario", "2 CPU cores", "question"), rows=rows)
+    return ("scenario", "2 CPU cores", "question"), rows
 
 
-def _models(_: ListRequest) -> Listing:
+def _models(_: ListRequest) -> Table:
     from ..models.config_file import shipped
     from ..models.resolve import model_of
 
@@ -163,18 +165,18 @@ def _models(_: ListRequest) -> Listing:
         model = model_of(name)
         longest = "not known" if model.max_context is None else spaced(model.max_context)
         rows += [(name, f"{count} x {one.text()}", longest) for one, count in model.attention()]
-    return Listing(columns=("model", "attention", "longest context"), rows=rows)
+    return ("model", "attention", "longest context"), rows
 
 
-def _studies(_: ListRequest) -> Listing:
+def _studies(_: ListRequest) -> Table:
     from ..studies import load, names, takes, taking_files
 
     rows = [(name, load(name).QUESTION) for name in names()]
     rows += [(name, f"{load(name).QUESTION} (run --{takes(name)} PATH)") for name in taking_files()]
-    return Listing(columns=("study", "question"), rows=rows)
+    return ("study", "question"), rows
 
 
-def _probes(_: ListRequest) -> Listing:
+def _probes(_: ListRequest) -> Table:
     from ..devices.probes import load, names
 
     rows = [
@@ -183,17 +185,15 @@ def _probes(_: ListRequest) -> Listing:
         for probe in [load(name)]
         for column in probe.COLUMNS.items()
     ]
-    return Listing(columns=("probe", "measure", "column", "meaning"), rows=rows)
+    return ("probe", "measure", "column", "meaning"), rows
 
 
-def _runs(request: ListRequest) -> Listing:
+def _runs(request: ListRequest) -> Table:
     """With how they ended; of a broken one, why it cannot be read."""
-    from ..rows.names import no_runs
     from ..rows.run_store import runs
 
-    rows = [*map(_row_of, runs(request.runs))]
     columns = ("run", "started (UTC)", "device", "cases", "question")
-    return Listing(columns=columns, rows=rows, none=no_runs(request.runs))
+    return columns, [*map(_row_of, runs(request.runs))]
 
 
 def _row_of(path: Path) -> Row:
@@ -214,18 +214,13 @@ def _row_of(path: Path) -> Row:
     return state.path.name, started, state.device, ended, state.question
 
 
-def _baselines(request: ListRequest) -> Listing:
+def _baselines(request: ListRequest) -> Table:
     from ..rows.names import saved
 
-    return Listing(
-        columns=("baseline", "run", "saved (UTC)"),
-        rows=saved(request.runs),
-        none=f"no baselines in {request.runs.absolute()}; name a run with `attnbench compare RUN"
-        " --save main`",
-    )
+    return ("baseline", "run", "saved (UTC)"), saved(request.runs)
 
 
-LISTED: dict[str, Callable[[ListRequest], Listing]] = {
+LISTED: dict[str, Callable[[ListRequest], Table]] = {
     "backends": _backends,
     "scenarios": _scenarios,
     "models": _models,

@@ -70,6 +70,10 @@ class ShowRequest:
             raise BadInput(f"{given}: for the terminal; a page has all")
 
     @property
+    def file(self) -> Path | None:
+        return None if self.output in (None, STDOUT) else Path(self.output or "")
+
+    @property
     def form(self) -> str | None:
         """None for the terminal. Raises BadInput."""
         known = [*PAGES, *ROWS]
@@ -88,7 +92,7 @@ def tell(request: ShowRequest) -> int:
     if request.form is None:
         _print(request)
     elif request.form in PAGES:
-        _write_page(request, request.form)
+        _write_page(request)
     else:
         _write_rows(request, request.form)
     return 0
@@ -165,12 +169,11 @@ def _print(request: ShowRequest) -> None:
         typer.echo("more: the same with --all; the page: with --open")
 
 
-def _write_page(request: ShowRequest, form: str) -> None:
+def _write_page(request: ShowRequest) -> None:
     """html is a file, by default report.html in the folder of the run."""
-    from ..files.safe_files import write_output
+    from ..files.safe_files import write_whole
     from ..terminal.live_bar import busy
 
-    output = None if request.output in (None, STDOUT) else Path(request.output or "")
     paths = _run_paths(request)
     opened = _opened(request, paths)
     if (figures := request.figures) is not None:
@@ -179,23 +182,24 @@ def _write_page(request: ShowRequest, form: str) -> None:
         with written_to(figures, option("figures", "DIR")):
             for path in write_figures(opened, figures):
                 typer.echo(path, err=True)
-    if form == "md":
+    if request.form == "md":
         from ...reports.pages.markdown import render
 
-        _write(render(opened), output)
+        _write(render(opened), request.file)
         return
-    from ...reports.pages import html
-    from ...reports.pages.report import page_path
+    with busy("drawing the page"):
+        from ...reports.pages import html
 
-    page = output or page_path(paths)
-    with written_to(page, option("output", "FILE")), busy("drawing the page"):
-        if output is None or not (
-            output.is_symlink() or (output.exists() and not output.is_file())
-        ):
-            html.write_page(opened, page)  # a link that a run's folder came with is not followed
-        elif not write_output(output, html.render(opened)):  # a pipe takes one page
-            return
-    typer.echo(page)
+        content = html.render(opened)
+    if (page := request.file) is not None:
+        _write(content, page)
+    else:
+        from ...reports.pages.report import page_path
+
+        page = page_path(paths)
+        with written_to(page, option("output", "FILE")):
+            write_whole(page, content)  # a link that a run's folder came with is not followed
+        typer.echo(page)
     if request.open:
         typer.launch(page.resolve().as_uri())
 
@@ -204,29 +208,28 @@ def _write_rows(request: ShowRequest, form: str) -> None:
     """For other programs. Raises Refusal."""
     from ...reports.exports import export
 
-    output = Path(request.output) if request.output not in (None, STDOUT) else None
     done = export(_run_paths(request), form, salvage=request.salvage, hide=request.anonymous)
-    if output is None and isinstance(done.content, bytes) and sys.stdout.isatty():
+    if request.file is None and isinstance(done.content, bytes) and sys.stdout.isatty():
         raise BadInput(
             f"{form}: bytes, which a terminal cannot show; name a file with"
             f" {option('output', 'FILE')}"
         )
-    _write(done.content, output)
+    _write(done.content, request.file)
     for note in done.notes:
         typer.echo(f"note: {note}", err=True)
 
 
-def _write(content: str | bytes, output: Path | None) -> None:
-    """To stdout without a path; a file's path is printed."""
+def _write(content: str | bytes, file: Path | None) -> None:
+    """To stdout without a file; its path is printed, unless it is a pipe or a device."""
     from ..files.safe_files import write_output
 
-    if output is None:
+    if file is None:
         typer.echo(content, nl=False)
         return
-    with written_to(output, option("output", "FILE")):
-        is_file = write_output(output, content)
-    if is_file:
-        typer.echo(output)
+    with written_to(file, option("output", "FILE")):
+        is_whole = write_output(file, content)
+    if is_whole:
+        typer.echo(file)
 
 
 VERBS = {
