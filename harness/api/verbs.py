@@ -253,7 +253,7 @@ def doctor(
 
 def _examined(*, deep: bool, device: str, out: Path, how: How) -> dict[str, Any]:
     from ..doctor import examine
-    from ..doctor.noise import selfcheck
+    from ..doctor.noise import noise_known, selfcheck
 
     def check(start: int) -> "NoiseFloor":
         with how.options("attnbench.doctor()") as options:

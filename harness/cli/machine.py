@@ -92,7 +92,7 @@ def _calibrated(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
 
 def _noise_known(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
     """Raises Refusal."""
-    from ..api.verbs import noise_known
+    from ..doctor.noise import noise_known
 
     def check(start: int) -> "NoiseFloor":
         return _noise(device, out, start, wait=wait, quiet=quiet)
