@@ -195,6 +195,24 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
     return request(**values)
 
 
+def as_typed(value: object) -> str:
+    """2 and not 2.0, a,b and not ('a', 'b')."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def words(request: "DataclassInstance", but: Sequence[str] = ()) -> list[str]:
+    """A request as a shell takes it, without the options in `but`."""
+    found: list[str] = []
+    for name, one in declared(type(request)).items():
+        value = getattr(request, name)
+        if one.for_shell and name not in but and value != one.default:
+            found += [] if one.option.argument else [f"--{name.replace('_', '-')}"]
+            found += [] if one.is_switch else [as_typed(value)]
+    return found
+
+
 def wanted_of(annotation: Any) -> str:
     """In words: a whole number from 1 to 1000."""
     if get_origin(annotation) is Annotated:
@@ -202,11 +220,11 @@ def wanted_of(annotation: Any) -> str:
         least = [one.ge for one in limits if isinstance(one, Ge)]
         above = [one.gt for one in limits if isinstance(one, Gt)]
         most = [one.le for one in limits if isinstance(one, Le)]
-        words = wanted_of(inner)
-        words += f" above {above[0]}" if above else ""
+        kind = wanted_of(inner) + (f" above {above[0]}" if above else "")
         if least and most:
-            return f"{words} from {least[0]} to {most[0]}"
-        return words + "".join(f" of {one} or more" for one in least)
+            return f"{kind} from {least[0]} to {most[0]}"
+        kind += f" and at most {most[0]}" if most else ""
+        return kind + "".join(f" of {one} or more" for one in least)
     parts = [one for one in get_args(annotation) if one is not NoneType]
     if get_origin(annotation) in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(wanted_of, parts)))
