@@ -41,7 +41,12 @@ def text_of(value: Any) -> Any:
 class Question:
     """The model, and the shapes that are asked about."""
 
-    model: Annotated[str | Path, Option("", "MODEL", argument=True, complete=completion.models)]
+    model: Annotated[
+        str | Path,
+        Option(
+            "", "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
+        ),
+    ]
     """A name from attnbench list models, or a config.json; that of Hugging Face, or its folder."""
     context: Annotated[str | None, Option("", "SIZE,SIZE", SHAPE, parse=text_of)] = None
     """Tokens of context, as 8k,32k; 8k if not given, or what the model takes."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..files.errors import BadInput
+from ..files.errors import BadInput, option
 from ..verbs import completion
 from ..verbs.fields import DEFAULT_ROOT, AsJson, Runs, listed
 from ..verbs.request import Option, Verb
@@ -20,7 +20,7 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRequest:
-    shards: Annotated[
+    run: Annotated[
         tuple[str | Path, ...],
         Option(
             "",
@@ -38,8 +38,8 @@ class MergeRequest:
     json: AsJson = False
 
     def __post_init__(self) -> None:
-        if not self.shards:
-            raise BadInput("shards: none; wanted the folders of shards")
+        if not self.run:
+            raise BadInput(f"{option('RUN')}: none; wanted the folders of shards")
 
 
 def merged(request: MergeRequest, command: Sequence[str]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def merged(request: MergeRequest, command: Sequence[str]) -> dict[str, Any]:
     from ..rows.names import find
     from .merge import merge
 
-    found = [find(str(name), request.runs) for name in request.shards]
+    found = [find(str(name), request.runs) for name in request.run]
     one = merge(found, request.output, request.runs, command)
     return {"path": one["run"], "runs": [one]}
 

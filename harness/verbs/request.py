@@ -136,6 +136,8 @@ def declared(request: "type[DataclassInstance]") -> dict[str, Declared]:
         annotation = hints[one.name]
         known, *marks = get_args(annotation)
         (about,) = (mark for mark in marks if isinstance(mark, Option))
+        limits = [mark for mark in marks if mark is not about]
+        known = Annotated[(known, *limits)] if limits else known
         about = about if about.help else replace(about, help=_help_below(request, one.name))
         found[one.name] = Declared(name=one.name, type=known, default=one.default, option=about)
     return found
@@ -175,20 +177,24 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
         name: one for name, one in declared(request).items() if one.option.of in (None, spelling)
     }
     names = {also: name for name, one in known.items() for also in one.option.also}
-    problems, values = [], {}
+    problems = [
+        f"{option(name)}: no such option; {instead_of(name, known)}"
+        for name in given
+        if names.get(name, name) not in known
+    ]
+    given = {
+        full: value for name, value in given.items() if (full := names.get(name, name)) in known
+    }
+    values = {}
     for name, value in given.items():
-        full = names.get(name, name)
-        if full not in known:
-            problems.append(f"{option(name)}: no such option; {instead_of(name, known)}")
-            continue
         try:
-            values[full] = known[full].checked(value, spelling)
+            values[name] = known[name].checked(value, spelling)
         except BadInput as error:
             problems += error.problems
     problems += [
         f"{one.place}: missing; wanted {one.wanted}"
         for name, one in known.items()
-        if one.default is MISSING and name not in values
+        if one.default is MISSING and name not in given
     ]
     if problems:
         raise BadInput(*problems)

@@ -133,7 +133,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
-    name: Annotated[str | Path, Option(RunName, "RUN", argument=True)] = "latest"
+    run: Annotated[str | Path, Option(RunName, "RUN", argument=True)] = "latest"
     runs: Runs = DEFAULT_ROOT
 
 
@@ -146,7 +146,7 @@ class LoadRequest:
 @function
 def open_run(request: OpenRequest) -> Run:
     """A run that was made before. Raises BadInput."""
-    return Run(find(str(request.name), request.runs))
+    return Run(find(str(request.run), request.runs))
 
 
 @function
