@@ -121,7 +121,7 @@ def test_both_give_the_same_request(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         given = {
             key: good(one)
             for key, one in declared(request).items()
-            if one.option.of is None and not one.is_many
+            if one.option.of is None and (one.default is MISSING or not one.is_many)
         }
         shell, python = from_shell(request, given), from_python(request, given)
         assert [str(getattr(shell, key)) for key in given] == [
