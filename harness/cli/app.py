@@ -13,24 +13,30 @@ import typer
 from ... import __version__
 from ..files.errors import BadInput, instead_of, shown
 from ..run.packs import packs
-from ..verbs.help import SHORT, of_program
+from ..verbs import shell
+from ..verbs.app import verb as verb_of
 from ..verbs.output import lasting_output, make_streams_safe
-from .compare import compare
-from .gate import gate
-from .lists import list_app
+from .help import SHORT, of_program
 from .machine import doctor
 from .options import argument, option
-from .report import report, show
 from .run import run
-from .verbs import CHANGES, FIRST_SCREEN, PAGES, Verb, Verbs, command, exit_code
+from .verbs import FIRST_SCREEN, Verb, Verbs, command, exit_code
 from .wall import wall
 
 FIRST = (("run", "advise", "wall"), ("show", "compare"), ("list", "doctor"))
 """The commands of the first screen."""
 
 
+OTHERS = ("show", "compare", "list", "gate", "report")
+
+
 class Program(Verbs):
     """The commands, of which the first screen has a few."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for name in OTHERS:
+            self.add_command(shell.command(name, verb_of(name)), name)
 
     examples = ("attnbench run quickstart",)
 
@@ -85,36 +91,7 @@ VERBS = (
         " --tolerance 0.1% --time-budget 600",
         "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
     ),
-    (
-        FIRST_SCREEN,
-        show,
-        "attnbench show",
-        "attnbench show --open",
-        "attnbench show quickstart --format csv -o cases.csv",
-        "attnbench show quickstart memory_wall -o page.html",
-    ),
-    (
-        FIRST_SCREEN,
-        compare,
-        "attnbench compare latest --save main",
-        "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
-        "attnbench compare latest --against fused --only sdpa",
-        "attnbench compare base/ head/ --turns --format md",
-    ),
-    (FIRST_SCREEN, list_app, "list"),
     (FIRST_SCREEN, doctor, "attnbench doctor", "attnbench doctor --deep"),
-    (
-        CHANGES,
-        gate,
-        "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
-        "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
-    ),
-    (
-        PAGES,
-        report,
-        "attnbench report",
-        "attnbench report quickstart memory_wall -o page.html",
-    ),
 )
 """Group, verb and examples, the verb's name first; or group, verbs and their common name."""
 USUAL = {
@@ -122,8 +99,6 @@ USUAL = {
     " --dry-run --resume",
     "wall": "--backends --heads --kv-heads --head-dim --dtype --causal --memory-gib --tolerance"
     " --time-budget --device --dry-run --runs",
-    "gate": "--scenario --backend-dir --code --turns --plan --device --gate --fail-on-undecided"
-    " --baseline --base-python --output",
     "advise": "--context --batch --dtype --phase --memory-gib --max-seconds --measure --device"
     " --output --json --runs",
     "doctor": "--deep --device --runs --wait --json",

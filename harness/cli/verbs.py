@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, StoreError
 from ..files.printable import visible
-from ..verbs.help import SHORT, of_command, of_group
+from .help import SHORT, of_command, of_group
 from .options import expanded
 
 FIRST_SCREEN, MORE, CHANGES, PAGES, FILES, DEVELOP = (

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..api.margins import Margins, read_margins
-from ..api.sides import against as compared_with
 from ..files.errors import BadInput, Refusal
 from ..rows.names import find, number_of_last
 from ..rows.run_files import read_meta
+from ..verbs.compare import compared_with
+from ..verbs.margins import Margins, read_margins
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -53,7 +53,7 @@ def judged(
 ) -> tuple[int, list[str]]:
     """The session's exit code, and what is said about a run. `paths`: of both, as shown."""
     from ...reports.comparison.gate import Gate
-    from ..api.gate import EXIT_CODES, NOTHING_DECIDED
+    from ..verbs.compare import EXIT_CODES, NOTHING_DECIDED
 
     try:
         with warnings.catch_warnings():

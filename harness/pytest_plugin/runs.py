@@ -29,8 +29,8 @@ from ..scenario import Scenario
 from .gate import FAILED, base_of, judged, margins_of
 
 if TYPE_CHECKING:
-    from ..api.margins import Margins
     from ..run.session import RunSession
+    from ..verbs.margins import Margins
 
 FACTS = (
     *("device", "device_name", "device_uuid", "driver", "cuda", "cpu", "threads", "torch"),

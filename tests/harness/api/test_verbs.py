@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import attnbench
-from attnbench.harness.api import gate
 from attnbench.harness.devices.load import Load, LoadMeter
+from attnbench.harness.verbs import turns
 from tests.fakes.shard_runs import write_shard
 from tests.github.test_action import SCENARIO
 from tests.made_runs import fake_run
@@ -63,7 +63,7 @@ def test_two_checkouts_are_measured_on_the_idle_cores_and_judged(
         (run.parent / "latest").symlink_to(run.name)
         return 0
 
-    monkeypatch.setattr(gate, "_attnbench", measured)
+    monkeypatch.setattr(turns, "_attnbench", measured)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(LoadMeter, "read", lambda _: Load(others=3.0, cores=4))
     for side in ("base", "head"):
