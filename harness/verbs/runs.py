@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,9 +110,9 @@ class Run:
         `attnbench.run` that say how: checkpoint and tokens again, if it has not looked at all of
         them, retry_failed, force, allow_import, threads, on, wait, quiet. Raises Refusal.
         """
-        from .run import run
-
-        return function(run, quiet=True)(resume=self.path, **options)
+        measure = import_module(f"{__package__}.run").VERBS["run"].function
+        found: Run = measure(resume=self.path, **options)
+        return found
 
     def __repr__(self) -> str:
         ended = (
