@@ -1,7 +1,6 @@
 """`attnbench doctor`: what this machine can measure, and with --deep how far to believe it."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,7 +42,7 @@ class Found:
 
     exit_code: int
     blocks: "list[Block]"
-    document: Mapping[str, Any]
+    document: dict[str, Any]
 
 
 def found(request: DoctorRequest, how: How) -> Found:
@@ -99,7 +98,8 @@ def tell(request: DoctorRequest) -> int:
     """
     from .tables import show
 
-    whole = found(request, How.of(request))
+    how = How.of(request, json=False, quiet=request.quiet or request.json)
+    whole = found(request, how)
     if request.json:
         typer.echo(json.dumps(whole.document, indent=2))
     else:
@@ -107,7 +107,7 @@ def tell(request: DoctorRequest) -> int:
     return whole.exit_code
 
 
-def doctor(request: DoctorRequest) -> Mapping[str, Any]:
+def doctor(request: DoctorRequest) -> dict[str, Any]:
     """What this machine can measure, and what stands in the way. Raises Refusal."""
     with torch_threads_kept():
         return found(request, How.of(request, "attnbench.doctor()")).document

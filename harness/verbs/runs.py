@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,9 +110,9 @@ class Run:
         `attnbench.run` that say how: checkpoint and tokens again, if it has not looked at all of
         them, retry_failed, force, allow_import, threads, on, wait, quiet. Raises Refusal.
         """
-        from .run import run
-
-        return function(run, quiet=True)(resume=self.path, **options)
+        measure = import_module(f"{__package__}.run").VERBS["run"].function
+        found: Run = measure(resume=self.path, **options)
+        return found
 
     def __repr__(self) -> str:
         ended = (
@@ -133,7 +134,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
-    name: Annotated[str | Path, Option(RunName, "RUN", argument=True)] = "latest"
+    run: Annotated[str | Path, Option(RunName, "RUN", argument=True)] = "latest"
     runs: Runs = DEFAULT_ROOT
 
 
@@ -146,7 +147,7 @@ class LoadRequest:
 @function
 def open_run(request: OpenRequest) -> Run:
     """A run that was made before. Raises BadInput."""
-    return Run(find(str(request.name), request.runs))
+    return Run(find(str(request.run), request.runs))
 
 
 @function

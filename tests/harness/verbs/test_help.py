@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer
 
-from attnbench.harness.cli.app import FIRST, USUAL, app
+from attnbench.harness.verbs.app import FIRST, USUAL, app
 
 LINES, COLUMNS = 24, 80  # of a terminal, one of them for the next prompt
 

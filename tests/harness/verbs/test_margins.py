@@ -2,8 +2,8 @@
 
 import pytest
 
-from attnbench.harness.verbs.margins import read_margins
 from attnbench.harness.files.errors import BadInput
+from attnbench.harness.verbs.margins import read_margins
 
 
 @pytest.mark.parametrize(

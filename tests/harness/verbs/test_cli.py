@@ -35,7 +35,7 @@ HEAVY = "torch pandas scipy matplotlib"
 )
 def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run):
     code = (
-        "import sys; from attnbench.harness.cli.app import app\n"
+        "import sys; from attnbench.harness.verbs.app import app\n"
         "try: app(sys.argv[1:])\n"
         "except SystemExit: pass\n"
         f"heavy = set({heavy!r}.split()) & set(sys.modules)\n"
