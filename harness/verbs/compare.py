@@ -264,5 +264,9 @@ VERBS = {
             "attnbench compare latest --against fused --only sdpa",
             "attnbench compare base/ head/ --turns --format md",
         ),
+        usual=(
+            *("against", "turns", "only", "margin", "gate", "fail_on_undecided", "save"),
+            *("format", "runs"),
+        ),
     )
 }

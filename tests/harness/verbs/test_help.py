@@ -1,23 +1,13 @@
 """Help: the first screen, the usual options, all of them; and what earlier releases had."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
 
-from attnbench.harness.verbs.app import FIRST, USUAL, app
+from attnbench.harness.verbs.app import FIRST, HOMES, verb
+from attnbench.harness.verbs.request import declared
 
-LINES, COLUMNS = 24, 80  # of a terminal, one of them for the next prompt
-
-
-def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    yield path, command
-    for name, one in getattr(command, "commands", {}).items():
-        yield from commands(one, *path, name)
-
-
-ALL = dict(commands(typer.main.get_command(app), "attnbench"))
+LINES, COLUMNS, USUAL = 24, 80, 12  # of a terminal, one of them for the next prompt; options of -h
 
 
 @pytest.fixture
@@ -32,30 +22,30 @@ def test_the_first_screen_has_seven_commands_in_a_line_each(screen: Any) -> None
     named = [line.split()[0] for line in lines if line.startswith("  ")]
     assert named == [name for some in FIRST for name in some]
     everything = screen("help", "all")
-    assert all(
-        f"\n  {path[1]} " in everything for path in ALL if len(path) == 2 and path[1] != "help"
-    )
-    assert screen("help") == screen("-h")
+    assert all(f"\n  {name} " in everything for name in HOMES)
+    assert screen("help") == screen("-h") == screen()
     assert screen("--help") == everything
 
 
-@pytest.mark.parametrize("path", [path[1:] for path in ALL if path[1:]], ids=" ".join)
-def test_no_help_is_wider_than_a_terminal_or_shows_internals(screen: Any, path: tuple[str]) -> None:
-    for text in (screen(*path, "-h"), screen(*path, "--help")):
-        assert max(map(len, text.splitlines())) <= COLUMNS
-        assert not any(leak in text for leak in ("<", "<=", "]...", "MODULE:ATTRIBUTE"))
-    assert screen("help", *path) == screen(*path, "--help")
-
-
-@pytest.mark.parametrize("verb", USUAL)
-def test_the_short_help_fits_a_screen_and_names_the_long_one(screen: Any, verb: str) -> None:
-    short, long = screen(verb, "-h"), screen(verb, "--help")
+@pytest.mark.parametrize("name", HOMES)
+def test_the_short_help_fits_a_screen_and_the_long_one_has_every_option(
+    screen: Any, name: str
+) -> None:
+    short, long = screen(name, "-h"), screen(name, "--help")
     assert len(short.splitlines()) < LINES
-    assert f"attnbench help {verb}" in short
-    for option in USUAL[verb].split():
-        assert option in short
-    names = {one.opts[0] for one in ALL["attnbench", verb].params if not getattr(one, "hidden", 0)}
-    assert all(name in long for name in names if name.startswith("-"))
+    assert max(map(len, (short + long).splitlines())) <= COLUMNS
+    assert not any(leak in short + long for leak in ("<", "]...", "MODULE:ATTRIBUTE"))
+    assert f"attnbench help {name}" in short
+    assert screen("help", name) == long
+    known = declared(verb(name).request)
+    assert len(verb(name).usual or known) <= USUAL + 2
+    for one in known.values():
+        flag = one.option.value if one.option.argument else f"--{one.name.replace('_', '-')}"
+        shown = one.for_shell and not one.option.hidden
+        assert (flag in long) == shown or not shown, flag
+        assert one.option.help or not shown, one.name
+        if isinstance(one.default, int) and one.default and shown:
+            assert f"(default: {one.default})" in long
 
 
 def test_help_of_what_there_is_not_names_what_there_is(here: Any) -> None:
