@@ -1,23 +1,13 @@
 """Help: the first screen, the usual options, all of them; and what earlier releases had."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
 
-from attnbench.harness.verbs.app import FIRST, USUAL, app
+from attnbench.harness.verbs.app import FIRST, HOMES, verb
+from attnbench.harness.verbs.request import declared
 
 LINES, COLUMNS = 24, 80  # of a terminal, one of them for the next prompt
-
-
-def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    yield path, command
-    for name, one in getattr(command, "commands", {}).items():
-        yield from commands(one, *path, name)
-
-
-ALL = dict(commands(typer.main.get_command(app), "attnbench"))
 
 
 @pytest.fixture
@@ -32,30 +22,35 @@ def test_the_first_screen_has_seven_commands_in_a_line_each(screen: Any) -> None
     named = [line.split()[0] for line in lines if line.startswith("  ")]
     assert named == [name for some in FIRST for name in some]
     everything = screen("help", "all")
-    assert all(
-        f"\n  {path[1]} " in everything for path in ALL if len(path) == 2 and path[1] != "help"
-    )
+    assert all(f"\n  {name} " in everything for name in HOMES)
     assert screen("help") == screen("-h")
     assert screen("--help") == everything
 
 
-@pytest.mark.parametrize("path", [path[1:] for path in ALL if path[1:]], ids=" ".join)
-def test_no_help_is_wider_than_a_terminal_or_shows_internals(screen: Any, path: tuple[str]) -> None:
-    for text in (screen(*path, "-h"), screen(*path, "--help")):
+def test_without_a_command_the_first_screen_is_shown_on_stdout(here: Any) -> None:
+    done = here()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == here("-h").stdout
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_no_help_is_wider_than_a_terminal_or_shows_internals(screen: Any, name: str) -> None:
+    for text in (screen(name, "-h"), screen(name, "--help")):
         assert max(map(len, text.splitlines())) <= COLUMNS
         assert not any(leak in text for leak in ("<", "<=", "]...", "MODULE:ATTRIBUTE"))
-    assert screen("help", *path) == screen(*path, "--help")
+    assert screen("help", name) == screen(name, "--help")
 
 
-@pytest.mark.parametrize("verb", USUAL)
-def test_the_short_help_fits_a_screen_and_names_the_long_one(screen: Any, verb: str) -> None:
-    short, long = screen(verb, "-h"), screen(verb, "--help")
+@pytest.mark.parametrize("name", HOMES)
+def test_the_short_help_fits_a_screen_and_names_the_long_one(screen: Any, name: str) -> None:
+    short, long = screen(name, "-h"), screen(name, "--help")
     assert len(short.splitlines()) < LINES
-    assert f"attnbench help {verb}" in short
-    for option in USUAL[verb].split():
-        assert option in short
-    names = {one.opts[0] for one in ALL["attnbench", verb].params if not getattr(one, "hidden", 0)}
-    assert all(name in long for name in names if name.startswith("-"))
+    assert f"attnbench help {name}" in short
+    for one in declared(verb(name).request).values():
+        flag = f"--{one.name.replace('_', '-')}"
+        if one.for_shell and not (one.option.argument or one.option.hidden):
+            assert flag in long
+            assert flag in short or one.name not in verb(name).usual
 
 
 def test_help_of_what_there_is_not_names_what_there_is(here: Any) -> None:
