@@ -1,8 +1,7 @@
-"""harness/api/arguments.py: wrong arguments are refused in Python's words, and functions become
-backends.
-"""
+"""Wrong arguments are refused in Python's words, and functions become backends."""
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -12,11 +11,10 @@ from typing import Any
 import pytest
 
 import attnbench
-from attnbench.harness.api.arguments import Axes, as_argument, named_backends
-from attnbench.harness.api.measuring import translate, worker_variables
-from attnbench.harness.files.errors import BadInput
-from attnbench.harness.run.listener import Begun, Listener
-from attnbench.impls.problem import AXES
+from attnbench.harness.files.errors import BadInput, option
+from attnbench.harness.run.listener import Begun
+from attnbench.harness.verbs.measuring import How, worker_variables
+from attnbench.harness.verbs.own_backends import named_backends
 
 TINY = {
     "name": "tiny",
@@ -29,37 +27,32 @@ TINY = {
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ({"seed": "a"}, "seed: found 'a'; wanted int; see help(attnbench.run)"),
-        ({"seed": True}, "seed: found true; wanted int;"),
-        ({"wait": 1}, "wait: found 1; wanted bool;"),
-        ({"threads": "4"}, "threads: found '4'; wanted int | None;"),
-        ({"only": 3}, "only: found 3; wanted str | Sequence[str];"),
-        ({"only": ["a", 3]}, "only: found a list of 2; wanted str | Sequence[str];"),
-        ({"memory_gib": "2"}, "memory_gib: found '2'; wanted float | None;"),
-        ({"changes": ["plan.budget_s=2"]}, "changes: found a list of 1; wanted Mapping[str, Any]"),
-        ({"device": "tpu"}, "device: found 'tpu'; wanted Literal['auto', 'cpu', 'cuda'] | None;"),
-        ({"on": "slurm"}, "on: found 'slurm'; wanted Literal['ray'] | None;"),
-        (
-            {"on_row": "print"},
-            "on_row: found 'print'; wanted Callable[[Mapping[str, Any]], object]",
-        ),
-        ({"plann": "quick"}, "plann: no such argument; did you mean plan?"),
+        ({"seed": "7"}, "seed: found '7'; wanted a whole number"),
+        ({"seed": True}, "seed: found true; wanted a whole number"),
+        ({"wait": 1}, "wait: found 1; wanted yes or no"),
+        ({"only": ["a", 3]}, "only: found a list of 2; wanted a list"),
+        ({"set": ["plan.budget_s"]}, "set='plan.budget_s': not a change; wanted set='field=value'"),
+        ({"plann": "quick"}, "plann: no such option; did you mean plan?"),
         ({"seq_len": 64}, "seq_len: cannot be combined with a scenario"),
-        ({"shard": "3"}, "shard: "),
-        ({"only": "nothing"}, "only: 'nothing': matches nothing in tiny"),
-        ({"tokens": "t.json"}, "tokens: belong to checkpoints; give the model too"),
-        ({"changes": {"limits.memory": 2}}, "limits.memory"),
+        ({"shard": "3"}, "shard"),
+        ({"only": "nothing"}, "only='nothing': matches nothing in tiny"),
+        ({"tokens": "t.json"}, "tokens belongs to checkpoint='PATH'; give the model too"),
+        ({"set": {"limits.memory": 2}}, "set='limits.memory=2': limits.memory: not a field"),
         ({"changes": {"plan.budget_s": "long"}}, "plan.budget_s"),
-        ({"wait_idle": "soon"}, "wait_idle: 'soon': wanted a time, such as 90s or 10m"),
-        ({"threads": 0}, "threads: found 0; wanted 1 to 4096"),
-        ({"device_kind": "H100"}, "address and device_kind belong to on"),
+        ({"wait_idle": "soon"}, "wait_idle"),
+        ({"device_kind": "H100"}, "address and device_kind belong to on='ray'"),
+        ({"retry_failed": True}, "retry_failed and force belong to resume='RUN'"),
+        (
+            {"resume": "latest"},
+            "resume: the run is measured as it was planned; leave out scenarios",
+        ),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line_that_names_it(
     named: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(BadInput) as caught:
-        attnbench.run(TINY, out=tmp_path / "results", **named)
+        attnbench.run(TINY, runs=tmp_path / "results", **named)
     assert said in str(caught.value)
     assert str(caught.value).count("\n") == 0
     assert "--" not in str(caught.value)
@@ -69,21 +62,16 @@ def test_a_wrong_argument_is_refused_in_one_line_that_names_it(
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (
-            lambda: attnbench.open_run(3),
-            "name: found 3; wanted str | Path; see help(attnbench.open",
-        ),
-        (lambda: attnbench.wall(seq_len=8), "seq_len: no such argument"),
-        (lambda: attnbench.wall(heads=8, tolerance_ratio="1%"), "tolerance_ratio: found '1%'"),
-        (lambda: attnbench.advise("gpt2", batch=0), "batch: found 0; wanted 1 or more"),
-        (lambda: attnbench.advise("gpt2", context="x"), "context: 'x': wanted a number of tokens"),
-        (lambda: attnbench.advise("gpt2", memory_gib=-1), "memory_gib: -1: wanted a number of GiB"),
-        (lambda: attnbench.merge([]), "runs: none; wanted the folders of shards"),
-        (lambda: attnbench.merge("one"), "runs: found 'one'; wanted Sequence[str | Path]"),
+        (lambda: attnbench.open_run(3), "run: found 3; wanted text or a path"),
+        (lambda: attnbench.wall(seq_len=8), "seq_len: no such option"),
+        (lambda: attnbench.wall(heads=8, tolerance="0"), "tolerance='0': wanted a percentage"),
+        (lambda: attnbench.advise("gpt2", context="x"), "context='x': wanted a number of tokens"),
+        (lambda: attnbench.merge([]), "run: none; wanted the folders of shards"),
         (lambda: attnbench.gate(".", "nowhere"), "nowhere: no such folder"),
-        (lambda: attnbench.gate(".", turns=0), "turns: found 0; wanted 1 or more"),
-        (lambda: attnbench.doctor(deep="yes"), "deep: found 'yes'; wanted bool"),
-        (attnbench.run, "scenario: nothing to run; wanted a scenario"),
+        (lambda: attnbench.run("claims"), "scenarios; wanted one in each call"),
+        (lambda: attnbench.run("quickstart", "results"), "2 arguments without a name"),
+        (lambda: attnbench.run("quickstart", scenario="a"), "scenario: given twice"),
+        (attnbench.run, "nothing to run; name a scenario"),
     ],
 )
 def test_so_is_one_of_the_other_functions(
@@ -97,59 +85,20 @@ def test_so_is_one_of_the_other_functions(
     assert not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("problem", "said"),
-    [
-        (
-            "another run is measuring on this cpu; wait for it to end, or add --wait",
-            "another run is measuring on this cpu; wait for it to end, or add wait=True",
-        ),
-        (
-            "no cuda device: none; run with --device cpu, or see attnbench doctor",
-            'no cuda device: none; run with device="cpu", or see attnbench doctor',
-        ),
-        (
-            "x: 600 cases; raise the limit with --set limits.max_cases=600",
-            'x: 600 cases; raise the limit with changes={"limits.max_cases": 600}',
-        ),
-        ("raise it with --timeout, or give less", "raise it with timeout_s, or give less"),
-        ("start a new run, or add --force", "start a new run, or add force=True"),
-        ("choose another with --runs DIR", "choose another with out DIR"),
-        ("Ctrl-C, then --wait-idle 10m waits", "Ctrl-C, then wait_idle 10m waits"),
-        ("--memory-gib 0: wanted more", "memory_gib: 0: wanted more"),
-        ("again: attnbench run --resume x --wait", "again: attnbench run --resume x --wait"),
-        (
-            "measure as `attnbench run --shard 1/2`, --wait",
-            "measure as `attnbench run --shard 1/2`, wait=True",
-        ),
-        ("give --checkpoint a=PATH --checkpoint b=PATH", "give checkpoints={'a': PATH, 'b': PATH}"),
-    ],
-)
-def test_options_are_called_as_arguments_are_and_commands_stay(problem: str, said: str) -> None:
-    assert as_argument(problem) == said
-    assert as_argument(said) == said
+def test_remarks_name_arguments_too(capfd: Any) -> None:
+    with How.of(None, "attnbench.run()", quiet=False).options() as options:
+        options.listener.begin(Begun(Path("x"), {}, remarks=[f"with {option('threads', 1)}"]))
+        options.listener.remark(f"add {option('wait', True)}")
+        options.listener.end()
+    said = capfd.readouterr().err
+    assert "with threads=1" in said
+    assert "add wait=True" in said
 
 
-def test_remarks_name_arguments_too() -> None:
-    heard: list[str] = []
-
-    class Hears(Listener):
-        def begin(self, run: Begun) -> None:
-            heard.extend(run.remarks)
-
-        def remark(self, text: str) -> None:
-            heard.append(text)
-
-    listener = Hears()
-    translate(listener)
-    listener.begin(Begun(Path(), {}, remarks=["with --threads 1"]))
-    listener.remark("add --wait")
-    assert heard == ["with threads=1", "add wait=True"]
-
-
-def test_shapes_are_the_axes_of_a_problem() -> None:
-    others = {"head_dim", "model", "phase", "queries", "tp", "baseline"}
-    assert set(Axes.__annotations__) == {*AXES, *others}
+def test_help_says_what_each_argument_is() -> None:
+    about = attnbench.run.__doc__
+    assert "\nthreads (a whole number from 1 to 4096): Threads of torch on a CPU" in about
+    assert "quiet=True" in str(inspect.signature(attnbench.run))
 
 
 # ---- functions -----------------------------------------------------------------------------------
@@ -184,15 +133,16 @@ def test_a_function_is_named_as_rows_name_it_and_its_folder_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = module(tmp_path, "decorated_attention", DECORATED, monkeypatch)
-    names, folders = named_backends([found.attend, "sdpa", found.Kernels.attend])
-    assert names == [
+    names, own, folders = named_backends([found.attend, "sdpa", found.Kernels.attend])
+    assert names == (
         "attend@decorated_attention",
         "sdpa",
         "Kernels.attend@decorated_attention",
-    ]
-    assert set(folders.values()) == {str(tmp_path)}
-    assert named_backends(found.attend)[0] == names[:1]
-    assert named_backends("fused,linformer[rank=8,16]")[0] == ["fused", "linformer[rank=8,16]"]
+    )
+    assert own == {*names} - {"sdpa"}
+    assert folders == (str(tmp_path),)
+    assert named_backends(found.attend).names == names[:1]
+    assert named_backends("fused,linformer[rank=8,16]").names == ("fused", "linformer[rank=8,16]")
 
 
 def test_a_function_that_no_worker_could_import_is_refused(
@@ -213,7 +163,7 @@ def test_a_function_that_no_worker_could_import_is_refused(
         (functools.wraps(found.attend)(lambda *given: given), "no module has it under its name"),
     ):
         with pytest.raises(BadInput) as caught:
-            attnbench.run(backends=[one, "sdpa"], seq_len=64, heads=2, head_dim=16, out=tmp_path)
+            attnbench.run(backends=[one, "sdpa"], seq_len=64, heads=2, head_dim=16, runs=tmp_path)
         assert f"a worker cannot import it, since {why}; write it into a file" in str(caught.value)
         assert str(caught.value).count("\n") == 0
         assert not list(tmp_path.glob("2*"))
@@ -225,7 +175,7 @@ def test_a_function_permits_its_own_module_alone(
     found = module(tmp_path, "own_attention", ATTEND, monkeypatch)
     with pytest.raises(BadInput, match="workers import and run other; add allow_import=True"):
         attnbench.run(
-            backends=[found.attend, "attend@other"], seq_len=64, heads=2, head_dim=16, out=tmp_path
+            backends=[found.attend, "attend@other"], seq_len=64, heads=2, head_dim=16, runs=tmp_path
         )
 
 
