@@ -1,6 +1,5 @@
 """A run's folder in Python: what its files say, pages of it, and measuring what it lacks."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,25 +84,12 @@ class Run:
         write_page(open_report([self.path]), target)
         return target
 
-    @for_python()
-    def compare(
-        self, base: "Run | str | Path", *, allow_different_devices: bool = False
-    ) -> "pd.DataFrame":
-        """This run against an earlier one: a row per case and metric, as in `attnbench compare
-        --format json`: ratio, interval, verdict.
+    def compare(self, base: "Run | str | Path", **options: Any) -> "pd.DataFrame":
+        """This run against an earlier one, as `attnbench.compare`, which has more `options`."""
+        from .compare import VERBS
 
-        Raises BadRun, and ValueError where the two cannot be compared.
-        """
-        import pandas as pd
-
-        from ...reports.comparison.compare import compare_runs
-        from ...reports.comparison.text import as_json
-
-        earlier = base.path if isinstance(base, Run) else Path(base)
-        found = compare_runs(
-            earlier, self.path, None, allow_different_devices=allow_different_devices
-        )
-        return pd.DataFrame(json.loads(as_json(found))["cases"])
+        found: pd.DataFrame = VERBS["compare"].function(base, self, **options)
+        return found
 
     def resume(self, **options: Any) -> "Run":
         """Measure what the run still lacks, into the same folder. `options`: those of
