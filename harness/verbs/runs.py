@@ -85,12 +85,11 @@ class Run:
         return target
 
     def compare(self, base: "Run | str | Path", **options: Any) -> "pd.DataFrame":
-        """This run against an earlier one. `options`: those of `attnbench.compare`. Raises BadRun,
-        and ValueError where the two cannot be compared.
-        """
-        from .compare import compare
+        """This run against an earlier one, as `attnbench.compare`, which has more `options`."""
+        from .compare import VERBS
 
-        return function(compare)(base, self, **options)
+        found: pd.DataFrame = VERBS["compare"].function(base, self, **options)
+        return found
 
     def resume(self, **options: Any) -> "Run":
         """Measure what the run still lacks, into the same folder. `options`: those of
