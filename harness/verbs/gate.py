@@ -37,7 +37,6 @@ class Judged:
     verdict: str
     exit_code: int
     comparison: "Comparison | None"
-    summary: str
     refusal: Refusal | None
 
 
@@ -93,20 +92,19 @@ def judge(request: GateRequest, out: Path) -> Judged:
     run = out / "head" / "latest"
     if not run.exists():
         raise BadInput(f"{out}: has no run of HEAD; measure first, without --step judge")
-    found, verdict, refusal = None, "none", None
+    found, refusal = None, None
     try:
         found = _compared(request, out, run)
     except Refusal as error:
-        refusal, code = error, error.exit_code
-    else:  # without anything to compare with, that of the run
-        code = int((out / "head.code").read_text()) if found is None else 0
+        refusal = error
+    _write(found, out, run)
     if found is not None and found.gate_result is not None:
         outcome = found.gate_result.outcome
-        code, verdict = EXIT_CODES[outcome], VERDICTS[outcome]
-    summary = _written(found, out, run)
-    return Judged(
-        verdict=verdict, exit_code=code, comparison=found, summary=summary, refusal=refusal
-    )
+        verdict, code = VERDICTS[outcome], EXIT_CODES[outcome]
+    else:  # without anything to compare with, that of the run
+        code = refusal.exit_code if refusal else int((out / "head.code").read_text())
+        verdict = "none"
+    return Judged(verdict=verdict, exit_code=code, comparison=found, refusal=refusal)
 
 
 def _compared(request: GateRequest, out: Path, run: Path) -> "Comparison | None":
@@ -126,8 +124,7 @@ def _compared(request: GateRequest, out: Path, run: Path) -> "Comparison | None"
     )
 
 
-def _written(found: "Comparison | None", out: Path, run: Path) -> str:
-    """Write the files; returns the summary."""
+def _write(found: "Comparison | None", out: Path, run: Path) -> None:
     from ...reports.comparison import text
     from ...reports.pages import html, markdown
     from ...reports.pages.report import open_report
@@ -146,7 +143,6 @@ def _written(found: "Comparison | None", out: Path, run: Path) -> str:
     else:
         summary += "\nThe report is too long for a summary; the page has it.\n"
     write_whole(out / "summary.md", summary)
-    return summary
 
 
 # ---- tell ----------------------------------------------------------------------------------------
@@ -161,7 +157,7 @@ def _say(found: Judged, out: Path) -> None:
         typer.echo(found.refusal, err=True)
     if in_job := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(in_job).open("a") as file:
-            file.write(found.summary)
+            file.write((out / "summary.md").read_text())
     else:
         if found.comparison is not None:
             print_comparison(found.comparison)

@@ -7,7 +7,7 @@ import pytest
 from attnbench.harness.verbs.app import FIRST, HOMES, verb
 from attnbench.harness.verbs.request import declared
 
-LINES, COLUMNS = 24, 80  # of a terminal, one of them for the next prompt
+LINES, COLUMNS, USUAL = 24, 80, 12  # of a terminal, one of them for the next prompt; options of -h
 
 
 @pytest.fixture
@@ -23,34 +23,29 @@ def test_the_first_screen_has_seven_commands_in_a_line_each(screen: Any) -> None
     assert named == [name for some in FIRST for name in some]
     everything = screen("help", "all")
     assert all(f"\n  {name} " in everything for name in HOMES)
-    assert screen("help") == screen("-h")
+    assert screen("help") == screen("-h") == screen()
     assert screen("--help") == everything
 
 
-def test_without_a_command_the_first_screen_is_shown_on_stdout(here: Any) -> None:
-    done = here()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == here("-h").stdout
-
-
 @pytest.mark.parametrize("name", HOMES)
-def test_no_help_is_wider_than_a_terminal_or_shows_internals(screen: Any, name: str) -> None:
-    for text in (screen(name, "-h"), screen(name, "--help")):
-        assert max(map(len, text.splitlines())) <= COLUMNS
-        assert not any(leak in text for leak in ("<", "<=", "]...", "MODULE:ATTRIBUTE"))
-    assert screen("help", name) == screen(name, "--help")
-
-
-@pytest.mark.parametrize("name", HOMES)
-def test_the_short_help_fits_a_screen_and_names_the_long_one(screen: Any, name: str) -> None:
+def test_the_short_help_fits_a_screen_and_the_long_one_has_every_option(
+    screen: Any, name: str
+) -> None:
     short, long = screen(name, "-h"), screen(name, "--help")
     assert len(short.splitlines()) < LINES
+    assert max(map(len, (short + long).splitlines())) <= COLUMNS
+    assert not any(leak in short + long for leak in ("<", "]...", "MODULE:ATTRIBUTE"))
     assert f"attnbench help {name}" in short
-    for one in declared(verb(name).request).values():
-        flag = f"--{one.name.replace('_', '-')}"
-        if one.for_shell and not (one.option.argument or one.option.hidden):
-            assert flag in long
-            assert flag in short or one.name not in verb(name).usual
+    assert screen("help", name) == long
+    known = declared(verb(name).request)
+    assert len(verb(name).usual or known) <= USUAL + 2
+    for one in known.values():
+        flag = one.option.value if one.option.argument else f"--{one.name.replace('_', '-')}"
+        shown = one.for_shell and not one.option.hidden
+        assert (flag in long) == shown or not shown, flag
+        assert one.option.help or not shown, one.name
+        if isinstance(one.default, int) and one.default and shown:
+            assert f"(default: {one.default})" in long
 
 
 def test_help_of_what_there_is_not_names_what_there_is(here: Any) -> None:
