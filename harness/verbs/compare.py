@@ -264,6 +264,6 @@ VERBS = {
             "attnbench compare latest --against fused --only sdpa",
             "attnbench compare base/ head/ --turns --format md",
         ),
-        usual=("against", "only", "margin", "gate", "turns", "save", "format", "runs"),
+        usual="against only margin gate turns save format runs",
     )
 }

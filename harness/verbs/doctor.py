@@ -119,6 +119,6 @@ VERBS = {
         answer=doctor,
         python={"quiet": True},
         examples=("attnbench doctor", "attnbench doctor --deep"),
-        usual=("deep", "device", "runs", "wait", "json"),
+        usual="deep device runs wait json",
     )
 }

@@ -188,10 +188,8 @@ VERBS = {
             "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
             "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
         ),
-        usual=(
-            *("scenario", "backend_dir", "code", "turns", "plan", "device", "gate"),
-            *("fail_on_undecided", "baseline", "base_python", "output"),
-        ),
+        usual="scenario backend_dir code turns plan device gate fail_on_undecided baseline"
+        " base_python output",
         python={"quiet": True},
     )
 }

@@ -31,7 +31,7 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
     options = [one for one in every if not one.option.argument]
     usage = " ".join([context.command_path, *map(_usage, arguments), "[OPTIONS]"])
     if short:
-        usual = [known[name] for name in verb.usual] or options
+        usual = [known[name] for name in verb.usual.split()] or options
         lines = map(_line, [*arguments, *usual])
         shown = [*_columns([(name, _brief(text)) for name, text in lines])]
         room = SCREEN_LINES - len(shown) - FRAME_LINES

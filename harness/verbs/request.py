@@ -259,14 +259,14 @@ def _literals(annotation: Any) -> list[Any]:
 class Verb:
     """`answer`: what Python gets; `tell`: prints it in a terminal, and gives the exit code. Their
     request is the type of their only parameter; the docstring of `tell` is the help. `usual`: the
-    options of -h, all if empty. `python`: what Python takes where nothing is given, if not what a
-    shell takes.
+    names of -h's options, all if empty. `python`: what Python takes where nothing is given, if
+    not what a shell takes.
     """
 
     tell: Callable[[Any], int]
     answer: Callable[[Any], Any] | None = None
     examples: Sequence[str] = ()
-    usual: Sequence[str] = ()
+    usual: str = ""
     python: Mapping[str, Any] = field(default_factory=dict)
 
     @property

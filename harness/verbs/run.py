@@ -396,18 +396,6 @@ VERBS = {
             "attnbench run --checkpoint my_model/",
             "attnbench run quickstart --on ray --devices 8",
         ),
-        usual=(
-            "backends",
-            "seq_len",
-            "heads",
-            "head_dim",
-            "model",
-            "device",
-            "plan",
-            "memory_gib",
-            "set",
-            "dry_run",
-            "resume",
-        ),
+        usual="backends seq_len heads head_dim model device plan memory_gib set dry_run resume",
     )
 }

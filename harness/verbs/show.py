@@ -245,6 +245,6 @@ VERBS = {
     "report": Verb(
         tell=tell_report,
         examples=("attnbench report", "attnbench report quickstart memory_wall -o page.html"),
-        usual=("output", "runs"),
+        usual="output runs",
     ),
 }

@@ -138,7 +138,7 @@ def test_a_name_stands_for_one_option_and_each_says_what_it_is_for(name: str) ->
     shorts = [one.option.short for one in known.values() if one.option.short]
     assert len(shorts) == len(set(shorts))
     assert all(one.option.help for one in known.values() if not one.option.hidden)
-    assert set(verb(name).usual) <= set(known)
+    assert set(verb(name).usual.split()) <= set(known)
     assert set(verb(name).python) <= set(known)
 
 
