@@ -10,7 +10,7 @@ from ...reports.formatting import ratio_bounds_text, rough_percent_text, share_t
 from ...reports.quantity import Cell, Quantity, Unit
 from ..api.verbs import newest_noise
 from ..devices.calibration_file import FILE as CALIBRATIONS
-from ..doctor import Findings
+from ..doctor import Examined
 from ..doctor.noise import FILE as SELFCHECKS
 from ..doctor.noise import MAX_FALSE_ALARMS, NoiseFloor
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # they import torch
     from ..doctor.peaks import Peak
 
 
-def of_machine(found: Findings) -> Iterator[Block]:
+def of_machine(found: Examined) -> Iterator[Block]:
     """A table for the machine, and one for each GPU."""
     titles = {"": ""} | {finding.gpu: finding.gpu for finding in found.findings}
     used = {gpu["short_uuid"] for gpu in found.gpus if gpu["torch_uses"]}
