@@ -36,8 +36,6 @@ from .measuring import (
 from .runs import Run
 
 if TYPE_CHECKING:
-    from ...reports.data.noise_floor import NoiseFloor as KnownNoise
-    from ..doctor.noise import NoiseFloor
     from ..scenario import Scenario
     from ..scenario.selection import Selection
 
@@ -249,54 +247,13 @@ def doctor(
     `out`. Raises Refusal.
     """
     with torch_threads_kept():
-        how = How(wait=wait, quiet=quiet)
-        return _examined(deep=deep, device=device, out=Path(out), how=how)
+        from ..doctor import examine, measure
 
-
-def _examined(*, deep: bool, device: str, out: Path, how: How) -> dict[str, Any]:
-    from ..doctor import examine
-    from ..doctor.noise import selfcheck
-
-    def check(start: int) -> "NoiseFloor":
-        with how.options("attnbench.doctor()") as options:
-            return selfcheck(device, out, start, options)
-
-    seen = examine(out)
-    found = seen.as_dict()
-    if deep and not seen.exit_code:
-        found["calibration"] = _calibrated(device, out, how)
-        found["selfcheck"] = noise_known(check, out).as_dict()
-    return found
-
-
-def _calibrated(device: str, out: Path, how: How) -> dict[str, Any]:
-    from ..doctor.calibrate import calibrate
-    from ..terminal.live_bar import Steps
-
-    with Steps(quiet=how.quiet) as steps:
-        found = calibrate(device, out, wait=how.wait, step=steps.step)
-    return found.as_line()
-
-
-def noise_known(check: "Callable[[int], NoiseFloor]", out: Path) -> "NoiseFloor":
-    """The last of as many self-checks as comparing two runs wants; one if those are there.
-
-    `check`: does one, given its seed.
-    """
-    from ...reports.data.noise_floor import GOOD_STARTS
-
-    for start in range(GOOD_STARTS):
-        floor = check(start)
-        known = newest_noise(floor, out)
-        if known is None or known.starts >= GOOD_STARTS:
-            break
-    return floor
-
-
-def newest_noise(floor: "NoiseFloor", out: Path) -> "KnownNoise | None":
-    """What comparisons on this machine know of it, `floor` included."""
-    from ...reports.data.noise_floor import newest_noise_floor
-    from ...reports.data.run_meta import device_identity
-
-    identity = device_identity({"device": floor.device, "environment": floor.environment})
-    return newest_noise_floor([out], identity)
+        root, options = (
+            Path(out),
+            partial(How(wait=wait, quiet=quiet).options, "attnbench.doctor()"),
+        )
+        seen = examine(root, quiet=quiet)
+        if deep:
+            seen = measure(seen, device, root, options, wait=wait, quiet=quiet)
+        return seen.as_dict()

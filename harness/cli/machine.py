@@ -1,10 +1,9 @@
 """`attnbench doctor`: what this machine can measure, and with --deep how far to believe it."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,22 +12,11 @@ from .measuring import run_options
 from .options import DEFAULT_ROOT, Device, PickedDevice, Root, Wait, WaitIdle, switch
 
 if TYPE_CHECKING:
-    from ...reports.elements import Block
-    from ..doctor.noise import NoiseFloor
-
+    from ..run.start import RunOptions
 
 LEARNT_BUSY = (
     "peaks come out too low and noise too large, and later comparisons on this machine allow for it"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """As text, and for --json."""
-
-    exit_code: int
-    blocks: "Sequence[Block]"
-    document: Mapping[str, Any]
 
 
 def doctor(
@@ -48,82 +36,26 @@ def doctor(
 
     With --deep exit code 1 where a check is off.
     """
-    from ..terminal.live_bar import busy
+    from ..doctor import examine, measure
+
+    @contextmanager
+    def options() -> "Iterator[RunOptions]":
+        from ..terminal.progress import progress, started
+
+        listener = progress(quiet=as_json)
+        with started(listener):
+            yield run_options(listener, wait=wait)
 
     if deep:
         await_idle(wait_idle, quiet=as_json, means=LEARNT_BUSY)
-    with busy("looking at this machine", quiet=as_json):
-        from ..doctor import examine
-        from .machine_text import of_machine
-
-        seen = examine(out)
-    found = Found(
-        exit_code=seen.exit_code, blocks=[*of_machine(seen)], document=dict(seen.as_dict())
-    )
-    if deep and not found.exit_code:
-        found = _and(found, "calibration", _calibrated(device, out, wait=wait, quiet=as_json))
-        found = _and(found, "selfcheck", _noise_known(device, out, wait=wait, quiet=as_json))
-    _end(found, as_json=as_json)
-
-
-def _and(found: Found, name: str, more: Found) -> Found:
-    from ...reports.elements import Text
-
-    return Found(
-        exit_code=max(found.exit_code, more.exit_code),
-        blocks=[*found.blocks, Text(text=""), *more.blocks],
-        document={**found.document, name: more.document},
-    )
-
-
-def _calibrated(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
-    """Raises Refusal."""
-    from ..terminal.live_bar import Steps
-
-    with Steps(quiet=quiet) as steps:
-        steps.step("starting")
-        from ..doctor.calibrate import calibrate
-        from .machine_text import of_calibration
-
-        found = calibrate(device.value, out, wait=wait, step=steps.step)
-    blocks = [*of_calibration(found, out)]
-    return Found(exit_code=found.exit_code, blocks=blocks, document=found.as_line())
-
-
-def _noise_known(device: Device, out: Path, *, wait: bool, quiet: bool) -> Found:
-    """Raises Refusal."""
-    from ..api.verbs import noise_known
-
-    def check(start: int) -> "NoiseFloor":
-        return _noise(device, out, start, wait=wait, quiet=quiet)
-
-    return _of_noise(noise_known(check, out), out)
-
-
-def _noise(device: Device, out: Path, seed: int, *, wait: bool, quiet: bool) -> "NoiseFloor":
-    """Raises Refusal."""
-    from ..doctor.noise import selfcheck as check
-    from ..terminal.progress import progress, started
-
-    listener = progress(quiet=quiet)
-    with started(listener):
-        return check(device.value, out, seed, run_options(listener, wait=wait))
-
-
-def _of_noise(floor: "NoiseFloor", out: Path) -> Found:
-    from .machine_text import of_noise
-
-    return Found(
-        exit_code=floor.exit_code, blocks=[*of_noise(floor, out)], document=floor.as_dict()
-    )
-
-
-def _end(found: Found, *, as_json: bool) -> NoReturn:
-    """Print it, and end."""
-    from .tables import show
-
+    found = examine(out, quiet=as_json)
+    if deep:
+        found = measure(found, device.value, out, options, wait=wait, quiet=as_json)
     if as_json:
-        typer.echo(json.dumps(found.document, indent=2))
+        typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
-        show(found.blocks)
+        from ..doctor.text import blocks
+        from .tables import show
+
+        show(blocks(found, out))
     raise typer.Exit(found.exit_code)
