@@ -4,7 +4,7 @@ They are the whole board's, also if an instance of it (MIG) is watched.
 """
 
 from ..nvml import BOARD_READINGS, Device, Gpu, Reading, throttled_s
-from . import Readings, Watch, gpu_window
+from . import Watch, gpu_window
 
 MEASURES = ("utilization", "energy")
 COLUMNS = {
@@ -32,9 +32,9 @@ def at_end(gpu: Gpu) -> Columns:
     return now | throttled_s(gpu)
 
 
-def read(gpu: Gpu, start: Columns, end: Columns) -> Readings:
+def read(gpu: Gpu, start: Columns, end: Columns) -> Columns:
     during = {name: grown(start[name], end[name]) for name in THROTTLED}
-    return Readings.of({name: (end | during)[name] for name in COLUMNS})
+    return {name: (end | during)[name] for name in COLUMNS}
 
 
 def grown(start: Reading, end: Reading) -> Reading:
