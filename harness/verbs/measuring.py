@@ -84,6 +84,14 @@ class How:
                 engine=self.engine,
             )
 
+    @contextmanager
+    def started(self) -> Iterator["RunOptions"]:
+        """With what is seen from the beginning."""
+        from ..terminal.progress import started
+
+        with self.options() as options, started(options.listener):
+            yield options
+
 
 def _spell(listener: "Listener", spelling: Spelling) -> None:
     """Its remarks name options as the user does."""
@@ -144,9 +152,9 @@ def torch_threads_kept() -> Iterator[None]:
 
 def measured(job: Job, how: How) -> Path:
     """The folder of a run. A signal that ended it is raised again, for the caller's own handler."""
-    from ..terminal.progress import say, started
+    from ..terminal.progress import say
 
-    with how.options() as options, started(options.listener):
+    with how.started() as options:
         result = job(options)
     if result.few_threads and how.talks:
         say(spelled(result.few_threads, how.spelling), stderr=True)
@@ -188,9 +196,9 @@ def measured_and_told(
     """
     from ..rows.record import FAILURES
     from ..terminal.live_bar import busy
-    from ..terminal.progress import counts, kept, say, started
+    from ..terminal.progress import counts, kept, say
 
-    with how.options() as options, started(options.listener):
+    with how.started() as options:
         result = job(options)
     if how.json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
