@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, shown
-from .changes import Change, add_backends, apply, axes_document, expand_aliases, read_change
+from .changes import Change, add_backends, apply, axes_document, read_change
 from .check import checked, problems_of
 from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
@@ -113,7 +113,6 @@ def validated(
             f"{document.place(())}: found {shown(document.data)}; wanted a mapping of fields, such"
             " as `name: my_scenario`"
         )
-    expand_aliases(document)
     apply(document, own)
     apply(document, changes)
     cases = document.data.get("cases")

@@ -15,7 +15,7 @@ from ..cases.case import ALIASES
 from ..devices.probes import measures
 from ..files.errors import BadInput, option, shown, suggestion
 from ..studies import declared
-from .document import Document, Keys, option_in, shown_word
+from .document import Document, Keys, option_in, shown_word, value_at
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
 from .model import (
     ORDER,
@@ -49,8 +49,6 @@ WANTED = {
     "model_attributes_type": "a mapping of fields",
     "model_type": "a mapping of fields",
 }
-HOLDERS: tuple[Keys, ...] = (("grid",), ("limits",), ("plan",))
-"""Whose fields are taken for fields of a scenario."""
 SEVERAL = re.compile(r"[\w.+-]{1,20}(\s*,\s*[\w.+-]{1,20}){1,20}")
 MOST_LINES = 20
 
@@ -58,32 +56,29 @@ MOST_LINES = 20
 def checked(
     model: type[Model], data: Any, document: Document, keys: Keys = (), of: str = "a scenario"
 ) -> Model:
-    """What a document has at `keys`, as a model. Raises BadInput, a line for each mistake."""
+    """What a document has at `keys`, as a model. Raises BadInput, a line for each mistake.
+
+    `of`: what the fields are fields of.
+    """
+    found: list[dict[str, Any]]
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        found = [{**one, "loc": (*keys, *one["loc"])} for one in error.errors(include_url=False)]
-        raise BadInput(*lines(found, document, model, of)) from None
-
-
-def lines(
-    errors: Iterable[Mapping[str, Any]],
-    document: Document,
-    top: type[BaseModel],
-    of: str,
-) -> list[str]:
-    """One line per error, the first MOST_LINES of them. `of`: what the fields are fields of."""
-    # Pydantic also calls a list too short if everything in it was refused.
-    found = [error for error in errors if error["type"] != "too_short" or not error["input"]]
-    found.sort(key=lambda error: position(_place(error, document)))
+        # Pydantic also calls a list too short if everything in it was refused.
+        found = [
+            {**one, "loc": (*keys, *one["loc"])}
+            for one in error.errors(include_url=False)
+            if one["type"] != "too_short" or not one["input"]
+        ]
+    found.sort(key=lambda one: position(_place(one, document)))
     # A misspelt required field is one mistake, not two.
-    holders = {error["loc"][:-1] for error in found if error["type"] == "missing"}
-    unknown = [error["loc"] for error in found if error["type"] == "extra_forbidden"]
-    misspelt = {closest(keys, top) for keys in unknown[:MOST_LINES] if keys[:-1] in holders}
-    found = [error for error in found if error["type"] != "missing" or error["loc"] not in misspelt]
+    missing = {one["loc"] for one in found if one["type"] == "missing"}
+    unknown = [one["loc"] for one in found if one["type"] == "extra_forbidden"]
+    misspelt = missing & {meant(keys, model) for keys in unknown[:MOST_LINES] if missing}
+    found = [one for one in found if one["type"] != "missing" or one["loc"] not in misspelt]
     # Only what is shown is worded: looking for a close name takes a third of a millisecond.
-    shown_lines = [line(error, document, top, of) for error in found[:MOST_LINES]]
-    return first_lines(shown_lines, len(found))
+    lines = [line(one, document, model, of) for one in found[:MOST_LINES]]
+    raise BadInput(*first_lines(lines, len(found)))
 
 
 def first_lines(found: Sequence[str], count: int = 0) -> list[str]:
@@ -103,27 +98,25 @@ def _place(error: Mapping[str, Any], document: Document) -> str:
 
 
 def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of: str) -> str:
-    keys: Keys = error["loc"]
-    if error["type"] == "extra_forbidden":
-        return unknown_field(keys, document, top, of)
-    name, label = document.name(keys), document.label(keys)
+    keys, value = error["loc"], error["input"]
+    label = document.label(keys)
     match error["type"]:
+        case "extra_forbidden":
+            return unknown_field(keys, document, top, of)
         case "missing":
             field = model_at(keys[:-1], top).model_fields[str(keys[-1])]
             said = " ".join((field.description or "a value").split())
-            add = "" if option_in(label) else f" Add {name}"  # an option is named already
+            # an option is named already
+            add = "" if option_in(label) else f" Add {document.name(keys)}"
             return f"{label}missing; wanted: {said[0].lower()}{said[1:]}{add}"
         case "too_short":
             return f"{label}found an empty list; wanted at least one value"
         case "whole_message":
             return f"{label}{error['msg']}"
-    return f"{label}found {shown(error['input'])}; {wanted(error)}{_brackets(keys, error['input'])}"
-
-
-def _brackets(keys: Keys, value: Any) -> str:
-    """What to say of the values of an axis that are written like those of an option."""
-    several = isinstance(value, str) and SEVERAL.fullmatch(value) and keys[:1] == ("grid",)
-    return f"; several values have brackets: [{value}]" if several else ""
+    # an axis of a file that is written like an option
+    several = isinstance(value, str) and SEVERAL.fullmatch(value) and keys[0] == "grid"
+    brackets = f"; several values have brackets: [{value}]" if several else ""
+    return f"{label}found {shown(value)}; {wanted(error)}{brackets}"
 
 
 def wanted(error: Mapping[str, Any]) -> str:
@@ -134,37 +127,38 @@ def wanted(error: Mapping[str, Any]) -> str:
         return f"{suggestion(error['input'], expected)}wanted {', '.join(others)} or {last}"
     if kind in ("wanted", "value_error"):
         return f"wanted {error['msg']}"
-    if kind == "too_long":
-        return f"wanted at most {context['max_length']} of them"
-    if kind == "string_too_long":
-        return f"wanted at most {context['max_length']} characters"
+    if kind in ("too_long", "string_too_long"):
+        of = "of them" if kind == "too_long" else "characters"
+        return f"wanted at most {context['max_length']} {of}"
     return f"wanted {WANTED.get(kind) or error['msg'].replace('Input should be ', 'a number ')}"
 
 
 def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str) -> str:
-    place = document.place(keys, of_key=True)
+    place, known = document.place(keys, of_key=True), model_at(keys[:-1], top).model_fields
     owner = document.name(keys[:-1])
     prefix = f"{owner}." if owner else ""
-    close = _inside(keys) or closest(keys, top)
-    meant = ".".join(str(key) for key in close[len(keys) - 1 :])
+    name = f"{place}: {prefix}{shown_word(str(keys[-1]))}: "
+    if (full := ALIASES.get(str(keys[-1]))) in known:
+        return f"{name}the same axis as {full}; wanted it once; remove one"
+    close = ".".join(map(str, meant(keys, top)[len(keys) - 1 :]))
+    hint = f"did you mean {prefix}{close}?" if close else f"there are: {', '.join(known)}"
+    return f"{name}not a field of {of}; {hint}"
+
+
+def meant(keys: Keys, top: type[BaseModel]) -> Keys:
+    """The existing field that an unknown one resembles most, or () if none is close.
+
+    At the top: also one of grid, limits and plan, by its own name.
+    """
+    *above, last = keys
+    name = ALIASES.get(str(last), str(last))
+    for holder in ("grid", "limits", "plan") if not above else ():
+        if name in MODELS[(holder,)].model_fields:
+            return (holder, name)
     known = model_at(keys[:-1], top).model_fields
-    hint = f"did you mean {prefix}{meant}?" if close != keys else f"there are: {', '.join(known)}"
-    return f"{place}: {prefix}{shown_word(str(keys[-1]))}: not a field of {of}; {hint}"
-
-
-def _inside(keys: Keys) -> Keys:
-    """Where a field belongs that stands at the top: seq_len in grid, memory_gib in limits."""
-    name = ALIASES.get(str(keys[0]), str(keys[0]))
-    holders = [holder for holder in HOLDERS if name in MODELS[holder].model_fields]
-    return (*holders[0], name) if holders and len(keys) == 1 else ()
-
-
-def closest(keys: Keys, top: type[BaseModel]) -> Keys:
-    """The existing field that an unknown one resembles most, or `keys` if none is close."""
-    model = model_at(keys[:-1], top)
-    known = [*model.model_fields, *(ALIASES if "heads" in model.model_fields else ())]
-    close = get_close_matches(str(keys[-1]), known, n=1)
-    return (*keys[:-1], close[0]) if close else keys
+    names = [*known, *(ALIASES if "heads" in known else ())]
+    close = get_close_matches(str(last), names, n=1)
+    return (*above, close[0]) if close else ()
 
 
 def model_at(keys: Keys, top: type[BaseModel]) -> type[BaseModel]:
@@ -309,9 +303,10 @@ def _combinations(scenario: Scenario, device: str, document: Document) -> Iterat
 
 def _cases(scenario: Scenario, device: str) -> Iterator[Finding]:
     """Explicit cases that are no problem."""
+    axes = scenario.axes(device)
     for index, own in scenario.extra_cases(device):
         try:
-            reason = _reason(case_values(own, scenario.axes(device)))
+            reason = _reason(case_values(own, axes))
         except ValueError as error:
             reason = str(error)
         if reason:
@@ -360,7 +355,7 @@ def _keys_to_change(
         return ("grid",)
     axis = max(named, key=lambda name: (len(axes[name]), ORDER.index(name)))
     index = axes[axis].index(values[axis]) if axis in values else 0
-    grid = document.data.get("grid", {})
-    if axis in (grid.get(device) or {}):
-        return ("grid", device, axis, index)
-    return ("grid", axis, index) if axis in grid else (axis,)
+    for above in (("grid", device), ("grid",)):
+        if value_at(document.data, (*above, axis)) is not None:
+            return (*above, axis, index)
+    return (axis,)

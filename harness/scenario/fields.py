@@ -6,12 +6,13 @@ show the descriptions through scenarios/schema.json.
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -31,13 +32,13 @@ from ...impls.discovery.names import (
 )
 from ...impls.discovery.registry import unknown
 from ...impls.problem import AXES
+from ..cases.case import VALUE_ALIASES
 from ..files.errors import instead_of, shown, suggestion
 from ..rows.plans import PLANS
 from ..studies import names as study_names
 from ..studies import spellings
 from . import lengths
 
-DeviceKind = Literal["cpu", "cuda"]
 LARGEST_SIZE = 1 << 40
 # device files on Windows
 RESERVED = {"con", "prn", "aux", "nul"} | {
@@ -162,6 +163,19 @@ Name = Annotated[
 ]
 
 
+def other_names(names: Mapping[str, str], kind: Any) -> BeforeValidator:
+    """Takes other names of values too; `kind` is the type of a value in the JSON Schema."""
+
+    def our_name(value: Any) -> Any:
+        return names.get(value, value) if isinstance(value, str) else value
+
+    return BeforeValidator(our_name, json_schema_input_type=kind)
+
+
+DeviceKind = Literal["cpu", "cuda"]
+OfDevice = other_names(VALUE_ALIASES["device"], DeviceKind)
+
+
 def one_or_list(kind: Any) -> BeforeValidator:
     """Takes a single value for a list of one; `kind` is the type of a value in the JSON Schema."""
     return BeforeValidator(as_tuple, json_schema_input_type=kind | list[kind])
@@ -171,7 +185,12 @@ class Strict(BaseModel):
     """Unknown fields are refused, types are not converted, and nothing changes afterwards."""
 
     model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        loc_by_alias=False,
     )
 
 
@@ -192,10 +211,20 @@ def with_axes(
         for name, axis in AXES.items():
             if axis.scenario_wide or not scenario_wide:
                 kind = Count if axis.opt_in and axis.type is int else axis.type  # 0: without it
-                kind, default = field(KINDS.get(kind, kind), axis.given)
+                kind = KINDS.get(kind, kind)
+                if name in VALUE_ALIASES:
+                    kind = Annotated[kind, other_names(VALUE_ALIASES[name], kind)]
+                kind, default = field(kind, axis.given)
                 where = " Applies unless the grid gives it." if scenario_wide else ""
-                description = axis.description + where
-                fields[name] = (kind, Field(default=default, description=description))
+                names = AliasChoices(name, axis.alias) if axis.alias else None
+                fields[name] = (
+                    kind,
+                    Field(
+                        default=default,
+                        description=axis.description + where,
+                        validation_alias=names,
+                    ),
+                )
         return create_model(
             model.__name__,
             __base__=model,
@@ -247,7 +276,7 @@ class ExtraCase(Strict):
     An axis left out takes the grid's value, which must then be a single one.
     """
 
-    device: DeviceKind | None = None
+    device: Annotated[DeviceKind, OfDevice] | None = None
     """Measure this case on this kind of device only."""
 
 

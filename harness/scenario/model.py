@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import AXES, Problem, windowed
-from ..cases.case import placeholder_seq_len
+from ..cases.case import ALIASES, VALUE_ALIASES, placeholder_seq_len
 from ..devices.probes import measures
 from .fields import (
     AtLeastOne,
@@ -33,6 +33,7 @@ from .fields import (
     list_to_tuple,
     one,
     one_or_list,
+    other_names,
     with_axes,
 )
 from .names import FOLDER
@@ -50,6 +51,7 @@ ORDER: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
 REQUIRED = ("seq_len", "d_model", "heads")
 """Where there are lengths, seq_len follows from them."""
 
+Device = Literal["auto", "cpu", "cuda"]
 AxisValues = Mapping[str, tuple[Any, ...]]
 Values = dict[str, Any]
 
@@ -142,9 +144,13 @@ class Scenario(Strict):
     """Values per axis; every combination is one problem. Single values need no list."""
     cases: Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)] = ()
     """Problems outside the grid; an axis left out comes from the grid."""
-    contrast: Annotated[tuple[AxisName, ...], AtMost, one_or_list(AxisName)] = ()
+    contrast: Annotated[
+        tuple[Annotated[AxisName, other_names(ALIASES, AxisName)], ...],
+        AtMost,
+        one_or_list(AxisName),
+    ] = ()
     """Axes whose values are measured side by side, so that their ratios are paired."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Annotated[Device, other_names(VALUE_ALIASES["device"], Device)] = "auto"
     """Where to measure; auto takes a GPU if there is one."""
     plan: Plan = Plan()
     """How long and how often to measure: quick, standard, rigorous, or fields."""
