@@ -4,9 +4,10 @@ First pydantic's errors, then how fields fit together; every problem names the v
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -174,153 +175,121 @@ BESIDE_CASES = (
 )
 
 
-class Finding(NamedTuple):
-    """One problem, and the field to change."""
-
-    keys: Keys
-    text: str
-    at_key: bool = False
-
-    def line(self, document: Document) -> str:
-        return f"{document.label(self.keys, of_key=self.at_key)}{self.text}"
+Found = Iterator[tuple[Keys, str]]
+"""The fields to change, and what is wrong with them."""
 
 
 def problems_of(scenario: Scenario, document: Document) -> list[str]:
-    """All findings, each once; combinations are checked only if there are not too many."""
-    found = [*_between_fields(scenario)] or [
-        finding
-        for device in scenario.devices
-        for finding in (*_combinations(scenario, device, document), *_cases(scenario, device))
-    ]
-    told = dict.fromkeys(finding.line(document) for finding in found)
+    """All that is wrong, each once; combinations are checked only if there are not too many."""
+    found = [*_between_fields(scenario)] or [*_no_problems(scenario, document)]
+    told = dict.fromkeys(
+        f"{document.label(keys, of_key=keys == ('grid',))}{text}" for keys, text in found
+    )
     return first_lines(sorted(told, key=position))
 
 
-def _between_fields(scenario: Scenario) -> Iterator[Finding]:
-    if scenario.save_models and not any(
-        declared(study.partition(":")[0]).saves_models for study in scenario.studies
-    ):
-        yield Finding(
+def _between_fields(scenario: Scenario) -> Found:
+    s = scenario
+    if s.save_models and not any(declared(one.partition(":")[0]).saves_models for one in s.studies):
+        yield (
             ("save_models",),
             "no study here trains models; add studies: [trained_heads], or remove save_models",
         )
-    if scenario.baseline is not None and scenario.baseline not in scenario.backends:
-        hint = suggestion(scenario.baseline, scenario.backends)
-        yield Finding(
-            ("baseline",),
-            f"found {shown(scenario.baseline)}; {hint}wanted one of backends:"
-            f" {', '.join(scenario.backends)}",
-        )
+    if s.baseline is not None and s.baseline not in s.backends:
+        there_are = f"wanted one of backends: {', '.join(s.backends)}"
+        hint = suggestion(s.baseline, s.backends)
+        yield ("baseline",), f"found {shown(s.baseline)}; {hint}{there_are}"
     for field in ("backends", "contrast", "measure", "measure_on_cuda", "studies"):
-        values = getattr(scenario, field)
+        values = getattr(s, field)
         for index, value in enumerate(values):
             if value in values[:index]:
-                yield Finding((field, index), f"{value} is given twice; remove one")
-    yield from _missing_axes(scenario)
-    yield from _measure_and_watch(scenario)
-    device = max(scenario.devices, key=scenario.count)
-    count, most = scenario.count(device), scenario.limits.max_cases
+                yield (field, index), f"{value} is given twice; remove one"
+    yield from _missing_axes(s)
+    yield from _measure_and_watch(s)
+    device = max(s.devices, key=s.count)
+    count, most = s.count(device), s.limits.max_cases
     if count > most:
-        yield Finding(
+        raised = option("set", f"limits.max_cases={count}")
+        yield (
             ("grid",),
             f"{count} cases on {device}; wanted at most {most}; give fewer values, or raise the"
-            f" limit with {option('set', f'limits.max_cases={count}')}",
-            at_key=True,
+            f" limit with {raised}",
         )
 
 
-def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
+def _missing_axes(scenario: Scenario) -> Found:
     """Axes that a grid needs.
 
     A grid of single values may lack them beside explicit cases, to which it only gives values.
     """
-    grids = {device: scenario.axes(device) for device in scenario.devices}
-    walls = scenario.find_wall
-    required = [axis for axis in REQUIRED if axis != "seq_len" or not walls]
-    if not scenario.find_wall:
-        grids = {
-            device: axes
-            for device, axes in grids.items()
-            if missing_axes(axes)
-            and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
-        }
-    own = [values for device in scenario.devices for _, values in scenario.extra_cases(device)]
-    if not walls and any(not missing_axes(values) for values in own):
+    walls, lacking, complete = scenario.find_wall, dict[str, list[str]](), False
+    several = set[str]()
+    for device in scenario.devices:
+        axes = scenario.axes(device)
+        lists = {axis for axis, values in axes.items() if len(values) > 1}
+        missing = missing_axes(axes, walls=walls)
+        if missing and (walls or lists or not scenario.cases):
+            lacking[device] = missing
+            several |= lists
+        own = (values for _, values in scenario.extra_cases(device))
+        complete |= any(not missing_axes(values) for values in own)
+    if complete and not walls:
         # a whole grid was not meant: what its lists would multiply has no sizes
-        several = {axis for axes in grids.values() for axis, some in axes.items() if len(some) > 1}
-        yield from (Finding(("grid", axis), BESIDE_CASES) for axis in sorted(several))
+        yield from ((("grid", axis), BESIDE_CASES) for axis in sorted(several))
         return
+    required = [axis for axis in REQUIRED if axis != "seq_len" or not walls]
+    wanted = f"{', '.join(required[:-1])} and {required[-1]}"
     for axis in required:
-        lacking = [d for d, axes in grids.items() if axis in missing_axes(axes, walls=walls)]
-        if lacking:
-            where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
-            wanted = f"{', '.join(required[:-1])} and {required[-1]}"
-            yield Finding(("grid", axis), f"missing{where}; wanted {wanted}; add {axis}")
+        devices = [device for device, missing in lacking.items() if axis in missing]
+        where = f" for {devices[0]}" if 0 < len(devices) < len(scenario.devices) else ""
+        if devices:
+            yield ("grid", axis), f"missing{where}; wanted {wanted}; add {axis}"
 
 
-def _measure_and_watch(scenario: Scenario) -> Iterator[Finding]:
+def _measure_and_watch(scenario: Scenario) -> Found:
     """`graphs` without any windows, and watched values that no problem has."""
     shared = measures(own_calls=False)
     for field in ("measure", "measure_on_cuda"):
         asked = getattr(scenario, field)
         if "graphs" in asked and not {*shared} & {*asked}:
             windows = " or ".join(shared)
-            yield Finding((field,), f"graphs needs the windows of {windows}; add one of them")
+            yield (field,), f"graphs needs the windows of {windows}; add one of them"
     for axis, values in scenario.watched().items():
-        offered = dict.fromkeys(
-            value
-            for device in scenario.devices
-            for value in (
-                *scenario.axes(device).get(axis, ()),
-                *(own[axis] for _, own in scenario.extra_cases(device) if axis in own),
-            )
-        )
-        hint = (
-            f"wanted one of {', '.join(map(str, offered))}"
-            if offered
-            else f"the scenario leaves {axis} at its default"
-        )
+        offered = [value for one in scenario.devices for value in scenario.axes(one).get(axis, ())]
+        offered += [getattr(case, axis) for case in scenario.cases]
+        words = ", ".join(map(str, dict.fromkeys(one for one in offered if one is not None)))
+        hint = f"wanted one of {words}" if words else f"the scenario leaves {axis} at its default"
         for index, value in enumerate(values):
             if value not in offered:
-                yield Finding(
-                    ("watch", axis, index),
-                    f"no problem has {axis} {value}; {hint}; change or remove it",
-                )
+                text = f"no problem has {axis} {value}; {hint}; change or remove it"
+                yield ("watch", axis, index), text
 
 
-def _combinations(scenario: Scenario, device: str, document: Document) -> Iterator[Finding]:
-    """Combinations of the grid that are no problem, one finding per reason."""
-    axes = scenario.axes(device)
-    groups = combinations(axes, scenario.contrast)
-    reasons = _reasons((_reason(values), values) for group in groups for values in group)
-    if not reasons:
-        walls = scenario.wall_values(device)
-        reasons = _reasons((_wall_reason(values), values) for values in walls)
-        axes = {axis: values for axis, values in axes.items() if axis != "seq_len"}
-    for reason, values in reasons.items():
-        yield Finding(_keys_to_change(reason, values, axes, device, document), reason)
-
-
-def _cases(scenario: Scenario, device: str) -> Iterator[Finding]:
-    """Explicit cases that are no problem."""
-    axes = scenario.axes(device)
-    for index, own in scenario.extra_cases(device):
-        try:
-            reason = _reason(case_values(own, axes))
-        except ValueError as error:
-            reason = str(error)
-        if reason:
-            named = [axis for axis in own if _names(reason, axis)]
-            yield Finding(("cases", index, *named[-1:]), reason)
-
-
-def _reasons(found: Iterable[tuple[str, Values]]) -> dict[str, Values]:
-    """Each reason with the first values that it applies to."""
-    reasons: dict[str, Values] = {}
-    for reason, values in found:
-        if reason:
-            reasons.setdefault(reason, values)
-    return reasons
+def _no_problems(scenario: Scenario, document: Document) -> Found:
+    """Combinations of the grid, walls and explicit cases that are no problem: for each reason the
+    first.
+    """
+    for device in scenario.devices:
+        axes = scenario.axes(device)
+        reasons: dict[str, Values] = {}
+        for values in chain.from_iterable(combinations(axes, scenario.contrast)):
+            reasons.setdefault(_reason(values), values)
+        chosen = dict(axes)
+        if not any(reasons):
+            chosen.pop("seq_len", None)  # a wall's own
+            for values in scenario.wall_values(device):
+                reasons.setdefault(_wall_reason(values), values)
+        for reason, values in reasons.items():
+            if reason:
+                yield _keys_to_change(reason, values, chosen, device, document), reason
+        for index, own in scenario.extra_cases(device):
+            try:
+                reason = _reason(case_values(own, axes))
+            except ValueError as error:
+                reason = str(error)
+            if reason:
+                named = [axis for axis in own if _names(reason, axis)]
+                yield ("cases", index, *named[-1:]), reason
 
 
 def _reason(values: Values) -> str:
