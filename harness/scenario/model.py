@@ -3,7 +3,7 @@
 From axes to problems by pure functions; only Problem checks the values.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, product
 from math import prod
 from pathlib import Path
@@ -62,27 +62,24 @@ def missing_axes(axes: Mapping[str, Any], *, walls: bool = False) -> list[str]:
     return [axis for axis in REQUIRED if axis not in given and not axes.get(axis)]
 
 
-def grid_size(axes: AxisValues) -> int:
-    return prod(len(values) for values in axes.values()) if not missing_axes(axes) else 0
-
-
-def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Values, ...]]:
+def combinations(axes: AxisValues, contrast: Sequence[str]) -> Iterator[tuple[Values, ...]]:
     """One group per combination of the other axes: all combinations of the contrast axes. None of a
     grid that only gives values to explicit cases.
     """
     if missing_axes(axes):
         return
-    inner = [axis for axis in axes if axis in set(contrast)]
-    outer = [axis for axis in axes if axis not in inner]
-    for fixed in product(*(axes[axis] for axis in outer)):
-        yield tuple(
-            drop_inapplicable(
-                {**dict(zip(outer, fixed, strict=True)), **dict(zip(inner, varied, strict=True))},
-                some_causal=True in axes["causal"],
-                some_windowed=any(map(windowed, axes["mask"])),
-            )
-            for varied in product(*(axes[axis] for axis in inner))
-        )
+    some = {
+        "some_causal": True in axes["causal"],
+        "some_windowed": any(map(windowed, axes["mask"])),
+    }
+
+    def choices(inner: bool) -> Iterator[Values]:
+        names = [axis for axis in axes if (axis in contrast) is inner]
+        for values in product(*(axes[axis] for axis in names)):
+            yield dict(zip(names, values, strict=True))
+
+    for fixed in choices(inner=False):
+        yield tuple(drop_inapplicable(fixed | varied, **some) for varied in choices(inner=True))
 
 
 def case_values(case: Values, axes: AxisValues) -> Values:
@@ -225,10 +222,10 @@ class Scenario(Strict):
     def count(self, device: str) -> int:
         """How many cases and walls it plans there, repetitions included; nothing is expanded."""
         axes = self.axes(device)
-        walls = grid_size({**axes, "seq_len": (1,)}) if self.find_wall else 0
-        return len(self.backends) * (
-            grid_size(axes) + sum(1 for _ in self.extra_cases(device)) + walls
-        )
+        problems = sum(1 for _ in self.extra_cases(device))
+        for grid in (axes, {**axes, "seq_len": (1,)})[: 1 + self.find_wall]:
+            problems += 0 if missing_axes(grid) else prod(map(len, grid.values()))
+        return len(self.backends) * problems
 
     def wall_values(self, device: str) -> Iterator[Values]:
         """The axes of each wall to find: all combinations, at a placeholder length."""

@@ -26,7 +26,7 @@ from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, option, 
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
-from .shards import Shard, Unit, Units, split, units_of
+from .shards import Shard, Unit, Units, part_of, units_of
 
 MOST_NAMED = 6
 ALIKE = 0.8  # of two names, such as sdap:flash and sdpa:flash
@@ -98,7 +98,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
         )
     if (shard := selection.shard) is None:
         return SelectedCases(whole, duplicates, whole)
-    part = split(whole, shard.of, scenario.plan, device)[shard.number - 1]
+    part = part_of(whole, shard, scenario.plan, device)
     if not any(part):
         units = len(units_of(whole))
         raise NothingSelected(
