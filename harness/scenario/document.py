@@ -7,7 +7,7 @@ scenario has nothing to share.
 
 import re
 from collections.abc import Mapping
-from math import isinf
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -145,10 +145,10 @@ WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-DECIMAL = re.compile(r"[-+]?[0-9]+")
-BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 WANTED = "a scenario's .yaml file, or a name that `attnbench list scenarios` has"
 
 
@@ -286,13 +286,13 @@ class Builder:
         """A scalar without quotes, by the core schema."""
         if text in WORDS:
             return WORDS[text]
-        if DECIMAL.fullmatch(text) or BASED.fullmatch(text):
+        if INTEGER.fullmatch(text):
             if len(text) <= MAX_DIGITS:
-                return int(text, 10 if DECIMAL.fullmatch(text) else 0)
+                return int(text, 0 if text[:2] in ("0o", "0x") else 10)
             digits = len(text.lstrip("+-"))
             self.problem(f"{where}: a number of {digits} digits; wanted at most {MAX_DIGITS}")
-        elif FLOAT.fullmatch(text) and not isinf(number := float(text)):
-            return number
-        elif NOT_FINITE.fullmatch(text) or FLOAT.fullmatch(text):
+        elif FLOAT.fullmatch(text):
+            if isfinite(number := float(re.sub(r"\.(?=[a-zA-Z])", "", text))):
+                return number
             self.problem(f"{where}: found {shown_word(text)}; finite number required")
         return text

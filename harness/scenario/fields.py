@@ -59,10 +59,6 @@ def as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def list_to_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
 def sizes(least: int) -> BeforeValidator:
     """Takes whole numbers from `least` on, also as 1k and 2m."""
     what = f"a whole number from {least} on, such as 512 or 1k"

@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import AXES, Problem, windowed
@@ -30,7 +30,6 @@ from .fields import (
     Strict,
     Study,
     Text,
-    list_to_tuple,
     one,
     one_or_list,
     other_names,
@@ -139,7 +138,7 @@ class Scenario(Strict):
     """The backend that the others are compared with; one of backends."""
     grid: Grid = Grid()
     """Values per axis; every combination is one problem. Single values need no list."""
-    cases: Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)] = ()
+    cases: Annotated[tuple[ExtraCase, ...], Field(strict=False)] = ()
     """Problems outside the grid; an axis left out comes from the grid."""
     contrast: Annotated[
         tuple[Annotated[AxisName, other_names(ALIASES, AxisName)], ...],
