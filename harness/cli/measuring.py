@@ -27,7 +27,6 @@ from .options import (
     Quiet,
     Root,
     Seed,
-    Texts,
     Threads,
     Wait,
     WaitIdle,
@@ -55,12 +54,6 @@ class Grid:
     """Cases given by options."""
 
     backends: Backends = None
-    backend: Texts = own_option(
-        "--backend MODULE:ATTRIBUTE",
-        "Earlier name of a module in --backends; repeatable.",
-        WHAT,
-        hidden=True,
-    )
     allow_import: bool = switch(
         "--allow-import", "Let workers import and run the modules that a scenario names.", WHAT
     )
@@ -91,9 +84,9 @@ class Grid:
         """Whether workers may import modules: those that the command line names, or also those of
         scenarios if that is allowed. Raises BadInput if a scenario names others.
         """
-        from ..scenario.selection import backends_of, refuse_imports
+        from ..scenario.selection import refuse_imports
 
-        named = {*self._backends[1], *backends_of(self.backend or ())}
+        named = self._backends[1]
         for one in scenarios:
             others = [name for name in one.backends if name not in named]
             refuse_imports(others, allowed=self.allow_import)
@@ -136,7 +129,6 @@ def read_scenarios(
     scenarios: list[str],
     axes: Mapping[str, str | bool],
     changes: "list[Change]",
-    more_backends: Mapping[str, str],
 ) -> "tuple[list[Entry], bool]":
     """The entries of all files and names, and whether they are several, or a list of one.
 
@@ -159,11 +151,11 @@ def read_scenarios(
             " --backends naive,fused --seq-len 1k --d-model 512 --heads 8"
         )
     if axes:
-        return [Entry(scenario=from_axes(axes, changes, more_backends))], False
+        return [Entry(scenario=from_axes(axes, changes))], False
     files, problems = [], dict[str, None]()
     for name in expanded(scenarios):
         try:
-            files.append(load_entries(name, changes, more_backends))
+            files.append(load_entries(name, changes))
         except BadInput as error:
             problems |= dict.fromkeys(error.problems)
     if problems:

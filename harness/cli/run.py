@@ -166,7 +166,7 @@ def run(
     is left as it is, and what was interrupted goes on.
     """
     several = part.only or part.skip or part.shard
-    planned = scenarios or grid.values or grid.backend or changed.changes or several
+    planned = scenarios or grid.values or changed.changes or several
     if earlier.resume is not None and (planned or session.dry_run):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes,"
@@ -213,14 +213,13 @@ def _planned(
 ) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..scenario.of_attachments import alone, beside
-    from ..scenario.selection import backends_of, refuse_unmatched
+    from ..scenario.selection import refuse_unmatched
 
     attachments, own = selection.attachments, None
     if attachments and not (scenarios or grid.values):
         entries, are_several = [alone(attachments, changes)], False
     else:
-        more = backends_of(grid.backend or ())
-        entries, are_several = read_scenarios(scenarios, grid.values, changes, more)
+        entries, are_several = read_scenarios(scenarios, grid.values, changes)
         own = beside(attachments, changes) if attachments and are_several else None
     planned = planned_entries(entries, selection, own)
     refuse_unmatched((entry.scenario, entry.selection) for entry in planned)

@@ -60,7 +60,7 @@ def wall(
     from ..run.start import start_run
     from ..run.suite import SuiteEntry
     from ..scenario import Change, from_axes
-    from ..scenario.selection import Selection, backends_of
+    from ..scenario.selection import Selection
 
     if words:
         raise BadInput(
@@ -77,7 +77,6 @@ def wall(
             ),
             Change("limits.wall_budget_s", budget, option("time_budget", budget)),
         ],
-        backends_of(grid.backend or ()),
         find_wall=True,
     )
     if session.dry_run:

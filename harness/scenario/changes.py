@@ -135,16 +135,6 @@ def set_head_dim(document: Document, given: str) -> None:
         document.replace(("grid", axis), widths, given)
 
 
-def add_backends(document: Document, more: Mapping[str, str]) -> None:
-    """Append backends, name to the option that asked for it."""
-    backends = document.data.setdefault("backends", Items())
-    if not isinstance(backends, Items):
-        backends = document.data["backends"] = Items([backends])
-    for name, place in more.items():
-        backends.at[len(backends)] = place, place
-        backends.append(name)
-
-
 def apply(document: Document, changes: Sequence[Change]) -> None:
     """Set fields; whether they exist is checked later.
 

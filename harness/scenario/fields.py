@@ -114,7 +114,7 @@ def existing_backend(name: str) -> str:
         own = attribute_from_flag(name)
         hint = suggestion(name, (*known, *ALIASES)).strip()
         if not hint and own is not None and own.module not in known:
-            hint = f"a function of yours is {own.name} here, or --backend {name} instead"
+            hint = f"a function of yours is {own.name} here"
         why = f"no backend {shown(name)}; {hint or instead_of(name, known)}"
     if why:
         raise whole_message(why)

@@ -254,11 +254,6 @@ def studies_of(
     return tuple({one.id: one for one in planned}.values())
 
 
-def backends_of(flags: Iterable[str]) -> dict[str, str]:
-    """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
-    return {_attribute(text, "backend").name: option("backend", text) for text in flags}
-
-
 WITH_COLON = re.compile(r"[^\s,=\[\]]+:[^\s,=\[\]]+")
 
 
