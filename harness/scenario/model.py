@@ -15,26 +15,8 @@ from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import AXES, Problem, windowed
 from ..cases.case import ALIASES, VALUE_ALIASES, placeholder_seq_len
 from ..devices.probes import measures
-from .fields import (
-    AtLeastOne,
-    AtMost,
-    Axes,
-    Backend,
-    DeviceKind,
-    ExtraCase,
-    Grid,
-    Limits,
-    Name,
-    Plan,
-    Question,
-    Strict,
-    Study,
-    Text,
-    one,
-    one_or_list,
-    other_names,
-    with_axes,
-)
+from . import fields
+from .fields import Axes, DeviceKind, ExtraCase, Grid, Limits, Plan
 from .names import FOLDER
 
 if TYPE_CHECKING:
@@ -116,19 +98,24 @@ def drop_inapplicable(values: Values, *, some_causal: bool, some_windowed: bool)
     return values
 
 
-Backends = Annotated[tuple[Backend, ...], AtLeastOne, one_or_list(str), AfterValidator(real_names)]
+Backends = Annotated[
+    tuple[fields.Backend, ...],
+    fields.AtLeastOne,
+    fields.one_or_list(str),
+    AfterValidator(real_names),
+]
 
 
-@with_axes(one, scenario_wide=True)
-class Scenario(Strict):
+@fields.with_axes(fields.one, scenario_wide=True)
+class Scenario(fields.Strict):
     """One YAML file. Every backend is measured on every problem of the grid and of `cases`."""
 
-    name: Name
+    name: fields.Name
     """Short name, used in the names of run folders: lowercase letters, digits, _ and -, at most
     64."""
-    question: Question = Field(max_length=500)
+    question: fields.Question = Field(max_length=500)
     """The question that the report answers, in plain words."""
-    description: Text = Field(default="", max_length=5000)
+    description: fields.Text = Field(default="", max_length=5000)
     """Background, for readers of the report."""
     takes_min: float | None = Field(default=None, gt=0, le=10_000)
     """Minutes that it takes on two CPU cores, for `attnbench list`; without it: it needs a GPU."""
@@ -141,30 +128,30 @@ class Scenario(Strict):
     cases: Annotated[tuple[ExtraCase, ...], Field(strict=False)] = ()
     """Problems outside the grid; an axis left out comes from the grid."""
     contrast: Annotated[
-        tuple[Annotated[AxisName, other_names(ALIASES, AxisName)], ...],
-        AtMost,
-        one_or_list(AxisName),
+        tuple[Annotated[AxisName, fields.other_names(ALIASES, AxisName)], ...],
+        fields.AtMost,
+        fields.one_or_list(AxisName),
     ] = ()
     """Axes whose values are measured side by side, so that their ratios are paired."""
-    device: Annotated[Device, other_names(VALUE_ALIASES["device"], Device)] = "auto"
+    device: Annotated[Device, fields.other_names(VALUE_ALIASES["device"], Device)] = "auto"
     """Where to measure; auto takes a GPU if there is one."""
     plan: Plan = Plan()
     """How long and how often to measure: quick, standard, rigorous, or fields."""
     limits: Limits = Limits()
     """What stops a case, and how many cases are too many."""
-    measure: Annotated[tuple[Measure, ...], AtLeastOne, one_or_list(Measure)] = (
+    measure: Annotated[tuple[Measure, ...], fields.AtLeastOne, fields.one_or_list(Measure)] = (
         "latency",
         "memory",
     )
     """What to measure: latency, memory, utilization (the device's counters over windows of a steady
     loop), energy (over the same windows), graphs (such windows also for the call as a CUDA graph),
     kernels (which kernels a call launches); `attnbench list probes` shows the columns of each."""
-    measure_on_cuda: Annotated[tuple[Measure, ...], AtMost, one_or_list(Measure)] = ()
+    measure_on_cuda: Annotated[tuple[Measure, ...], fields.AtMost, fields.one_or_list(Measure)] = ()
     """What to measure on a GPU where `measure` is not given."""
     watch: Axes = Axes()
     """Problems on which utilization, energy and kernels are measured: those whose axes have one of
     these values. All problems if not given."""
-    studies: Annotated[tuple[Study, ...], AtMost, one_or_list(str)] = ()
+    studies: Annotated[tuple[fields.Study, ...], fields.AtMost, fields.one_or_list(str)] = ()
     """What to examine beside the cases, on the smallest problem: names from `attnbench list
     studies`; of a study in parts one value, such as trained_heads:copy."""
     save_models: bool = False
