@@ -169,6 +169,7 @@ def test_text_is_refused_by_the_work_that_it_makes(case: str, events: list[Any])
     assert len(events) < MAX_EVENTS * (1.3 if "mappings" in case else 1)
 
 
+@pytest.mark.long
 def test_a_large_scenario_is_read(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_text(HEAD + "cases:\n" + f"- {{{PROBLEM}}}\n" * 5000)
     assert len(read_yaml(tmp_path / "f.yaml").data["cases"]) == 5000
