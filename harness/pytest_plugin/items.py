@@ -24,7 +24,7 @@ from ..rows.readings import utilization_ratio
 from ..rows.record import Record, Status
 from ..rows.run_files import SCHEMA
 from ..scenario import Scenario, load, read_change
-from ..scenario.selection import group_cases, walls_of
+from ..scenario.selection import planned
 from . import DIST, NOT_UNDER_XDIST, ONE_WORKER, runs_key
 from .runs import FileRun, Runs, Settings, settings_of, shortest, with_pytest_options
 
@@ -68,19 +68,18 @@ class ScenarioFile(pytest.File):
         except BadInput as error:
             raise self.CollectError(with_pytest_options(error)) from None
         device = auto_device() if self.scenario.device == "auto" else self.scenario.device
-        if note := self.skipped_parts(device):
+        units, _ = planned(self.scenario, device)
+        if note := self.skipped_parts(len(units.walls)):
             stash[runs_key].notes.append(note)
-        for group in group_cases(self.scenario.backends, self.scenario.problem_groups(device)[0]):
-            for case in group.cases:
-                name = f"{self.scenario.name}[{shape(case)}-{case.backend}]"
-                item = ScenarioItem.from_parent(self, name=name, callobj=measure_case, case=case)
-                item.mark(device)
-                yield item
+        for case in units.cases:
+            name = f"{self.scenario.name}[{shape(case)}-{case.backend}]"
+            item = ScenarioItem.from_parent(self, name=name, callobj=measure_case, case=case)
+            item.mark(device)
+            yield item
 
-    def skipped_parts(self, device: str) -> str:
+    def skipped_parts(self, walls: int) -> str:
         """What only `attnbench run` does: walls and studies have no samples to replay."""
-        walls, studies = len(walls_of(self.scenario, device)), len(self.scenario.studies)
-        parts = {"walls": walls, "studies": studies}
+        parts = {"walls": walls, "studies": len(self.scenario.studies)}
         found = " and ".join(f"{what} ({count})" for what, count in parts.items() if count)
         source = self.scenario.source
         return f"{source}: {found} are left out here; attnbench run measures them" if found else ""
