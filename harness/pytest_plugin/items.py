@@ -5,50 +5,48 @@ Stored samples become rounds of pytest-benchmark: its clock shows them, and noth
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import cache
 from importlib.util import find_spec
 from math import isnan
-from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
 
 from ..cases.case import Case
-from ..files.errors import BadInput, Refusal, StoreError
+from ..devices.nvml import each_gpu
+from ..devices.settings import CHOICE
+from ..files.errors import BadInput, Refusal, Spelling, StoreError
 from ..files.printable import visible
 from ..rows.readings import utilization_ratio
 from ..rows.record import Record, Status
 from ..rows.run_files import SCHEMA
-from ..scenario import Scenario, load, read_change
+from ..scenario import Scenario
 from ..scenario.selection import group_cases, walls_of
-from . import DIST, NOT_UNDER_XDIST, ONE_WORKER, runs_key
-from .runs import FileRun, Runs, Settings, settings_of, shortest, with_pytest_options
+from .file_run import FileRun
+from .options import requested
 
-# Of NVIDIA's cards and its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux;
-# without one of these torch finds no GPU.
-GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 TAIL_LINES = 40
-NOTHING_TIMED = (
-    "--attnbench-fail-slower: with --benchmark-disable, and under xdist, nothing is timed; leave"
-    " the one out, or run with -n 0"
+UNDER_XDIST = (
+    "attnbench's cases are not measured under xdist, which disables pytest-benchmark and disturbs"
+    " what is measured; run them with -n 0"
 )
+NOTHING_TIMED = (
+    "--attnbench-fail-slower: with --benchmark-disable nothing is timed; leave one of them out"
+)
+NOT_IN_THE_RUN = "its file was measured without it; run it in a session of its own"
 SAME_NAMES = (
     *("kernel", "stop", "input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),
     "utilization_tier",
 )
 """Fields of a row that pytest-benchmark's JSON has too."""
+runs_key: pytest.StashKey[list[FileRun]] = pytest.StashKey()
 
 
 class ScenarioFile(pytest.File):
     """A scenario; its cases are its tests."""
 
     run: FileRun
-    scenario: Scenario
-    settings: Settings
 
     def collect(self) -> Iterator["ScenarioItem"]:
         if not self.config.pluginmanager.has_plugin("pytest-benchmark"):
@@ -58,52 +56,55 @@ class ScenarioFile(pytest.File):
             raise self.CollectError(
                 f"{self.path}: scenarios need the plugin pytest-benchmark, which is not {found}"
             )
-        self.settings = settings_of(self.config)
-        stash = self.config.stash
-        if runs_key not in stash:
-            stash[runs_key] = Runs(self.config, self.settings)
         try:
-            self.scenario = load(shortest(self.path), [*map(read_change, self.settings.changes)])
-            self.run = stash[runs_key].new(self.scenario)
+            self.run = FileRun(self.path, requested(self.config), self.config)
         except BadInput as error:
-            raise self.CollectError(with_pytest_options(error)) from None
-        device = auto_device() if self.scenario.device == "auto" else self.scenario.device
-        if note := self.skipped_parts(device):
-            stash[runs_key].notes.append(note)
-        for group in group_cases(self.scenario.backends, self.scenario.problem_groups(device)[0]):
+            raise self.CollectError(error.spelled(Spelling.PYTEST)) from None
+        self.config.stash[runs_key].append(self.run)
+        scenario = self.run.scenario
+        device = auto_device() if scenario.device == "auto" else scenario.device
+        self.run.notes += skipped_parts(scenario, device)
+        for group in group_cases(scenario.backends, scenario.problem_groups(device)[0]):
             for case in group.cases:
-                name = f"{self.scenario.name}[{shape(case)}-{case.backend}]"
+                name = f"{scenario.name}[{shape(case)}-{case.backend}]"
                 item = ScenarioItem.from_parent(self, name=name, callobj=measure_case, case=case)
                 item.mark(device)
                 yield item
 
-    def skipped_parts(self, device: str) -> str:
-        """What only `attnbench run` does: walls and studies have no samples to replay."""
-        walls, studies = len(walls_of(self.scenario, device)), len(self.scenario.studies)
-        parts = {"walls": walls, "studies": studies}
-        found = " and ".join(f"{what} ({count})" for what, count in parts.items() if count)
-        source = self.scenario.source
-        return f"{source}: {found} are left out here; attnbench run measures them" if found else ""
-
-    def selected(self) -> list[str]:
+    def selected(self) -> frozenset[str]:
         """The cases of this session that -k, -m and the like leave."""
-        items = [item for item in self.session.items if isinstance(item, ScenarioItem)]
-        return [
+        return frozenset(
             item.case.id
-            for item in items
-            if item.parent is self and item.get_closest_marker("skip") is None
-        ]
+            for item in self.session.items
+            if isinstance(item, ScenarioItem)
+            and item.parent is self
+            and item.get_closest_marker("skip") is None
+        )
+
+
+def auto_device() -> str:
+    """What `device: auto` will mean, before there is a worker to ask."""
+    hidden = os.environ.get(CHOICE, "0") in ("", "-1")
+    return "cuda" if each_gpu().value and not hidden else "cpu"
+
+
+def skipped_parts(scenario: Scenario, device: str) -> list[str]:
+    """What only `attnbench run` does: walls and studies have no samples to replay."""
+    parts = {"walls": len(walls_of(scenario, device)), "studies": len(scenario.studies)}
+    found = " and ".join(f"{what} ({count})" for what, count in parts.items() if count)
+    text = f"{scenario.source}: {found} are left out here; attnbench run measures them"
+    return [text] if found else []
 
 
 def measure_case(request: pytest.FixtureRequest, benchmark: Any) -> None:
     """The test function of a case: it asks for the fixture `benchmark`."""
-    request.node.measure(benchmark)
+    request.node.replay(benchmark)
 
 
 class ScenarioItem(pytest.Function):
     """A case. A Function, because only functions may ask for fixtures.
 
-    `moved_s`: its share of what was measured for several tests, less what it measured for others.
+    `moved_s`: what its time lacks of its own case, less what it measured for others.
     """
 
     def __init__(self, *, case: Case, **rest: Any) -> None:
@@ -129,90 +130,58 @@ class ScenarioItem(pytest.Function):
     def reportinfo(self) -> tuple[os.PathLike[str], int | None, str]:
         return self.path, 0, self.name  # the file's first line; a Function would name our own code
 
-    @property
-    def stays_together(self) -> bool:
-        """All cases of its file run in this process: one run of attnbench measures them."""
-        told = getattr(self.config, "workerinput", None)
-        return told is None or told["workercount"] == 1 or told.get(DIST) in ONE_WORKER
-
     def setup(self) -> None:
-        if not self.stays_together:
-            pytest.fail(NOT_UNDER_XDIST, pytrace=False)
+        """Measures the file's cases, for its first test."""
+        if hasattr(self.config, "workerinput"):
+            pytest.fail(UNDER_XDIST, pytrace=False)
         super().setup()
         if self.config.getoption("setuponly", False):
             return
-        run = self.file.run
-        if self.case.id in run.records:
-            return
-        begun = monotonic()
-        self.config.stash[runs_key].finish_others(run)
-        self.moved_s = begun - monotonic()
-        timed = not self.funcargs["benchmark"].disabled  # type: ignore[attr-defined]
-        if self.file.settings.margins and not timed:
+        run, timed = self.file.run, not self.funcargs["benchmark"].disabled  # type: ignore[attr-defined]
+        if run.base is not None and not timed:
             pytest.fail(NOTHING_TIMED, pytrace=False)
         try:
-            run.open(self.case.id, self.file.selected(), timed=timed)
-        except Refusal as refusal:
-            raise pytest.fail.Exception(with_pytest_options(refusal), pytrace=False) from None
-
-    def measure(self, benchmark: Any) -> None:
-        """Measure the case, or look it up if it has been measured; then replay its samples."""
-        run, begun = self.file.run, monotonic()
-        try:
-            record = run.record(self.case.id)
-            self.moved_s = run.shares_s[self.case.id] - (monotonic() - begun)
+            self.moved_s = -run.measure(self.file.selected(), timed=timed)
         except Refusal as refusal:
             if isinstance(refusal, StoreError):
                 rows = "\n".join(map(json.dumps, refusal.unsaved))
-                self.add_report_section("call", "rows that are not on disk", rows)
-            raise pytest.fail.Exception(with_pytest_options(refusal), pytrace=False) from None
-        assert run.path is not None
-        status = str(record.status)
-        self.user_properties += [("case", record.id), ("status", status), ("run", run.path.name)]
+                self.add_report_section("setup", "rows that are not on disk", rows)
+            pytest.fail(refusal.spelled(Spelling.PYTEST), pytrace=False)
+
+    def replay(self, benchmark: Any) -> None:
+        """Tell how the case ended, and pass its samples on."""
+        run = self.file.run
+        if run.path is None or (record := run.records.get(self.case.id)) is None:
+            pytest.fail(NOT_IN_THE_RUN, pytrace=False)
+        self.moved_s = record["spent_s"] or 0.0
+        self.user_properties += [
+            ("case", record.id),
+            ("status", str(record.status)),
+            ("run", run.path.name),
+        ]
         self.raise_outcome(record)
         samples = samples_ms(record)
         if samples and not benchmark.disabled:
-            benchmark.group = f"{self.file.scenario.name} {shape(self.case)}"
+            benchmark.group = f"{run.scenario.name} {shape(self.case)}"
             benchmark.param = f"{shape(self.case)}-{self.case.backend}"
-            benchmark.params = parameters(self.case)
+            benchmark.params = {"backend": self.case.backend, **asdict(self.case.problem)}
             benchmark.extra_info.update(extra_info(record, run.path.name))
             self.clock.replay(benchmark, samples)
 
     def raise_outcome(self, record: Record) -> None:
         """Skip, xfail or fail a case that is not ok."""
+        text = visible(f"{record.status}: {record.reason}", lines=True)
         if record.status is Status.OK:
             return
-        text = with_pytest_options(f"{record.status}: {record.reason}")
         if record.status in (Status.UNSUPPORTED, Status.UNAVAILABLE):
             pytest.skip(text)
-        if record.status in self.file.settings.expected:
+        if record.status in self.file.run.request.expect:
             pytest.xfail(text)
         if record["log_tail"]:
             tail = "\n".join(record["log_tail"].splitlines()[-TAIL_LINES:])
             tail = visible(tail, lines=True)
             self.add_report_section("call", "end of the worker's log", tail)
         pytest.fail(text, pytrace=False)
-
-
-@cache
-def auto_device() -> str:
-    """What `device: auto` will mean, before there is a worker to ask.
-
-    Torch answers in a process of its own: its import takes seconds, and a process that has asked
-    for GPUs cannot fork users of them.
-    """
-    if not any(Path(file).exists() for file in GPU_FILES):
-        return "cpu"
-    from ..process.command import SAFE_PATH, run_command
-    from ..process.worker_process import child_environment
-
-    code = (
-        "from attnbench.harness.devices.environment import pick_device;"
-        " print(pick_device('auto')[0].type)"
-    )
-    command = [sys.executable, *SAFE_PATH, "-c", code]
-    done = run_command(command, env=child_environment())
-    return "cuda" if done.stdout.strip() == "cuda" else "cpu"
 
 
 # ---- replaying -----------------------------------------------------------------------------------
@@ -255,21 +224,15 @@ def shape(case: Case) -> str:
     return case.id.removeprefix(f"{case.backend}-")
 
 
-def parameters(case: Case) -> dict[str, Any]:
-    """For --benchmark-group-by=param:heads and the like."""
-    return {"backend": case.backend, **asdict(case.problem)}
-
-
 def extra_info(record: Record, run: str) -> dict[str, Any]:
     """What a row says beside its samples, under its own names; missing is null."""
     from ..stats.intervals import latency_interval  # numpy, which collecting does not need
 
-    latency = latency_interval(record["block_ms"]) if record["block_ms"] else None
-    bounds = (None, None, None) if latency is None else (latency.value, latency.low, latency.high)
-    names = ("latency_ms", "latency_low_ms", "latency_high_ms")
-    numbers = {
-        name: None if value is None or isnan(value) else value
-        for name, value in zip(names, bounds, strict=True)
+    latency = latency_interval(record["block_ms"])
+    bounds = {
+        "latency_ms": latency.value,
+        "latency_low_ms": latency.low,
+        "latency_high_ms": latency.high,
     }
     tier = record["utilization_tier"]
     # as attnbench.load takes them
@@ -279,7 +242,7 @@ def extra_info(record: Record, run: str) -> dict[str, Any]:
         "schema": SCHEMA,
         "case": record.id,
         "device": record["device"],
-        **numbers,
+        **{name: None if isnan(value) else value for name, value in bounds.items()},
         **{name: record[name] for name in SAME_NAMES},
         "utilization_ratio": utilization_ratio(windows, tier) if windows and tier else None,
     }
