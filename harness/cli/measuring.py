@@ -200,7 +200,7 @@ def print_dry_run(planned: "Sequence[SuiteEntry]") -> None:
     from ..terminal.progress import echo
 
     with busy("starting"):
-        from .dry_run import preflight_tables
+        from ..verbs.dry_run import preflight_tables
 
     for entry in planned:
         for table in preflight_tables(entry.scenario, entry.selection):

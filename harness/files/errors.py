@@ -15,6 +15,7 @@ MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
 MARK = "\ufdd0"  # no character: it stands in no text of a user
+LITERAL = re.compile(r"True|-?[0-9]+(\.[0-9]+)?|'.*'")
 OPTION = re.compile(f"{MARK}([a-zA-Z_]+)=([^{MARK}]*){MARK}")
 
 
@@ -41,7 +42,7 @@ def spelled(text: str, spelling: Spelling) -> str:
     def one(found: re.Match[str]) -> str:
         name, value = found.groups()
         if spelling is Spelling.PYTHON:
-            literal = value if value == "True" or value.isdecimal() else repr(value)
+            literal = value if LITERAL.fullmatch(value) else repr(value)
             return f"{name.lower()}={literal}" if value else name.lower()
         if name.isupper():
             return name

@@ -11,13 +11,10 @@ from .request import Option, Verb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorRequest:
-    deep: Annotated[
-        bool,
-        Option(
-            "Also measure what runs are judged by; counters and peaks, and in 6 starts how much"
-            " equal runs differ. Once, about 2 minutes."
-        ),
-    ] = False
+    deep: Annotated[bool, Option("")] = False
+    """Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal runs
+    differ. Once, about 2 minutes.
+    """
     device: Annotated[DeviceKind, device_option("Where; auto takes a GPU if there is one.")] = (
         "auto"
     )

@@ -20,6 +20,8 @@ WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
     "Output",
 )
 DEVICES, MODELS = "More than one device", "Trained models"
+GROUPS = ("", WHAT, SHAPE, HOW, LIMITS, EARLIER, DEVICES, MODELS, OUTPUT)
+"""In the order of the help."""
 DEFAULT_ROOT = Path("results")
 MOST_THREADS = 4096
 PAGES_AND_ROWS = (
@@ -40,7 +42,9 @@ PAGES_AND_ROWS = (
 
 def listed(value: Any) -> Any:
     """One value or several, as a tuple."""
-    return (value,) if isinstance(value, str | Path) else value
+    if isinstance(value, str | Path | Mapping):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def separated(value: Any) -> Any:
@@ -58,8 +62,8 @@ def results_folder(value: Any) -> Any:
         path.is_file() or (path.suffix.lower() in PAGES_AND_ROWS and not path.is_dir())
     ):
         raise BadInput(
-            f"{option('runs')} {path}: a file; wanted the folder that holds the runs, results if not"
-            " given; a page or an export is named with -o FILE"
+            f"{option('runs')} {path}: a file; wanted the folder that holds the runs, results if"
+            " not given; a page or an export is named with -o FILE"
         )
     return path
 
@@ -74,6 +78,8 @@ def device_kind(value: Any) -> Any:
 Texts = Sequence[str]
 Several = tuple[str, ...]
 """What may be given more than once."""
+Values = int | float | str | Sequence[int | float | str]
+"""Of an axis."""
 DeviceKind = Literal["auto", "cpu", "cuda"]
 PlanKind = Literal["quick", "standard", "rigorous"]
 
@@ -84,105 +90,50 @@ def device_option(help_: str) -> Option:
     return Option(help_, "auto|cpu|cuda", HOW, complete=completion.devices, parse=device_kind)
 
 
-Runs = Annotated[
-    Path,
-    Option(
-        "Folder that holds the run folders.",
-        "DIR",
-        OUTPUT,
-        also=("out",),
-        parse=results_folder,
-    ),
-]
+Runs = Annotated[Path, Option("", "DIR", OUTPUT, also=("out",), parse=results_folder)]
+"""Folder that holds the run folders."""
 Device = Annotated[
     DeviceKind | None,
     device_option(
         "Where to measure; auto takes a GPU if there is one. A scenario's own if not given."
     ),
 ]
-Plan = Annotated[
-    PlanKind | None,
-    Option(
-        "quick, standard or rigorous; a scenario's own if not given, else standard.",
-        "NAME",
-        HOW,
-        complete=completion.plans,
-    ),
-]
+Plan = Annotated[PlanKind | None, Option("", "NAME", HOW, complete=completion.plans)]
+"""quick, standard or rigorous; a scenario's own if not given, else standard."""
 Measures = Annotated[
-    Several | None,
-    Option(
-        "latency, memory, utilization, energy, graphs, kernels; a scenario's own if not given."
-        " latency,memory leaves out a GPU's counters.",
-        "A,B",
-        HOW,
-        complete=completion.measures,
-        parse=separated,
-    ),
+    Several | None, Option("", "A,B", HOW, complete=completion.measures, parse=separated)
 ]
-Threads = Annotated[
-    Annotated[int, Ge(1), Le(MOST_THREADS)] | None,
-    Option(
-        "Threads of torch on a CPU (OMP_NUM_THREADS); one per idle core if not given.",
-        "COUNT",
-        HOW,
-    ),
-]
-Wait = Annotated[
-    bool,
-    Option(
-        "Wait for another run on this device to end; with --on, also for devices that are missing.",
-        group=HOW,
-    ),
-]
-WaitIdle = Annotated[
-    str | None, Option("First wait until the cores are idle, so long at most: 10m.", "TIME", HOW)
-]
-Seed = Annotated[int, Option("Of the inputs and of the order of measuring.", "N", HOW)]
-Timeout = Annotated[
-    float | None,
-    Option(
-        "Time limit of one step of a case, or of one trial of a wall; 60 if not given.",
-        "SECONDS",
-        LIMITS,
-    ),
-]
-MemoryGib = Annotated[
-    float | None,
-    Option("Budget for inputs and peak together, in GiB; a safe share if not given.", "G", LIMITS),
-]
-AllowImport = Annotated[
-    bool, Option("Let workers import and run the modules that a scenario names.", group=WHAT)
-]
-Patterns = Annotated[
-    Several, Option("Only cases whose id matches; repeatable.", "PATTERN", WHAT, parse=listed)
-]
-Set = Annotated[
-    Several | Mapping[str, Any],
-    Option(
-        "Change a field of the scenario; repeatable.",
-        "A.B=C",
-        WHAT,
-        also=("changes",),
-        complete=completion.changes,
-        parse=listed,
-    ),
-]
-Margin = Annotated[str, Option("Times and energies within it are the same.", "PERCENT")]
-Salvage = Annotated[bool, Option("Leave out rows that cannot be read, and say which on stderr.")]
-Anonymous = Annotated[bool, Option("Without names of hosts, users, folders and devices, and logs.")]
-Quiet = Annotated[bool, Option("No progress and no summary.", group=OUTPUT, short="-q")]
-JsonLines = Annotated[
-    bool,
-    Option(
-        "Progress as JSON lines on stdout.", group=OUTPUT, also=("json_lines",), of=Spelling.SHELL
-    ),
-]
-AsJson = Annotated[bool, Option("As JSON.", group=OUTPUT, of=Spelling.SHELL)]
-OnRow = Annotated[
-    Callable[[Mapping[str, Any]], object] | None,
-    Option("Called with each row once it is on disk.", of=Spelling.PYTHON),
-]
+"""latency, memory, utilization, energy, graphs, kernels; a scenario's own if not given.
+latency,memory leaves out a GPU's counters.
+"""
+Threads = Annotated[Annotated[int, Ge(1), Le(MOST_THREADS)] | None, Option("", "COUNT", HOW)]
+"""Threads of torch on a CPU (OMP_NUM_THREADS); one per idle core if not given."""
+Wait = Annotated[bool, Option("", group=HOW)]
+"""Wait for another run on this device to end; with --on, also for devices that are missing."""
+WaitIdle = Annotated[str | None, Option("", "TIME", HOW)]
+"""First wait until the cores are idle, so long at most: 10m."""
+Seed = Annotated[int, Option("", "N", HOW)]
+"""Of the inputs and of the order of measuring."""
+Timeout = Annotated[float | None, Option("", "SECONDS", LIMITS)]
+"""Time limit of one step of a case, or of one trial of a wall; 60 if not given."""
+MemoryGib = Annotated[float | None, Option("", "G", LIMITS)]
+"""Budget for inputs and peak together, in GiB; a safe share if not given."""
+AllowImport = Annotated[bool, Option("", group=WHAT)]
+"""Let workers import and run the modules that a scenario names."""
+Margin = Annotated[str, Option("", "PERCENT")]
+"""Times and energies within it are the same."""
+Salvage = Annotated[bool, Option("")]
+"""Leave out rows that cannot be read, and say which on stderr."""
+Anonymous = Annotated[bool, Option("")]
+"""Without names of hosts, users, folders and devices, and logs."""
+Quiet = Annotated[bool, Option("", group=OUTPUT, short="-q")]
+"""No progress and no summary."""
+JsonLines = Annotated[bool, Option("", group=OUTPUT, also=("json_lines",), of=Spelling.SHELL)]
+"""Progress as JSON lines on stdout."""
+AsJson = Annotated[bool, Option("", group=OUTPUT, of=Spelling.SHELL)]
+"""As JSON."""
+OnRow = Annotated[Callable[[Mapping[str, Any]], object] | None, Option("", of=Spelling.PYTHON)]
+"""Called with each row once it is on disk."""
 RunName = (
     "Folder of a run, or its name under --runs; 'latest' finished last, a scenario's name is its"
     " newest run."

@@ -23,27 +23,9 @@ if TYPE_CHECKING:
 
 LOST = 7  # exit code
 SIGNS = "±×·°µμ²−–—…≥≤≈→●◐"
-ASCII = (
-    "+-",
-    "x",
-    "*",
-    "deg",
-    "u",
-    "u",
-    "^2",
-    "-",
-    "-",
-    "-",
-    "...",
-    ">=",
-    "<=",
-    "~",
-    "->",
-    "(*)",
-    "(?)",
-)
+ASCII = "+- x * deg u u ^2 - - - ... >= <= ~ -> (*) (?)"
 SPACES = ("\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{THIN SPACE}")
-SPELLED = {**dict(zip(SIGNS, ASCII, strict=True)), **dict.fromkeys(SPACES, " ")}
+SPELLED = {**dict(zip(SIGNS, ASCII.split(), strict=True)), **dict.fromkeys(SPACES, " ")}
 """Of what we print, where the encoding has no such character."""
 
 

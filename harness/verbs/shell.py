@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, Spelling, StoreError
 from ..files.printable import visible
+from .fields import GROUPS
 from .help import SHORT, of_command
 from .request import Declared, Verb, checked, declared
 
@@ -58,18 +59,17 @@ class Command(Parsed, TyperCommand):
 
 def command(name: str, verb: Verb) -> Any:
     """What click runs: it exits with the code that the verb's `tell` gives."""
-    known = {
-        name: one
-        for name, one in declared(verb.request).items()
-        if one.option.of in (None, Spelling.SHELL)
-    }
+    known = sorted(
+        (one for one in declared(verb.request).values() if one.for_shell),
+        key=lambda one: GROUPS.index(one.option.group),
+    )
 
     def run(**values: Any) -> None:
         given = {name: one for name, one in values.items() if one not in (None, [], (), False)}
         raise typer.Exit(verb.tell(checked(verb.request, given, Spelling.SHELL)))
 
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [_parameter(one) for one in known.values()]
+        [_parameter(one) for one in known]
     )
     app = typer.Typer(
         add_completion=False,

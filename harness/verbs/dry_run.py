@@ -10,7 +10,7 @@ from ..cases.case import Case, Wall
 from ..devices.environment import pick_device
 from ..devices.free_memory import available_bytes
 from ..devices.this_device import no_device
-from ..files.errors import EnvironmentUnmet
+from ..files.errors import EnvironmentUnmet, option
 from ..files.printable import spaced
 from ..rows.record import Planned
 from ..run.planning import budget_bytes_of
@@ -18,7 +18,7 @@ from ..scenario import Scenario
 from ..scenario.preflight import Preflight, not_imported, predict, preflight_outside_worker
 from ..scenario.selection import SelectedCases, Selection, select
 from ..terminal.live_bar import busy
-from ..verbs.tables import table
+from .tables import table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
 WALL_COLUMNS = ("wall", "predicted N", "why there is none, or whose formula it is")
@@ -50,7 +50,9 @@ class DryRun:
         self.scenario = scenario
         self.device, why = pick_device(scenario.device)
         if why:
-            raise EnvironmentUnmet(f"{no_device(scenario.device, why)}; try with --device cpu")
+            raise EnvironmentUnmet(
+                f"{no_device(scenario.device, why)}; try with {option('device', 'cpu')}"
+            )
         self.budget = budget_bytes_of(scenario, available_bytes(self.device))
         self.selected: SelectedCases = select(scenario, self.device.type, selection)
         self.views = {one.id: self._view(one) for one in self.selected.cases}
