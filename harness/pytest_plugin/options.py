@@ -3,119 +3,83 @@
 Every pytest session reads these declarations, so nothing heavy is imported here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
-from ..files.errors import BadInput, Spelling, instead_of, option, shown
-from ..verbs.fields import (
-    DEFAULT_ROOT,
-    AllowImport,
-    Device,
-    Measures,
-    MemoryGib,
-    Plan,
-    Runs,
-    Set,
-    Several,
-    Timeout,
-    Wait,
-    listed,
-    separated,
-)
+from ..files.errors import BadInput, Spelling, option
+from ..verbs import fields
 from ..verbs.request import Option, checked, declared
 
-GROUP = "attnbench"
+Expectable = Literal["oom", "predicted_oom", "crashed", "error", "incorrect", "timeout"]
 
 
-def failing(value: Any) -> Any:
-    """Statuses; oom includes predicted_oom. Raises BadInput."""
-    from ..rows.status import FAILURES, Status
-
-    names, known = separated(value), (Status.OOM, Status.PREDICTED_OOM, *sorted(FAILURES))
-    if wrong := [name for name in names if name not in known]:
-        raise BadInput(
-            f"{option('expect')}: no failing status {shown(wrong[0])};"
-            f" {instead_of(wrong[0], known)}"
-        )
-    return (*names, *([Status.PREDICTED_OOM] if Status.OOM in names else []))
-
-
-def margins(value: Any) -> Any:
-    """Of the latency, from "5%" or "noise". Raises BadInput."""
+def percentage(value: str) -> str:
+    """Raises ValueError."""
     from ..api.margins import NOISE, PERCENT
 
-    found = PERCENT.fullmatch(value)
-    if not found and value != NOISE:
-        raise BadInput(
-            f"{option('fail_slower')}: found {shown(value)}; wanted a percentage from 0%, or noise;"
-            " write it as 5%"
-        )
-    return {"latency": float(found[1]) / 100 if found else None}
+    if value != NOISE and not PERCENT.fullmatch(value):
+        raise ValueError("wanted a percentage from 0%, or noise; write it as 5%")
+    return value
+
+
+def own(value: str, parse: Callable[[Any], Any]) -> Option:
+    """What `attnbench run` has not."""
+    return Option("", value, parse=parse, of=Spelling.PYTEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PytestRequest:
     """How the scenarios of a session are measured, and what fails it."""
 
-    plan: Plan = None
-    measure: Measures = None
-    device: Device = None
-    timeout: Timeout = None
-    memory_gib: MemoryGib = None
-    set: Set = ()
-    runs: Runs = DEFAULT_ROOT
-    wait: Wait = False
-    allow_import: AllowImport = False
-    scenarios: Annotated[
-        Several,
-        Option(
-            "Shell patterns of scenario files, as paths from the root folder.",
-            "PATTERN",
-            parse=listed,
-        ),
-    ] = ()
-    expect: Annotated[
-        Several,
-        Option(
-            "Statuses that are expected failures, for scenarios that reach the wall: oom, timeout,"
-            " crashed, incorrect, error.",
-            "STATUS,...",
-            parse=failing,
-        ),
-    ] = ()
-    fail_slower: Annotated[
-        dict[str, float | None] | None,
-        Option(
-            "Fail the session if a case is slower than in a stored run, named by against, by more"
-            " than this; exit code 6 if nothing is decided.",
-            "PERCENT",
-            parse=margins,
-        ),
-    ] = None
-    against: Annotated[
-        Several,
-        Option(
-            "Stored run to compare with: folder, name or baseline; several scenarios: one of each."
-            " Or last:5, the five before.",
-            "RUN,...",
-            parse=separated,
-        ),
-    ] = ()
+    plan: fields.Plan = None
+    measure: fields.Measures = None
+    device: fields.Device = None
+    threads: fields.Threads = None
+    seed: fields.Seed = 0
+    timeout: fields.Timeout = None
+    memory_gib: fields.MemoryGib = None
+    set: Annotated[fields.Several, Option("", "A.B=C", parse=fields.listed)] = ()
+    """Change a field of every scenario; repeatable."""
+    allow_import: fields.AllowImport = False
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    runs: fields.Runs = fields.DEFAULT_ROOT
+    scenarios: Annotated[fields.Several, own("PATTERN", fields.listed)] = ()
+    """Shell patterns of scenario files, as paths from the root folder; repeatable."""
+    expect: Annotated[tuple[Expectable, ...], own("STATUS,...", fields.separated)] = ()
+    """Statuses that are expected failures, for scenarios that reach the wall: oom, timeout,
+    crashed, incorrect, error.
+    """
+    fail_slower: Annotated[str | None, own("PERCENT", percentage)] = None
+    """Fail the session if a case is slower than in a stored run by more than this; exit code 6 if
+    nothing is decided.
+    """
+    against: Annotated[fields.Several, own("RUN,...", fields.separated)] = ()
+    """That stored run: folder, name or baseline; several scenarios: one of each. Or last:5, the
+    five before.
+    """
+
+    @property
+    def of_run(self) -> dict[str, Any]:
+        """What `attnbench run` has too."""
+        known = declared(PytestRequest).items()
+        return {name: getattr(self, name) for name, one in known if one.option.of is None}
 
 
-def add_options(parser: pytest.Parser) -> None:
-    group = parser.getgroup(GROUP, "scenarios of attnbench")
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("attnbench", "scenarios of attnbench")
     for name, one in declared(PytestRequest).items():
         about, names = one.option, (name, *one.option.also)
         settings: dict[str, Any] = {"action": "append" if one.is_many else "store"}
         settings |= {"action": "store_true"} if one.is_switch else {"metavar": about.value}
         flags = [f"--attnbench-{also.replace('_', '-')}" for also in names]
-        text = about.help.replace("%", "%%")
-        group.addoption(*flags, dest=f"attnbench_{name}", help=text, **settings)
+        help_ = about.help.replace("%", "%%")
+        group.addoption(*flags, dest=f"attnbench_{name}", help=help_, **settings)
+        kind: Any = "bool" if one.is_switch else "linelist" if one.is_many else "string"
         for also in names:
-            kind: Any = "bool" if one.is_switch else "linelist" if one.is_many else "string"
             parser.addini(f"attnbench_{also}", about.help, type=kind)
 
 
@@ -124,11 +88,11 @@ def given(config: pytest.Config) -> dict[str, Any]:
     found = {}
     for name, one in declared(PytestRequest).items():
         of_ini = [config.getini(f"attnbench_{also}") for also in (name, *one.option.also)]
-        values = list(filter(None, [config.getoption(f"attnbench_{name}"), *of_ini]))
-        if name == "set" and values:  # the other fields of the ini file stay changed
-            fields = {text.partition("=")[0]: text for some in reversed(values) for text in some}
-            found[name] = list(fields.values())
-        elif values:
+        values = [value for value in (config.getoption(f"attnbench_{name}"), *of_ini) if value]
+        if name == "set":  # fields that the command line does not set stay as in the ini file
+            texts = {text.partition("=")[0]: text for some in values[::-1] for text in some}
+            values = [list(texts.values())] if texts else []
+        if values:
             found[name] = values[0]
     return found
 
@@ -137,7 +101,7 @@ def requested(config: pytest.Config) -> PytestRequest:
     """Raises UsageError."""
     try:
         request = checked(PytestRequest, given(config), Spelling.PYTEST)
-        if config.getoption("attnbench_against") and request.fail_slower is None:
+        if config.getoption("attnbench_against") and not request.fail_slower:
             raise BadInput(f"{option('against')} belongs to {option('fail_slower')}")
     except BadInput as error:
         raise pytest.UsageError(*error.spelled(Spelling.PYTEST).splitlines()) from None

@@ -1,0 +1,172 @@
+"""The runs of a session, one per scenario file, and what pytest is told of them at the end."""
+
+import shlex
+import sys
+import warnings
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..api.margins import read_margins
+from ..api.sides import against
+from ..files.errors import BadInput, Refusal, Spelling, option
+from ..files.printable import visible
+from ..rows.names import find, number_of_last
+from ..rows.record import Status
+from ..rows.run_files import SCHEMA, read_meta
+from ..run.listener import Begun
+from ..scenario.selection import Selection
+from ..terminal.progress import LiveProgress, counts, lines_console
+from ..verbs.measuring import How, measured
+from ..verbs.run import RunRequest, planned, started_job
+from .options import PytestRequest
+
+EXIT_CODES = {"passed": 0, "failed": pytest.ExitCode.TESTS_FAILED, "nothing decided": 6}
+MOST_SLOWER = 10  # cases with their numbers; the command that is named has all
+
+
+class FileRun(LiveProgress):
+    """All of a scenario file is measured when its first test asks.
+
+    `base`: the stored run, or last:N, that it is compared with. `refusal`: why no case has a
+    result. `rows`: by case, as `attnbench.load` has them. `said`: for the end of the session.
+    """
+
+    def __init__(self, file: Path, request: PytestRequest, config: pytest.Config) -> None:
+        """Raises BadInput."""
+        super().__init__(lines_console())
+        self.out.quiet = config.getoption("capture") != "no"
+        self.request, self.config = request, config
+        self.asked = RunRequest(scenario=(Path(shortest(file)),), **request.of_run)
+        ((self.entry,), _) = planned(self.asked)
+        self.base = base_of(self.entry.scenario.name, request) if request.fail_slower else None
+        self.path: Path | None = None
+        self.refusal: Refusal | None = None
+        self.rows: dict[str, Any] = {}
+        self.said: list[str] = []
+
+    def begin(self, run: Begun) -> None:
+        self.path = run.path
+        self.said += (f"note: {one}" for one in run.remarks)
+        super().begin(run)
+
+    def remark(self, text: str) -> None:
+        self.said.append(f"note: {text}")
+        super().remark(text)
+
+    def measure(self, cases: frozenset[str]) -> None:
+        """Measure the cases, unless it was done before. Raises Refusal."""
+        if self.refusal is not None:
+            raise self.refusal
+        if self.path is not None:
+            return
+        # from where the tests of the project import
+        folders = [str(Path(one).absolute()) for one in (str(self.config.rootpath), *sys.path)]
+        imports = self.request.allow_import and tuple(dict.fromkeys(folders))
+        command = ["pytest", *map(str, self.config.invocation_params.args)]
+        given: Any = {"command": command, "quiet": True, "listener": self, "allow_import": imports}
+        how = How.of(self.asked, spelling=Spelling.PYTEST, **given)
+        entry = replace(self.entry, selection=Selection(ids=cases))
+        self.refusal = Refusal("its run ended early")
+        # torch and other packages warn when they are imported; no case fails for that
+        with warnings.catch_warnings(action="default"):
+            from ...reports.data.load import rows_of
+            from ...reports.data.read import read_runs
+
+            try:
+                measured(started_job(entry, self.asked), how)
+                self.refusal = None
+            except Refusal as refusal:
+                self.refusal = refusal
+                raise
+            finally:
+                found: Any = rows_of(read_runs([self.path])) if self.path else ()
+                self.rows = {row["case"]: row for row in found}
+
+    def judge(self, base: str, path: Path) -> int:
+        """The session's exit code; comparison and words are those of `attnbench compare --gate`."""
+        try:
+            with warnings.catch_warnings(action="default"):  # of packages that are imported here
+                from ...reports.comparison.gate import Gate
+                from ...reports.comparison.text import gate_text
+                from ...reports.comparison.verdict_text import verdict_text
+
+                gate = Gate(margins=read_margins(f"latency: {self.request.fail_slower}"))
+                result = against(base, path, self.request.runs, gate).gate_result
+        except Refusal as refusal:
+            self.said.append(f"not compared with {base}: {refusal.spelled(Spelling.PYTEST)}")
+            return EXIT_CODES["nothing decided"]
+        assert result is not None
+        slower = result.regressions[:MOST_SLOWER]
+        self.said += [
+            gate_text(result),
+            *(f"{one.shown['case']}: {verdict_text(one)}" for one in slower),
+            f"every case: attnbench compare {shlex.join([base, shortest(path)])}",
+        ]
+        return EXIT_CODES[result.outcome]
+
+
+runs_key: pytest.StashKey[list[FileRun]] = pytest.StashKey()
+
+# ---- the end of a session ------------------------------------------------------------------------
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Compare the runs with those that they are to be compared with."""
+    if session.exitstatus <= pytest.ExitCode.TESTS_FAILED:
+        runs = session.config.stash.get(runs_key, [])
+        codes = [run.judge(run.base, run.path) for run in runs if run.path and run.base]
+        session.exitstatus = session.exitstatus or min(filter(None, codes), default=0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    lines = []
+    for run in config.stash.get(runs_key, []):
+        if run.path:
+            statuses = Counter(row["status"] for row in run.rows.values())
+            ended = run.refusal is None and not statuses[Status.INTERRUPTED]
+            verb, path = "report" if ended else "run --resume", shlex.quote(shortest(run.path))
+            lines.append(f"{counts(statuses)}; next: attnbench {verb} {path}")
+        lines += run.said
+    if lines:
+        terminalreporter.ensure_newline()
+        terminalreporter.section("attnbench", sep="-")
+        for line in lines:
+            terminalreporter.write_line(visible(line))
+
+
+@pytest.hookimpl(optionalhook=True)  # the hook exists only with pytest-benchmark
+def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    """Add where the numbers come from.
+
+    Not to machine_info: pytest-benchmark compares that before anything ran, and would warn of a
+    difference every time.
+    """
+    paths = [run.path for run in config.stash.get(runs_key, []) if run.path]
+    runs = [{"run": path.name, **read_meta(path)["environment"]} for path in paths]
+    output_json["attnbench"] = {"schema": SCHEMA, "runs": runs}
+
+
+def base_of(scenario: str, request: PytestRequest) -> str:
+    """The run of a scenario among the stored ones that the user names; or last:N, as it is named.
+    Raises BadInput.
+    """
+    for name in request.against:
+        if number_of_last(name):
+            return name
+        if read_meta(run := find(name, request.runs))["scenario"].get("name") == scenario:
+            return shortest(run)
+    names = ", ".join(request.against) or "nothing"
+    raise BadInput(
+        f"{option('fail_slower')}: {option('against')} names {names}; wanted a stored run of the"
+        f" scenario {scenario}: measure it once without these options, name that run with"
+        f" `attnbench compare latest --save main`, and add {option('against', 'main')}; or last:5"
+    )
+
+
+def shortest(path: Path) -> str:
+    """From the current folder, as messages name it."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
