@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .reports.data.read import BadRun
 
     advise: Callable[..., dict[str, Any]]
+    compare: Callable[..., pd.DataFrame]
     doctor: Callable[..., dict[str, Any]]
     gate: Callable[..., dict[str, Any]]
     merge: Callable[..., dict[str, Any]]
@@ -42,6 +43,7 @@ __all__ = [
     "Run",
     "__version__",
     "advise",
+    "compare",
     "doctor",
     "gate",
     "load",
@@ -58,7 +60,8 @@ _HOMES = {
 }
 
 _VERBS = {
-    **{name: f"harness.verbs.{name}" for name in ("doctor", "gate", "run", "wall")},
+    **{name: f"harness.verbs.{name}" for name in ("compare", "doctor", "gate", "run", "wall")},
+    "list": "harness.verbs.listing",
     "advise": "harness.advise.verb",
     "merge": "harness.fleet.merge_verb",
 }

@@ -5,13 +5,13 @@ selfcheck.jsonl with all samples.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import mean, median, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...impls.problem import Dtype, Problem
 from ..cases.case import Case
@@ -31,6 +31,9 @@ from ..run.spec import RunSpec
 from ..run.worker_pool import WorkerPool
 from ..scenario import Limits, Plan, Scenario
 from ..stats.intervals import Interval, log_ratios, ratio_interval
+
+if TYPE_CHECKING:
+    from ...reports.data.noise_floor import NoiseFloor as KnownNoise
 
 BACKENDS = ("naive", "fused", "sdpa")
 SCENARIO = Scenario(
@@ -202,3 +205,27 @@ def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
     with unless_refused(root, "choose another with --runs DIR", f"cannot write {FILE} here"):
         root.mkdir(parents=True, exist_ok=True)
         append_lines(root / FILE, json.dumps(line, allow_nan=False) + "\n")
+
+
+def noise_known(check: Callable[[int], NoiseFloor], root: Path) -> NoiseFloor:
+    """The last of as many self-checks as comparing two runs wants; one if those are there.
+
+    `check`: does one, given its seed.
+    """
+    from ...reports.data.noise_floor import GOOD_STARTS
+
+    for start in range(GOOD_STARTS):
+        floor = check(start)
+        known = newest_noise(floor, root)
+        if known is None or known.starts >= GOOD_STARTS:
+            break
+    return floor
+
+
+def newest_noise(floor: NoiseFloor, root: Path) -> "KnownNoise | None":
+    """What comparisons on this machine know of it, `floor` included."""
+    from ...reports.data.noise_floor import newest_noise_floor
+    from ...reports.data.run_meta import device_identity
+
+    identity = device_identity({"device": floor.device, "environment": floor.environment})
+    return newest_noise_floor([root], identity)

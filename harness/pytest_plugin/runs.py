@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from ..api.margins import read_margins
-from ..api.sides import against
 from ..files.errors import BadInput, Refusal, Spelling, option
 from ..files.printable import visible
 from ..rows.names import find, number_of_last
@@ -20,11 +18,12 @@ from ..rows.run_files import SCHEMA, read_meta
 from ..run.listener import Begun
 from ..scenario.selection import Selection
 from ..terminal.progress import LiveProgress, counts, lines_console
+from ..verbs.compare import NOTHING_DECIDED, CompareRequest, compared
 from ..verbs.measuring import How, measured
 from ..verbs.run import RunRequest, planned, started_job
 from .options import PytestRequest
 
-EXIT_CODES = {"passed": 0, "failed": pytest.ExitCode.TESTS_FAILED, "nothing decided": 6}
+EXIT_CODES = {"passed": 0, "failed": 1, "nothing decided": NOTHING_DECIDED}
 MOST_SLOWER = 10  # cases with their numbers; the command that is named has all
 
 
@@ -90,15 +89,15 @@ class FileRun(LiveProgress):
         """The session's exit code; comparison and words are those of `attnbench compare --gate`."""
         try:
             with warnings.catch_warnings(action="default"):  # of packages that are imported here
-                from ...reports.comparison.gate import Gate
                 from ...reports.comparison.text import gate_text
                 from ...reports.comparison.verdict_text import verdict_text
 
-                gate = Gate(margins=read_margins(f"latency: {self.request.fail_slower}"))
-                result = against(base, path, self.request.runs, gate).gate_result
+                gate, root = f"latency: {self.request.fail_slower}", self.request.runs
+                asked = CompareRequest(base=base, new=str(path), gate=gate, runs=root)
+                result = compared(asked).gate_result
         except Refusal as refusal:
             self.said.append(f"not compared with {base}: {refusal.spelled(Spelling.PYTEST)}")
-            return EXIT_CODES["nothing decided"]
+            return NOTHING_DECIDED
         assert result is not None
         slower = result.regressions[:MOST_SLOWER]
         self.said += [

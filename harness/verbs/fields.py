@@ -24,18 +24,7 @@ GROUPS = ("", WHAT, SHAPE, HOW, LIMITS, EARLIER, DEVICES, MODELS, OUTPUT)
 """In the order of the help."""
 DEFAULT_ROOT = Path("results")
 MOST_THREADS = 4096
-PAGES_AND_ROWS = (
-    ".csv",
-    ".htm",
-    ".html",
-    ".json",
-    ".md",
-    ".parquet",
-    ".pdf",
-    ".png",
-    ".svg",
-    ".txt",
-)
+PAGES_AND_ROWS = ".csv .htm .html .json .md .parquet .pdf .png .svg .txt"
 
 # ---- values as they are given --------------------------------------------------------------------
 
@@ -59,7 +48,7 @@ def results_folder(value: Any) -> Any:
     """Raises BadInput for a file."""
     path = Path(value) if isinstance(value, str | Path) else value
     if isinstance(path, Path) and (
-        path.is_file() or (path.suffix.lower() in PAGES_AND_ROWS and not path.is_dir())
+        path.is_file() or (path.suffix.lower() in PAGES_AND_ROWS.split() and not path.is_dir())
     ):
         raise BadInput(
             f"{option('runs')} {path}: a file; wanted the folder that holds the runs, results if"

@@ -4,9 +4,13 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum
+from dataclasses import MISSING
 from itertools import chain
+from pathlib import Path
 from typing import Any
+
+from .fields import GROUPS
+from .request import Declared, Verb, declared
 
 MOST_COLUMNS, FEWEST_COLUMNS = 100, 40
 SCREEN_LINES = 23  # beside the next prompt
@@ -19,64 +23,48 @@ Line = tuple[str, str]
 
 
 def of_command(command: Any, context: Any, *, short: bool) -> str:
-    """Of a verb. `short`: with the options that it is used with most, if it names those."""
-    arguments = [one for one in command.params if is_argument(one) and not one.hidden]
-    options = [one for one in command.get_params(context) if not is_argument(one)]
-    options = [one for one in options if not one.hidden]
-    by_name = {name: one for one in options for name in one.opts}
-    usual = [by_name[name] for name in command.usual] if short else []
-    usage = " ".join([context.command_path, *map(usage_of, arguments), "[OPTIONS]"])
-    named = [(one.metavar or one.name, one.help or "") for one in arguments]
-    if usual:
-        lines = [*named, *(_option(one) for one in usual)]
-        shown = [*_columns([(name, brief(text)) for name, text in lines])]
+    """Of a verb. `short`: at most a screen, with the options that it is used with most."""
+    verb: Verb = command.verb
+    known = declared(verb.request)
+    every = [one for one in known.values() if one.for_shell and not one.option.hidden]
+    arguments = [one for one in every if one.option.argument]
+    options = [one for one in every if not one.option.argument]
+    usage = " ".join([context.command_path, *map(_usage, arguments), "[OPTIONS]"])
+    if short:
+        usual = [known[name] for name in verb.usual.split()] or options
+        lines = map(_line, [*arguments, *usual])
+        shown = [*_columns([(name, _brief(text)) for name, text in lines])]
         room = SCREEN_LINES - len(shown) - FRAME_LINES
-        examples = [[*_examples([one])] for one in command.examples]
+        examples = [[*_examples([one])] for one in verb.examples]
         while len(examples) > 1 and sum(map(len, examples)) > room:
             examples.pop()
-        end = f"all {len(options)} options: attnbench help {_words(context)}"
-        return _joined([[usage], [summary(command)], [*chain(*examples)], shown, [end]])
-    paragraphs = [" ".join(one.split()) for one in (command.help or "").split("\n\n")]
-    parts = [[usage], *([*_wrapped(one)] for one in paragraphs)]
-    parts += [[*_examples(command.examples)], [*_columns(named)]]
+        _, _, name = context.command_path.partition(" ")
+        end = f"all {len(options)} options, in full: attnbench help {name}"
+        return _joined([[usage], [_summary(command)], [*chain(*examples)], shown, [end]])
+    parts = [[usage], *([*_wrapped(" ".join(one.split()))] for one in command.help.split("\n\n"))]
+    parts += [[*_examples(verb.examples)], [*_columns(map(_line, arguments))]]
     if len(options) <= MOST_UNGROUPED:
-        return _joined([*parts, [*_columns(_option(one) for one in options)]])
-    for panel in dict.fromkeys(one.rich_help_panel for one in options):
-        some = [_option(one) for one in options if one.rich_help_panel == panel]
-        parts.append([*([f"{panel}:"] if panel else []), *_columns(some)])
-    return _joined(parts)
-
-
-def of_group(group: Any, context: Any) -> str:
-    """Of a verb with verbs of its own."""
-    commands = [(name, one) for name, one in group.commands.items() if not one.hidden]
-    options = [_option(one) for one in group.get_params(context) if not one.hidden]
-    parts = [[f"{context.command_path} [WHAT] [OPTIONS]"], [*_wrapped(group.help or "")]]
-    parts.append([*_examples(group.examples)])
-    parts.append([*_columns([(name, summary(one)) for name, one in commands])])
-    parts.append([*_columns(options)])
+        return _joined([*parts, [*_columns(map(_line, options))]])
+    for group in GROUPS:
+        some = [_line(one) for one in options if one.option.group == group]
+        parts.append([*([f"{group}:"] if group and some else []), *_columns(some)])
     return _joined(parts)
 
 
 def of_program(group: Any, first: Sequence[Sequence[str]], *, short: bool) -> str:
     """The first screen; without `short` all commands and the options."""
-    known = group.commands
-    shown = [[name for name in some if name in known] for some in first]
-    width = max(map(len, known)) if not short else max(len(one) for some in shown for one in some)
+    known = {name: one for name, one in group.commands.items() if not one.hidden}
+    blocks = [[name for name in some if name in known] for some in first]
+    if not short:
+        blocks.append([name for name in known if name not in chain(*blocks)])
+    width = max(map(len, chain(*blocks)))
     parts = [[*_wrapped(group.help)], ["usage: attnbench COMMAND ..."]]
-    for some in shown:
-        parts.append([*_columns([(name, summary(known[name])) for name in some], width)])
-    rest = {name: one for name, one in known.items() if not any(name in some for some in shown)}
-    rest = {name: one for name, one in rest.items() if not one.hidden}
-    for panel in dict.fromkeys(one.rich_help_panel for one in rest.values()) if not short else ():
-        of_panel = {name: one for name, one in rest.items() if one.rich_help_panel == panel}
-        lines = [(name, summary(one)) for name, one in of_panel.items()]
-        parts.append([f"{panel}:", *_columns(lines, width)])
+    parts += ([*_columns([(one, _summary(known[one])) for one in some], width)] for some in blocks)
     if short:
         parts.append([f"begin with: {group.examples[0]}"])
         parts.append(["one command: attnbench run -h", "more: attnbench help all"])
     else:
-        parts.append([*_columns([_option(one) for one in group.params if not one.hidden])])
+        parts.append([*_columns([(one.opts[0], one.help) for one in group.params])])
         parts.append(["one command: attnbench help run"])
     return _joined(parts)
 
@@ -84,39 +72,30 @@ def of_program(group: Any, first: Sequence[Sequence[str]], *, short: bool) -> st
 # ---- texts ---------------------------------------------------------------------------------------
 
 
-def summary(command: Any) -> str:
+def _summary(command: Any) -> str:
     """The first sentence of its help."""
-    return re.split(r"(?<=[.?]) ", " ".join((command.help or "").split()))[0].rstrip(".")
+    return re.split(r"(?<=[.?]) ", " ".join(command.help.split()))[0].rstrip(".")
 
 
-def brief(text: str) -> str:
+def _brief(text: str) -> str:
     """The first sentence, up to a semicolon."""
     return re.split(r"\. |; |\.$", text, maxsplit=1)[0]
 
 
-def usage_of(argument: Any) -> str:
-    name = f"{argument.metavar or argument.name}{'...' if argument.nargs == -1 else ''}"
-    name = name.replace("......", "...")
-    return name if argument.required else f"[{name}]"
+def _usage(argument: Declared) -> str:
+    name = argument.option.value + ("..." if argument.is_many else "")
+    return name if argument.default is MISSING else f"[{name}]"
 
 
-def is_argument(parameter: Any) -> bool:
-    return bool(parameter.param_type_name == "argument")
-
-
-def _option(option: Any) -> Line:
-    """By its short name and its first long one; further ones are those of an earlier release."""
-    names = [one for one in option.opts if not one.startswith("--")][:1]
-    names += [one for one in option.opts if one.startswith("--")][:1]
-    value = "" if option.is_flag else f" {option.metavar or 'VALUE'}"
-    default = option.default.value if isinstance(option.default, Enum) else option.default
-    known = isinstance(default, str | int | float) and default not in ("", False)
-    text = (option.help or "") + (f" [{default}]" if known and not option.is_flag else "")
-    return f"{', '.join(names)}{value}", text
-
-
-def _words(context: Any) -> str:
-    return str(context.command_path).partition(" ")[2]
+def _line(one: Declared) -> Line:
+    """Other names are those of an earlier release."""
+    about = one.option
+    if about.argument:
+        return about.value, about.help
+    names = [*filter(None, [about.short]), f"--{one.name.replace('_', '-')}"]
+    value = "" if one.is_switch else f" {about.value or 'VALUE'}"
+    known = isinstance(one.default, str | int | float | Path) and one.default not in ("", False)
+    return f"{', '.join(names)}{value}", f"{about.help}{f' (default: {one.default})' * known}"
 
 
 def _examples(lines: Sequence[str]) -> Iterator[str]:

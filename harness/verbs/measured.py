@@ -26,7 +26,7 @@ from .fields import (
     WaitIdle,
 )
 from .own_backends import Backends, Named, named_backends
-from .request import Option
+from .request import Option, as_typed
 
 if TYPE_CHECKING:
     from ..run.suite import SuiteEntry
@@ -128,13 +128,6 @@ class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
             for name, value in given.items()
             if value is not None
         ]
-
-
-def as_typed(value: object) -> str:
-    """2 and not 2.0, a,b and not ('a', 'b')."""
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def may_import(request: Measured, entries: "list[SuiteEntry]") -> bool:

@@ -236,6 +236,6 @@ def print_dry_run(entries: "Iterable[SuiteEntry]") -> int:
         from .dry_run import preflight_tables
 
     for entry in entries:
-        for table in preflight_tables(entry.scenario, entry.selection):
+        for table in preflight_tables(entry):
             echo(table)
     return 0

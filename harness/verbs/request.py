@@ -137,6 +137,8 @@ def declared(request: "type[DataclassInstance]") -> dict[str, Declared]:
         annotation = hints[one.name]
         known, *marks = get_args(annotation)
         (about,) = (mark for mark in marks if isinstance(mark, Option))
+        limits = [mark for mark in marks if mark is not about]
+        known = Annotated[(known, *limits)] if limits else known
         about = about if about.help else replace(about, help=_help_below(request, one.name))
         found[one.name] = Declared(name=one.name, type=known, default=one.default, option=about)
     return found
@@ -176,24 +178,46 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
         name: one for name, one in declared(request).items() if one.option.of in (None, spelling)
     }
     names = {also: name for name, one in known.items() for also in one.option.also}
-    problems, values = [], {}
+    problems = [
+        f"{option(name)}: no such option; {instead_of(name, known)}"
+        for name in given
+        if names.get(name, name) not in known
+    ]
+    given = {
+        full: value for name, value in given.items() if (full := names.get(name, name)) in known
+    }
+    values = {}
     for name, value in given.items():
-        full = names.get(name, name)
-        if full not in known:
-            problems.append(f"{option(name)}: no such option; {instead_of(name, known)}")
-            continue
         try:
-            values[full] = known[full].checked(value, spelling)
+            values[name] = known[name].checked(value, spelling)
         except BadInput as error:
             problems += error.problems
     problems += [
         f"{one.place}: missing; wanted {one.wanted}"
         for name, one in known.items()
-        if one.default is MISSING and name not in values
+        if one.default is MISSING and name not in given
     ]
     if problems:
         raise BadInput(*problems)
     return request(**values)
+
+
+def as_typed(value: object) -> str:
+    """2 and not 2.0, a,b and not ('a', 'b')."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def words(request: "DataclassInstance", but: Sequence[str] = ()) -> list[str]:
+    """A request as a shell takes it, without the options in `but`."""
+    found: list[str] = []
+    for name, one in declared(type(request)).items():
+        value = getattr(request, name)
+        if one.for_shell and name not in but and value != one.default:
+            found += [] if one.option.argument else [f"--{name.replace('_', '-')}"]
+            found += [] if one.is_switch else [as_typed(value)]
+    return found
 
 
 def wanted_of(annotation: Any) -> str:
@@ -203,11 +227,11 @@ def wanted_of(annotation: Any) -> str:
         least = [one.ge for one in limits if isinstance(one, Ge)]
         above = [one.gt for one in limits if isinstance(one, Gt)]
         most = [one.le for one in limits if isinstance(one, Le)]
-        words = wanted_of(inner)
-        words += f" above {above[0]}" if above else ""
+        kind = wanted_of(inner) + (f" above {above[0]}" if above else "")
         if least and most:
-            return f"{words} from {least[0]} to {most[0]}"
-        return words + "".join(f" of {one} or more" for one in least)
+            return f"{kind} from {least[0]} to {most[0]}"
+        kind += f" and at most {most[0]}" if most else ""
+        return kind + "".join(f" of {one} or more" for one in least)
     parts = [one for one in get_args(annotation) if one is not NoneType]
     if get_origin(annotation) in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(wanted_of, parts)))
@@ -236,14 +260,14 @@ def _literals(annotation: Any) -> list[Any]:
 class Verb:
     """`answer`: what Python gets; `tell`: prints it in a terminal, and gives the exit code. Their
     request is the type of their only parameter; the docstring of `tell` is the help. `usual`: the
-    options of -h, all if empty. `python`: what Python takes where nothing is given, if not what a
-    shell takes.
+    names of -h's options, all if empty. `python`: what Python takes where nothing is given, if
+    not what a shell takes.
     """
 
     tell: Callable[[Any], int]
     answer: Callable[[Any], Any] | None = None
     examples: Sequence[str] = ()
-    usual: Sequence[str] = ()
+    usual: str = ""
     python: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -5,14 +5,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from annotated_types import Ge, Le
 
 from ...impls.problem import AXES
-from ..files.errors import BadInput, EnvironmentUnmet, option, shown
+from ..files.errors import BadInput, option, shown
 from . import completion
 from .fields import DEVICES, EARLIER, MODELS, SHAPE, WHAT, Measures, Plan, Several, Values, listed
 from .measured import Measured, axis_option, may_import
@@ -30,6 +30,11 @@ SIZE = re.compile(r"[0-9]+[kKmM]?")
 Scenario = str | Path | Mapping[str, Any]
 Models = tuple[str | Path, ...] | Mapping[str, str | Path]
 Count = Annotated[int, Ge(1)]
+
+
+def of_pack(place: str) -> Any:
+    """A module of a pack, which nothing imports where no option asks for it."""
+    return import_module(f"{__name__.rpartition('.verbs.')[0]}.{place}")
 
 
 def one_or_listed(value: Any) -> Any:
@@ -178,28 +183,19 @@ class RunRequest(Measured):
         )
         if not self.checkpoint:
             return selection
-        from ..heads.checkpoints.given import read_checkpoints
-
-        several = self.checkpoint
+        given, several = of_pack("heads.checkpoints.given"), self.checkpoint
         named = several.items() if isinstance(several, Mapping) else map(str, several)
         tokens = None if self.tokens is None else str(self.tokens)
-        return replace(selection, attachments=read_checkpoints([*named], tokens))
+        return replace(selection, attachments=given.read_checkpoints([*named], tokens))
 
     def engine(self) -> "Engine | None":
         """Other devices than this machine's. Raises EnvironmentUnmet without Ray."""
         if self.on is None:
             return None
-        if find_spec("ray") is None:
-            raise EnvironmentUnmet(
-                f"{option('on', 'ray')}: Ray is not installed; wanted 2.50 or newer: pip install"
-                " 'attnbench[ray]'"
-            )
-        from ..fleet.elsewhere import Elsewhere
-        from ..fleet.ray_cluster import RayCluster
-        from ..fleet.ray_seats import Wish
-
-        wish = Wish(devices=self.devices, kind=self.device_kind, waits=self.wait)
-        return Elsewhere(RayCluster(address=self.address or "auto", wish=wish).open)
+        found: Engine = of_pack("fleet.on_ray").engine(
+            self.address or "auto", self.devices, self.device_kind, waits=self.wait
+        )
+        return found
 
 
 # ---- what is measured ----------------------------------------------------------------------------
@@ -400,18 +396,6 @@ VERBS = {
             "attnbench run --checkpoint my_model/",
             "attnbench run quickstart --on ray --devices 8",
         ),
-        usual=(
-            "backends",
-            "seq_len",
-            "heads",
-            "head_dim",
-            "model",
-            "device",
-            "plan",
-            "memory_gib",
-            "set",
-            "dry_run",
-            "resume",
-        ),
+        usual="backends seq_len heads head_dim model device plan memory_gib set dry_run resume",
     )
 }

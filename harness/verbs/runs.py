@@ -1,9 +1,9 @@
 """A run's folder in Python: what its files say, pages of it, and measuring what it lacks."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,34 +84,21 @@ class Run:
         write_page(open_report([self.path]), target)
         return target
 
-    @for_python()
-    def compare(
-        self, base: "Run | str | Path", *, allow_different_devices: bool = False
-    ) -> "pd.DataFrame":
-        """This run against an earlier one: a row per case and metric, as in `attnbench compare
-        --format json`: ratio, interval, verdict.
+    def compare(self, base: "Run | str | Path", **options: Any) -> "pd.DataFrame":
+        """This run against an earlier one, as `attnbench.compare`, which has more `options`."""
+        from .compare import VERBS
 
-        Raises BadRun, and ValueError where the two cannot be compared.
-        """
-        import pandas as pd
-
-        from ...reports.comparison.compare import compare_runs
-        from ...reports.comparison.text import as_json
-
-        earlier = base.path if isinstance(base, Run) else Path(base)
-        found = compare_runs(
-            earlier, self.path, None, allow_different_devices=allow_different_devices
-        )
-        return pd.DataFrame(json.loads(as_json(found))["cases"])
+        found: pd.DataFrame = VERBS["compare"].function(base, self, **options)
+        return found
 
     def resume(self, **options: Any) -> "Run":
         """Measure what the run still lacks, into the same folder. `options`: those of
         `attnbench.run` that say how: checkpoint and tokens again, if it has not looked at all of
         them, retry_failed, force, allow_import, threads, on, wait, quiet. Raises Refusal.
         """
-        from .run import run
-
-        return function(run, quiet=True)(resume=self.path, **options)
+        measure = import_module(f"{__package__}.run").VERBS["run"].function
+        found: Run = measure(resume=self.path, **options)
+        return found
 
     def __repr__(self) -> str:
         ended = (
@@ -133,7 +120,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
-    name: Annotated[str | Path, Option(RunName, "RUN", argument=True)] = "latest"
+    run: Annotated[str | Path, Option(RunName, "RUN", argument=True)] = "latest"
     runs: Runs = DEFAULT_ROOT
 
 
@@ -146,7 +133,7 @@ class LoadRequest:
 @function
 def open_run(request: OpenRequest) -> Run:
     """A run that was made before. Raises BadInput."""
-    return Run(find(str(request.name), request.runs))
+    return Run(find(str(request.run), request.runs))
 
 
 @function

@@ -5,7 +5,6 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -44,14 +43,6 @@ class Command(Parsed, TyperCommand):
     """A verb, with a help of our own."""
 
     verb: Verb
-
-    @property
-    def examples(self) -> Sequence[str]:
-        return self.verb.examples
-
-    @property
-    def usual(self) -> Sequence[str]:
-        return self.verb.usual
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(of_command(self, ctx, short=ctx.meta.get(SHORT, False)))
@@ -174,12 +165,7 @@ def misused(error: Any) -> str:
     """A line on options or arguments that the command does not take."""
     context = error.ctx
     command = context.command_path if context else "attnbench"
-    text = re.sub(r"^Invalid value for (.+?): (?:Value error, )?", r"\1: ", error.format_message())
-    text = re.sub(r"Input should be (an? )?(?:valid )?", r"wanted \1", text)
-    text = re.sub(r", unable to parse .*", "", text).rstrip(".")
-    text = re.sub(r"'(--?[\w-]+)'", r"\1", text)
-    if re.match(r"Missing argument 'RUN", text):
-        text += ", such as latest"
+    text = re.sub(r"'(--?[\w-]+)'", r"\1", error.format_message().rstrip("."))
     if unknown := re.match(r"No such command '(.*?)'", text):
         from ..scenario.names import shipped  # which imports what reads scenarios
 

@@ -120,19 +120,7 @@ VERBS = {
             "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16"
             " --dry-run",
         ),
-        usual=(
-            "backends",
-            "heads",
-            "kv_heads",
-            "head_dim",
-            "dtype",
-            "causal",
-            "memory_gib",
-            "tolerance",
-            "time_budget",
-            "device",
-            "dry_run",
-            "runs",
-        ),
+        usual="backends heads kv_heads head_dim dtype causal memory_gib tolerance"
+        " time_budget device dry_run runs",
     )
 }

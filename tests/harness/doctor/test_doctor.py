@@ -26,7 +26,7 @@ SHORT = "from attnbench.harness.doctor import gpu_facts\ngpu_facts.OBSERVE_S = 0
 DOCTOR = """
 import json, os, sys
 from pathlib import Path
-from attnbench.harness.cli.app import main
+from attnbench.harness.verbs.app import main
 
 sys.argv, stdout, found = ["attnbench", "doctor", "--json"], os.dup(1), {}
 for name, script in json.loads(os.environ["SCRIPTS"]).items():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.machine_text import noise_sentences
 from attnbench.harness.doctor.noise import append, noise_floor, selfcheck, twins
+from attnbench.harness.doctor.text import noise_sentences
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.listener import Listener

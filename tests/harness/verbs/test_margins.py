@@ -1,9 +1,9 @@
-"""harness/api/margins.py: gates as text and as files."""
+"""harness/verbs/margins.py: gates as text and as files."""
 
 import pytest
 
-from attnbench.harness.api.margins import read_margins
 from attnbench.harness.files.errors import BadInput
+from attnbench.harness.verbs.margins import read_margins
 
 
 @pytest.mark.parametrize(

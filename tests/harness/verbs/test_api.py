@@ -55,6 +55,9 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(tmp_path, here):
     printed = json.loads(here("compare", base, new, "--format", "json").stdout)["cases"]
     assert found["verdict"].tolist() == [one["verdict"] for one in printed]
     assert attnbench.Run(new).compare(str(base)).equals(found)
+    judged = attnbench.compare(base, attnbench.Run(new), gate="peak_bytes: 0%")
+    assert judged.equals(found)
+    assert judged.attrs["gate"]["outcome"] == "passed"
 
 
 # ---- signals -------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 """The list of backends is kept until something that it depends on changes."""
 
 import json
+from typing import Any
 
 import pytest
 
-from attnbench.harness.cli import backend_list
-from attnbench.harness.cli.backend_list import Listing, listing
+from attnbench.harness.verbs import backend_list
+from attnbench.harness.verbs.backend_list import asked as listing
 
 
 @pytest.fixture
@@ -13,15 +14,15 @@ def asked(tmp_path, monkeypatch):
     """The devices that were asked about; a folder of backends is set, and a home for the cache."""
     devices: list[str] = []
 
-    def ask(device: str) -> Listing:
-        devices.append(device)
-        return Listing(device=device, rows=(("mine", "", "exact", "yes", f"asked {len(devices)}"),))
+    def rows(device: Any) -> list[tuple[str, ...]]:
+        devices.append(device.type)
+        return [("mine", "", "exact", "yes", f"asked {len(devices)}")]
 
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.py").write_text("def prepare(p, i, w): ...\n")
     monkeypatch.setenv("ATTNBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path / "mine"))
-    monkeypatch.setattr(backend_list, "_asked", ask)
+    monkeypatch.setattr(backend_list, "backend_rows", rows)
     return devices
 
 
@@ -29,8 +30,8 @@ def test_what_was_found_is_kept(asked):
     first = listing("cpu")
     assert listing("cpu") == first
     assert asked == ["cpu"]
-    assert listing("cpu", refresh=True).rows[0][-1] == "asked 2"
-    assert listing("cpu").rows[0][-1] == "asked 2"
+    assert listing("cpu", refresh=True)[1][0][-1] == "asked 2"
+    assert listing("cpu")[1][0][-1] == "asked 2"
 
 
 def test_a_changed_backend_is_asked_again(asked, tmp_path):

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.api import gate
-from attnbench.harness.api.gate import Checkouts
+from attnbench.harness.verbs import turns
+from attnbench.harness.verbs.turns import GateRequest
 from tests.conftest import command_line, environment, ran, wait_for
 from tests.github.test_action import FAST, SCENARIO, results
 from tests.made_runs import case, problem
@@ -27,7 +27,7 @@ def checkout(folder: Path, code: str) -> None:
     [
         ("nowhere .", "neither a folder nor a commit"),
         ("--step judge .", "--step judge: wanted --output DIR"),
-        ("--step think . .", "--step: found 'think'; wanted measure or judge"),
+        ("--step think . .", "--step: found 'think'; there are: measure, judge"),
         (". nowhere --scenario quickstart", "nowhere: no such folder"),
         (". .", "--scenario: not given"),
         (". . --out empty --step judge", "has no run of HEAD; measure first"),
@@ -105,12 +105,12 @@ def test_a_gate_that_is_ended_ends_what_it_runs_and_its_worktree_is_in_nobodys_w
     assert measuring_both.wait(120) == (143 if number == signal.SIGTERM else -number)
     assert not psutil.wait_procs([measuring], 30)[1]
     if number == signal.SIGKILL:  # which leaves the folder
-        checkouts, out = Checkouts(base="HEAD", head=repository), tmp_path / "out"
-        with gate.base_folder(checkouts, out) as tree:
+        request, out = GateRequest(base="HEAD", head=repository), tmp_path / "out"
+        with turns.base_folder(request, out) as tree:
             (tree / "bench.yaml").write_text("changed")
         subprocess.run([*git, "worktree", "add", "-q", "--detach", tree, "HEAD"], check=True)
         shutil.rmtree(out)
-        with gate.base_folder(checkouts, out) as tree:
+        with turns.base_folder(request, out) as tree:
             assert (tree / "bench.yaml").exists()
     assert not (tmp_path / "out" / "base-checkout").exists()
     listed = ran([*git, "worktree", "list"], check=True)

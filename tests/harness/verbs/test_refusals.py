@@ -57,7 +57,6 @@ BAD = [
     (f"{WALL} --seq-len 512", "--seq-len"),
     ("report", "no runs in"),
     ("report nothing", "no runs in"),
-    ("report nothing --format md", "--format"),
     ("show nothing", "no runs in"),
     ("show latest --format xml", "xml"),
     ("show RUN --format csv --all", "--all"),

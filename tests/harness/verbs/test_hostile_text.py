@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ran
-from tests.harness.cli.test_odd_paths import CONTROLS, ESCAPE
+from tests.harness.verbs.test_odd_paths import CONTROLS, ESCAPE
 
 pytestmark = pytest.mark.long
 
@@ -38,7 +38,7 @@ def test_a_backend_shows_its_name_and_its_error_but_does_not_act(
 
 def test_a_traceback_of_our_own_is_inert_too() -> None:
     code = (
-        "from attnbench.harness.cli import app\n"
+        "from attnbench.harness.verbs import app\n"
         "def fails(**_):\n"
         f"    raise LookupError({ESCAPE!r})\n"
         "app.app = fails\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import attnbench
 from attnbench.impls.discovery.source import EXACTNESS
 from tests.conftest import command_line, environment, ran
 from tests.made_runs import fake_run
@@ -35,7 +36,7 @@ HEAVY = "torch pandas scipy matplotlib"
 )
 def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run):
     code = (
-        "import sys; from attnbench.harness.cli.app import app\n"
+        "import sys; from attnbench.harness.verbs.app import app\n"
         "try: app(sys.argv[1:])\n"
         "except SystemExit: pass\n"
         f"heavy = set({heavy!r}.split()) & set(sys.modules)\n"
@@ -64,6 +65,19 @@ def test_the_list_fits_one_screen_and_begins_with_what_to_begin_with(here):
     every = here("list", "--all").stdout
     assert "kernel_sweep " in every
     assert "more scenarios" not in every
+
+
+def test_lists_are_frames_with_every_cell(here, finished_run):
+    models, probes = attnbench.list("models"), attnbench.list("probes")
+    assert [*models.columns] == ["model", "attention", "longest context"]
+    assert probes["probe"].ne("").all()
+    assert here("list", "probes").stdout.count("\nbusy ") == 1  # where it changes
+    assert len(attnbench.list("runs", runs=finished_run.parent)) == 1
+    assert attnbench.list("baselines", runs=finished_run.parent).empty
+    with pytest.raises(attnbench.BadInput, match="what: found 'model'; did you mean models"):
+        attnbench.list("model")
+    with pytest.raises(attnbench.BadInput, match="all: runs are listed whole"):
+        attnbench.list("runs", all=True)
 
 
 @pytest.mark.long

@@ -8,15 +8,14 @@ from ...reports.data.noise_floor import FEWEST_STARTS
 from ...reports.elements import Block, Table, Text, table_of
 from ...reports.formatting import ratio_bounds_text, rough_percent_text, share_text
 from ...reports.quantity import Cell, Quantity, Unit
-from ..api.verbs import newest_noise
 from ..devices.calibration_file import FILE as CALIBRATIONS
-from ..doctor import Findings
-from ..doctor.noise import FILE as SELFCHECKS
-from ..doctor.noise import MAX_FALSE_ALARMS, NoiseFloor
+from . import Findings
+from .noise import FILE as SELFCHECKS
+from .noise import MAX_FALSE_ALARMS, NoiseFloor, newest_noise
 
 if TYPE_CHECKING:  # they import torch
-    from ..doctor.calibrate import Calibration
-    from ..doctor.peaks import Peak
+    from .calibrate import Calibration
+    from .peaks import Peak
 
 
 def of_machine(found: Findings) -> Iterator[Block]:

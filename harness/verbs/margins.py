@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, instead_of, shown
+from ..files.errors import BadInput, instead_of, option, shown
 
 NOISE = "noise"
 METRICS = ("latency", "peak_bytes", "energy_per_call")
@@ -28,7 +28,7 @@ def read_margins(text: str) -> Margins:
     except (OSError, ValueError):  # too long for a path, or with a NUL byte
         is_file = False
     if not text.strip() and not is_file:
-        raise BadInput(f"--gate: empty; {WANTED}")
+        raise BadInput(f"{option('gate')}: empty; {WANTED}")
     return _margins(_of_file(Path(text)) if is_file or ":" not in text else _of_expression(text))
 
 
@@ -36,14 +36,16 @@ def margin_ratio(text: str) -> float:
     """Of `--margin`: 0.05 for 5%. Raises BadInput."""
     found = PERCENT.fullmatch(text)
     if found is None:
-        raise BadInput(f"--margin: found {shown(text)}; wanted a percentage from 0%, as 5%")
+        raise BadInput(
+            f"{option('margin')}: found {shown(text)}; wanted a percentage from 0%, as 5%"
+        )
     return float(found[1]) / 100
 
 
 def _of_file(path: Path) -> Iterable[Entry]:
     if not os.path.lexists(path):
         raise BadInput(
-            f"--gate {shown(str(path))}: no such file; {WANTED}, or a YAML file of these"
+            f"{option('gate')} {shown(str(path))}: no such file; {WANTED}, or a YAML file of these"
         )
     from ..scenario.document import read_yaml  # all of harness.scenario, which reports do without
 
@@ -60,8 +62,8 @@ def _of_expression(text: str) -> Iterable[Entry]:
     for part in text.split(","):
         name, colon, value = part.partition(":")
         if not colon:
-            raise BadInput(f"--gate: found {shown(part.strip())}; {WANTED}")
-        yield name.strip(), value.strip(), "--gate", "--gate"
+            raise BadInput(f"{option('gate')}: found {shown(part.strip())}; {WANTED}")
+        yield name.strip(), value.strip(), option("gate"), option("gate")
 
 
 def _margins(entries: Iterable[Entry]) -> Margins:
