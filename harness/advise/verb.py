@@ -1,8 +1,8 @@
 """`attnbench advise`: which attention for a model here, how long a context, at what cost."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
     from ...reports.advise.asked import Inquiry
     from ...reports.advise.stored import StoredRows
-    from ..run.engine import RunOptions
 
 NO_ANSWER = 3  # exit code
 MEASURED_ELSEWHERE = ("measure", "json", "policy", "quiet", "wait", "wait_idle")
@@ -88,7 +87,7 @@ def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> 
         how = replace(how, wait_idle=None)
         limits = {"memory_gib": request.memory_gib, "timeout_s": request.timeout}
         measuring = Measuring(
-            options=lambda: _started(how),
+            options=how.started,
             wait=request.wait,
             limits={name: value for name, value in limits.items() if value is not None},
             close=close,
@@ -99,14 +98,6 @@ def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> 
     found = Answer(inquiry, rows, advise(inquiry, rows))
     _write_files(request, found.advice)
     return found
-
-
-@contextmanager
-def _started(how: How) -> "Iterator[RunOptions]":
-    from ..terminal.progress import started
-
-    with how.options() as options, started(options.listener):
-        yield options
 
 
 def _write_files(request: AdviseRequest, advice: "Advice") -> None:

@@ -5,12 +5,7 @@ Anything may be incomplete or broken while somebody types: then there is nothing
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import get_args
-
-import typer
-
-from ...impls.problem import AXES
-from ..cases.case import VALUE_ALIASES
+from typing import Any, get_args
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -35,6 +30,7 @@ def scenarios(incomplete: str) -> list[str]:
 
 def changes(incomplete: str) -> list[str]:
     """Fields that --set changes, and their values where they are words."""
+    from ...impls.problem import AXES
     from ..scenario import Scenario
     from ..scenario.check import MODELS
 
@@ -73,7 +69,7 @@ def one_backend(incomplete: str) -> list[str]:
     return matching(backend_names(), incomplete)
 
 
-def runs(ctx: typer.Context, incomplete: str) -> list[str]:
+def runs(ctx: Any, incomplete: str) -> list[str]:
     """Under --runs, if that was given before."""
     from ..rows.names import run_names
 
@@ -93,6 +89,8 @@ def measures(incomplete: str) -> list[str]:
 
 
 def devices(incomplete: str) -> list[str]:
+    from ..cases.case import VALUE_ALIASES
+
     return matching([*DEVICES, *VALUE_ALIASES["device"]], incomplete)
 
 
@@ -104,5 +102,7 @@ def show_formats(incomplete: str) -> list[str]:
 
 def values_of(axis: str) -> Callable[[str], list[str]] | None:
     """Completes the values of an axis; None if it has sizes."""
+    from ...impls.problem import AXES
+
     words = [word for word in get_args(AXES[axis].type) if word]
     return (lambda incomplete: in_list(words, incomplete)) if words else None

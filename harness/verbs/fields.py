@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from ..cases.case import VALUE_ALIASES
 from ..files.errors import BadInput, Spelling, option
 from . import completion
 from .request import Option
@@ -39,7 +38,10 @@ def listed(value: Any) -> Any:
 
 def separated(value: Any) -> Any:
     """Names with commas or spaces between them, or several, as a tuple."""
-    return tuple(filter(None, re.split(r"[,\s]+", value))) if isinstance(value, str) else value
+    several = listed(value)
+    if not isinstance(several, Sequence) or not all(isinstance(one, str) for one in several):
+        return value
+    return tuple(name for one in several for name in re.split(r"[,\s]+", one) if name)
 
 
 def results_folder(value: Any) -> Any:
@@ -57,6 +59,8 @@ def results_folder(value: Any) -> Any:
 
 def device_kind(value: Any) -> Any:
     """gpu is cuda."""
+    from ..cases.case import VALUE_ALIASES
+
     return VALUE_ALIASES["device"].get(value, value) if isinstance(value, str) else value
 
 

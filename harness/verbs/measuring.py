@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..files.errors import Spelling, Stopped, spelled
+from ..process.child import AllowImport
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
@@ -30,7 +31,7 @@ Job = Callable[["RunOptions"], "RunResult"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
     """How runs are measured. `command`: as run.json keeps it. `folders`: from which workers may
-    import, beside the current one. `engine`: devices elsewhere.
+    import, beside the current one. `engine`: devices elsewhere. `listener`: in place of a bar.
     """
 
     command: Sequence[str]
@@ -41,7 +42,8 @@ class How:
     json: bool = False
     threads: int | None = None
     on_row: Callable[[Row], object] | None = None
-    allow_import: bool = False
+    allow_import: AllowImport = False
+    listener: "Listener | None" = None
     folders: Iterable[str] = ()
     engine: Any = None
 
@@ -52,7 +54,7 @@ class How:
         given = {name: getattr(request, name) for name in names if hasattr(request, name)}
         command = [python] if python else ["attnbench", *sys.argv[1:]]
         spelling = Spelling.PYTHON if python else Spelling.SHELL
-        return cls(command=command, spelling=spelling, **{**given, **more})
+        return cls(**{"command": command, "spelling": spelling, **given, **more})
 
     @property
     def talks(self) -> bool:
@@ -66,23 +68,31 @@ class How:
         from ..terminal.progress import progress
 
         wait_until_idle(self.wait_idle, quiet=not self.talks)
-        listener = progress(quiet=self.quiet, as_json=self.json)
+        listener = self.listener or progress(quiet=self.quiet, as_json=self.json)
         _spell(listener, self.spelling)
         if self.on_row is not None:
             _tell_rows(listener, self.on_row)
-        in_python = self.spelling is Spelling.PYTHON
+        embedded = self.spelling is not Spelling.SHELL
         with (
             worker_variables(self.threads, self.folders),
-            signals_passed_on() if in_python else nullcontext(),
+            signals_passed_on() if embedded else nullcontext(),
         ):
             yield RunOptions(
                 command=self.command,
                 listener=listener,
                 wait=self.wait,
-                embedded=in_python,
+                embedded=embedded,
                 allow_import=self.allow_import,
                 engine=self.engine,
             )
+
+    @contextmanager
+    def started(self) -> Iterator["RunOptions"]:
+        """With what is seen from the beginning."""
+        from ..terminal.progress import started
+
+        with self.options() as options, started(options.listener):
+            yield options
 
 
 def _spell(listener: "Listener", spelling: Spelling) -> None:
@@ -144,9 +154,9 @@ def torch_threads_kept() -> Iterator[None]:
 
 def measured(job: Job, how: How) -> Path:
     """The folder of a run. A signal that ended it is raised again, for the caller's own handler."""
-    from ..terminal.progress import say, started
+    from ..terminal.progress import say
 
-    with how.options() as options, started(options.listener):
+    with how.started() as options:
         result = job(options)
     if result.few_threads and how.talks:
         say(spelled(result.few_threads, how.spelling), stderr=True)
@@ -188,9 +198,9 @@ def measured_and_told(
     """
     from ..rows.record import FAILURES
     from ..terminal.live_bar import busy
-    from ..terminal.progress import counts, kept, say, started
+    from ..terminal.progress import counts, kept, say
 
-    with how.options() as options, started(options.listener):
+    with how.started() as options:
         result = job(options)
     if how.json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}

@@ -109,11 +109,12 @@ class Declared:
             parsed = self.option.parse(value) if self.option.parse else value
             strict = spelling is Spelling.PYTHON and not is_text
             return _adapter(self.type).validate_python(parsed, strict=strict)
-        except ValidationError:
+        except ValidationError as invalid:
             names = [one for one in _literals(self.type) if isinstance(one, str)]
             hint = f"; {instead_of(value, names)}" if names else ""
             wanted = hint or f"; wanted {self.wanted}"
-            raise BadInput(f"{self.place}: found {shown(value)}{wanted}") from None
+            found = invalid.errors()[0]["input"]  # of several, the wrong one
+            raise BadInput(f"{self.place}: found {shown(found)}{wanted}") from None
         except ValueError as error:
             if isinstance(error, Refusal):
                 raise

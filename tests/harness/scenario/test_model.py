@@ -18,7 +18,7 @@ from attnbench.harness.scenario import (
     read_change,
 )
 from attnbench.harness.scenario.fields import Axes, ExtraCase
-from attnbench.harness.scenario.selection import Selection, select, walls_of
+from attnbench.harness.scenario.selection import Selection, planned, select
 from attnbench.impls import Problem
 from attnbench.impls.problem import AXES
 
@@ -173,7 +173,8 @@ WALLS = {"name": "mine", "question": "What?", "backends": ["naive", "fused"], "f
 
 def wall_ids(grid: dict, **fields: object) -> list[str]:
     return [
-        wall.id for wall in walls_of(from_mapping({**WALLS, "grid": grid, **fields}, "here"), "cpu")
+        wall.id
+        for wall in planned(from_mapping({**WALLS, "grid": grid, **fields}, "here"), "cpu")[0].walls
     ]
 
 
@@ -189,7 +190,7 @@ def test_there_is_a_wall_for_each_backend_and_combination_whatever_the_lengths()
 def test_a_grid_without_lengths_has_walls_alone() -> None:
     scenario = from_mapping({**WALLS, "grid": {"d_model": 512, "heads": 8}}, "here")
     assert scenario.problem_groups("cpu") == ([], 0)
-    assert len(walls_of(scenario, "cpu")) == scenario.count("cpu") == 2
+    assert len(planned(scenario, "cpu")[0].walls) == scenario.count("cpu") == 2
 
 
 def test_fixed_keys_and_alignment_stay_with_the_wall() -> None:
