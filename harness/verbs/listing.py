@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ... import impls
 from ..files.errors import BadInput, option
 from ..files.printable import duration_text, spaced
 from .fields import DEFAULT_ROOT, DeviceKind, Runs, device_option
@@ -47,7 +48,6 @@ class ListRequest:
 
 def tell(request: ListRequest) -> int:
     """List scenarios, backends, models, runs and more. Without a word: what to begin with."""
-    from ... import impls
     from ..rows.names import no_runs
 
     if request.what is None:
@@ -96,7 +96,6 @@ def _print(columns: Row, rows: Sequence[Row], nothing: str = "") -> None:
 
 def _overview(request: ListRequest) -> None:
     """One screen."""
-    from ... import impls
     from ..rows.names import no_runs
     from ..rows.run_store import runs
     from ..terminal.progress import say
