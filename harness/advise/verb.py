@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -78,13 +78,11 @@ def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> 
     """
     from ...reports.advise.answer import advise
     from ..devices.this_device import this_device
-    from ..terminal.idle import wait_until_idle
 
     here = this_device(request.device)
     inquiry = inquiry_of(request, here, words(request, but=MEASURED_ELSEWHERE))
     if request.measure:
-        wait_until_idle(how.wait_idle, quiet=not how.talks)
-        how = replace(how, wait_idle=None)
+        how.wait_until_idle()
         limits = {"memory_gib": request.memory_gib, "timeout_s": request.timeout}
         measuring = Measuring(
             options=how.started,
@@ -132,7 +130,7 @@ def tell(request: AdviseRequest) -> int:
     """
     from ..terminal.progress import kept, say
 
-    how = How.of(request, json=False, quiet=request.quiet or request.json)
+    how = How(request=request)
     try:
         found = answer(
             request, how, lambda sentence: None if request.quiet else say(sentence, stderr=True)
@@ -177,12 +175,12 @@ def advise(request: AdviseRequest) -> dict[str, Any]:
     """
     from ...reports.advise.document import document
 
+    how = How.python(request, "attnbench.advise()")
     try:
         with torch_threads_kept() if request.measure else nullcontext():
-            how = How.of(request, "attnbench.advise()")
             return document(answer(request, how, lambda sentence: None).advice)
     except Ended as stopped:
-        ended(stopped.result)
+        ended(stopped.result, how)
         raise
 
 

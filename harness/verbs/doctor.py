@@ -1,7 +1,7 @@
 """`attnbench doctor`: what this machine can measure, and with --deep how far to believe it."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,12 +41,12 @@ def seen(request: DoctorRequest, how: How) -> "Examined":
 
     quiet = not how.talks
     if request.deep:
-        await_idle(how.wait_idle, quiet=quiet, means=LEARNT_BUSY)
+        await_idle(request.wait_idle, quiet=quiet, means=LEARNT_BUSY)
     found = examine(request.runs, quiet=quiet)
     if not request.deep:
         return found
-    runs = replace(how, wait_idle=None).started
-    return measure(found, request.device, request.runs, runs, wait=how.wait, quiet=quiet)
+    root, wait = request.runs, request.wait
+    return measure(found, request.device, root, how.started, wait=wait, quiet=quiet)
 
 
 def tell(request: DoctorRequest) -> int:
@@ -55,8 +55,7 @@ def tell(request: DoctorRequest) -> int:
 
     With --deep exit code 1 where a check is off.
     """
-    how = How.of(request, json=False, quiet=request.quiet or request.json)
-    found = seen(request, how)
+    found = seen(request, How(request=request))
     if request.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
@@ -70,7 +69,7 @@ def tell(request: DoctorRequest) -> int:
 def doctor(request: DoctorRequest) -> dict[str, Any]:
     """What this machine can measure, and what stands in the way. Raises Refusal."""
     with torch_threads_kept():
-        return seen(request, How.of(request, "attnbench.doctor()")).as_dict()
+        return seen(request, How.python(request, "attnbench.doctor()")).as_dict()
 
 
 VERBS = {

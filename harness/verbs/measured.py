@@ -71,7 +71,7 @@ AXIS_FIELDS: Any = make_dataclass(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
-    """`changed`: which fields set which of a scenario's."""
+    """`json_lines`: what --json means. `changed`: which fields set which of a scenario's."""
 
     head_dim: Annotated[Values | None, Option("", "WIDTH", SHAPE, wanted="a width")] = None
     """Width of one head; d_model / heads if not given. Without --d-model: d_model is heads times
@@ -93,6 +93,7 @@ class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
     json: JsonLines = False
     on_row: OnRow = None
 
+    json_lines: ClassVar = True
     changed: ClassVar = {
         "device": "device",
         "plan": "plan",

@@ -15,6 +15,7 @@ from attnbench.harness.files.errors import BadInput, option
 from attnbench.harness.run.listener import Begun
 from attnbench.harness.verbs.measuring import How, worker_variables
 from attnbench.harness.verbs.own_backends import named_backends
+from attnbench.harness.verbs.run import RunRequest
 
 TINY = {
     "name": "tiny",
@@ -86,7 +87,7 @@ def test_so_is_one_of_the_other_functions(
 
 
 def test_remarks_name_arguments_too(capfd: Any) -> None:
-    with How.of(None, "attnbench.run()", quiet=False).options() as options:
+    with How.python(RunRequest(), "attnbench.run()").options() as options:
         options.listener.begin(Begun(Path("x"), {}, remarks=[f"with {option('threads', 1)}"]))
         options.listener.remark(f"add {option('wait', True)}")
         options.listener.end()
