@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -61,9 +62,9 @@ class Program(Group):
         return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        for name in HOMES:
-            self.get_command(ctx, name)
-        formatter.write(of_program(self, FIRST, short=ctx.meta.get(SHORT, False)))
+        short = ctx.meta.get(SHORT, False)
+        verbs = {name: verb(name) for name in (chain(*FIRST) if short else HOMES)}
+        formatter.write(of_program(self, FIRST, verbs, short=short))
 
 
 app = typer.Typer(

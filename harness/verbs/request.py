@@ -235,6 +235,8 @@ def wanted_of(annotation: Any) -> str:
     parts = [one for one in get_args(annotation) if one is not NoneType]
     if get_origin(annotation) in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(wanted_of, parts)))
+    if get_origin(annotation) is tuple:
+        return wanted_of(parts[0])
     if get_origin(annotation) is Literal:
         return f"one of {', '.join(map(str, parts))}"
     plain: dict[Any, str] = {

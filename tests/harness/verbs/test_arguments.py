@@ -31,7 +31,7 @@ TINY = {
         ({"seed": "7"}, "seed: found '7'; wanted a whole number"),
         ({"seed": True}, "seed: found true; wanted a whole number"),
         ({"wait": 1}, "wait: found 1; wanted yes or no"),
-        ({"only": ["a", 3]}, "only: found a list of 2; wanted a list"),
+        ({"only": ["a", 3]}, "only: found 3; wanted text"),
         ({"set": ["plan.budget_s"]}, "set='plan.budget_s': not a change; wanted set='field=value'"),
         ({"plann": "quick"}, "plann: no such option; did you mean plan?"),
         ({"seq_len": 64}, "seq_len: cannot be combined with a scenario"),
