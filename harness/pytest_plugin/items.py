@@ -68,7 +68,7 @@ class ScenarioFile(pytest.File):
         except BadInput as error:
             raise self.CollectError(with_pytest_options(error)) from None
         device = auto_device() if self.scenario.device == "auto" else self.scenario.device
-        units, _ = planned(self.scenario, device)
+        units = planned(self.scenario, device)
         if note := self.skipped_parts(len(units.walls)):
             stash[runs_key].notes.append(note)
         for case in units.cases:

@@ -174,7 +174,7 @@ WALLS = {"name": "mine", "question": "What?", "backends": ["naive", "fused"], "f
 def wall_ids(grid: dict, **fields: object) -> list[str]:
     return [
         wall.id
-        for wall in planned(from_mapping({**WALLS, "grid": grid, **fields}, "here"), "cpu")[0].walls
+        for wall in planned(from_mapping({**WALLS, "grid": grid, **fields}, "here"), "cpu").walls
     ]
 
 
@@ -190,7 +190,7 @@ def test_there_is_a_wall_for_each_backend_and_combination_whatever_the_lengths()
 def test_a_grid_without_lengths_has_walls_alone() -> None:
     scenario = from_mapping({**WALLS, "grid": {"d_model": 512, "heads": 8}}, "here")
     assert scenario.problem_groups("cpu") == ([], 0)
-    assert len(planned(scenario, "cpu")[0].walls) == scenario.count("cpu") == 2
+    assert len(planned(scenario, "cpu").walls) == scenario.count("cpu") == 2
 
 
 def test_fixed_keys_and_alignment_stay_with_the_wall() -> None:
