@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import unless_refused
+from ..files.errors import option, unless_refused
 from ..files.safe_files import append_lines, lines_of, opened
 
 FILE = "calibration.jsonl"
@@ -19,18 +19,26 @@ CAP_BYTES = 64 << 20
 
 def check_writable(root: Path) -> None:
     """Before minutes of measuring. Raises BadInput."""
-    _append(root, "")
+    _append(root / FILE, "")
 
 
 def append(root: Path, calibration: Mapping[str, Any]) -> None:
     """One more line; earlier ones stay. Raises BadInput."""
-    _append(root, json.dumps(calibration, allow_nan=False) + "\n")
+    append_line(root / FILE, calibration)
 
 
-def _append(root: Path, text: str) -> None:
-    with unless_refused(root, "choose another with --runs DIR", f"cannot write {FILE} here"):
-        root.mkdir(parents=True, exist_ok=True)
-        append_lines(root / FILE, text)
+def append_line(path: Path, line: Mapping[str, Any]) -> None:
+    """Also of what else is known of a machine. Raises BadInput."""
+    _append(path, json.dumps(line, allow_nan=False) + "\n")
+
+
+def _append(path: Path, text: str) -> None:
+    runs = option("runs", "DIR")
+    with unless_refused(
+        path.parent, f"choose another with {runs}", f"cannot write {path.name} here"
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        append_lines(path, text)
 
 
 def newest_calibration(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ..files.errors import EnvironmentUnmet
+from ..files.errors import EnvironmentUnmet, option
 from ..files.printable import visible
 from ..files.safe_files import PLAIN, FileLock, Held
 
@@ -46,7 +46,8 @@ def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterat
                 if not wait:
                     raise EnvironmentUnmet(
                         f"{_holder(other.pid)} is measuring on this {device}; wait for it to end,"
-                        f" or add --wait; {CHOSEN} names another folder for the lock"
+                        f" or add {option('wait', True)}; {CHOSEN} names another folder for the"
+                        " lock"
                     ) from None
             except OSError as error:
                 raise EnvironmentUnmet(

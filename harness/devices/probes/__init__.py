@@ -34,31 +34,19 @@ class Readings(NamedTuple):
     values: dict[str, Any]
     reasons: dict[str, str]
 
-    @classmethod
-    def of(cls, columns: Mapping[str, Reading]) -> Self:
-        """What a driver cannot have counted is no value (nvml.plausible)."""
-        found = {name: plausible(name, one) for name, one in columns.items()}
-        return cls(
-            {name: one.value for name, one in found.items()},
-            {name: one.reason for name, one in found.items() if one.reason},
-        )
-
-    @classmethod
-    def missing(cls, columns: Collection[str], reason: str) -> Self:
-        """No column has a value, all for the same reason."""
-        return cls(dict.fromkeys(columns), dict.fromkeys(columns, reason))
-
 
 @dataclass(kw_only=True)
 class Window(Generic[Start, End]):
     """One window of one probe: `start` and `end` run at its two ends.
 
-    `read` makes the columns from their results after the loop. A missing counter never raises.
+    `read` makes the columns from their results after the loop: each a value, or what NVML gave, a
+    Reading, which has none if no driver can have counted it (nvml.plausible). A missing counter
+    never raises.
     """
 
     start: Callable[[], Start]
     end: Callable[[], End]
-    read: Callable[[Start, End], Readings]
+    read: Callable[[Start, End], Mapping[str, Any]]
 
     def __enter__(self) -> Self:
         self._at_start = self.start()
@@ -68,10 +56,27 @@ class Window(Generic[Start, End]):
         self._at_end = self.end()
 
     def readings(self) -> Readings:
-        return self.read(self._at_start, self._at_end)
+        found = {
+            name: plausible(name, one) if isinstance(one, Reading) else Reading(one)
+            for name, one in self.read(self._at_start, self._at_end).items()
+        }
+        return Readings(
+            {name: one.value for name, one in found.items()},
+            {name: one.reason for name, one in found.items() if one.reason},
+        )
 
 
 Watch = Window[Any, Any]
+
+
+def missing(columns: Collection[str], reason: str) -> dict[str, Reading]:
+    """No column has a value, all for the same reason."""
+    return dict.fromkeys(columns, Reading(None, reason))
+
+
+def missing_window(columns: Collection[str], reason: str) -> Watch:
+    """A window without a device."""
+    return Window(start=lambda: None, end=lambda: None, read=lambda *_: missing(columns, reason))
 
 
 def gpu_window(
@@ -80,7 +85,7 @@ def gpu_window(
     *,
     start: Callable[[Gpu], Start],
     end: Callable[[Gpu], End],
-    read: Callable[[Gpu, Start, End], Readings],
+    read: Callable[[Gpu, Start, End], Mapping[str, Any]],
     board_only: str = "",
 ) -> Watch:
     """A Window of a GPU; if it cannot be opened every column is missing, with the reason.
@@ -94,13 +99,6 @@ def gpu_window(
         start=lambda: start(gpu),
         end=lambda: end(gpu),
         read=lambda at_start, at_end: read(gpu, at_start, at_end),
-    )
-
-
-def missing_window(columns: Collection[str], reason: str) -> Watch:
-    """A window without a device: every column is missing."""
-    return Window(
-        start=lambda: None, end=lambda: None, read=lambda *_: Readings.missing(columns, reason)
     )
 
 

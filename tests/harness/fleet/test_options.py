@@ -41,7 +41,7 @@ def test_without_ray_the_command_says_how_to_get_it(monkeypatch) -> None:
 
 def test_a_run_without_it_imports_nothing_of_ray() -> None:
     program = (
-        "import sys, attnbench.harness.run.start, attnbench.harness.cli.app\n"
+        "import sys, attnbench.harness.run.start, attnbench.harness.verbs.app\n"
         "print([name for name in sys.modules if name.partition('.')[0] == 'ray'])"
     )
     done = subprocess.run(

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import case_of
-from attnbench.harness.cli.options import Device
 from attnbench.harness.scenario import from_axes, from_mapping, read_change
 from attnbench.harness.scenario.fields import Limits, Plan
 from attnbench.harness.scenario.selection import planned
@@ -74,7 +73,6 @@ def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
         assert again.limits == scenario.limits
         assert flags.pop("measure", "latency,memory").split(",") == measure
         assert flags == {"device": "cpu", "seed": "7"}
-        assert Device(flags["device"])
 
 
 def test_what_is_left_out_of_the_command_is_the_default() -> None:
