@@ -155,7 +155,7 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
             continue
         where = _some(list(dict.fromkeys(scenario.name for scenario, _ in entries)))
         raise BadInput(
-            f"{option(name)} {shown(pattern)}: matches nothing in {where};"
+            f"{option(name, shown(pattern))}: matches nothing in {where};"
             f" {_instead(name, pattern, every)}"
         )
 
@@ -164,7 +164,7 @@ def _instead(name: str, pattern: str, planned: Mapping[str, Unit]) -> str:
     """What could have been meant by a pattern that matches nothing."""
     parts = [part.strip() for part in pattern.split(",") if part.strip()]
     if len(parts) > 1:
-        again = " ".join(f"{option(name)} {shown(part)}" for part in parts)
+        again = " ".join(option(name, shown(part)) for part in parts)
         return f"give one pattern at a time: {again}"
     known = dict.fromkeys(one.backend for one in planned.values() if one.kind != "study")
     words = dict.fromkeys(part for name in planned for part in name.split("-"))

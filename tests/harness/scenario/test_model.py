@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.cases.case import case_of
-from attnbench.harness.files.errors import BadInput
+from attnbench.harness.files.errors import BadInput, Spelling
 from attnbench.harness.scenario import (
     Change,
     Plan,
@@ -128,6 +128,28 @@ def test_axes_by_flags_make_a_scenario() -> None:
     assert scenario.backends == ("naive", "sdpa:math")
     assert [(p.seq_len, p.causal) for (p,) in problems(scenario)] == [(512, True), (1024, True)]
     assert scenario.source == "command line"
+
+
+def test_axes_are_texts_as_in_a_shell_or_values() -> None:
+    texts = {"seq_len": "512,1k", "heads": "2", "head_dim": "64"}
+    values = {"seq_len": [512, "1k"], "heads": 2, "head_dim": 64}
+    for backends in ("naive,sdpa:math", ["naive", "sdpa:math"]):
+        given = from_axes({"backends": backends, **values, "causal": [False, True]})
+        assert given == from_axes({"backends": backends, **texts, "causal": "false,true"})
+    of_model = {"backends": "naive", "seq_len": [1024], "phase": "decode", "tp": 2}
+    by_text = from_axes({**of_model, "model": "gpt2,llama-3-8b", "seq_len": "1k", "tp": "2"})
+    assert from_axes({**of_model, "model": ["gpt2", "llama-3-8b"]}) == by_text
+
+
+def test_a_refusal_names_what_was_given_as_each_reader_writes_it() -> None:
+    with pytest.raises(BadInput) as caught:
+        from_axes({"backends": ["naive"], "seq_len": [512, 0], "heads": 2, "d_model": 64})
+    wanted = "found 0; wanted a whole number from 1 on, such as 512 or 1k"
+    assert {caught.value.spelled(one) for one in Spelling} == {
+        f"--seq-len 512,0: {wanted}",
+        f"seq_len='512,0': {wanted}",
+        f"--attnbench-seq-len 512,0: {wanted}",
+    }
 
 
 def test_a_scenario_from_python_data_is_checked_too() -> None:
