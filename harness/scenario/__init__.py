@@ -36,12 +36,20 @@ def load(path_or_name: str | Path, changes: Sequence[Change] = ()) -> Scenario:
     return validated(read_yaml(path), changes)
 
 
-def load_entries(path_or_name: str, changes: Sequence[Change] = ()) -> SuiteFile:
-    """The entries of a suite file, a YAML list, or the one scenario of another. Raises BadInput.
+def load_entries(
+    source: str | Path | Mapping[str, Any], changes: Sequence[Change] = ()
+) -> SuiteFile:
+    """The entries of a suite, a YAML list, or the one scenario of another source. Raises BadInput.
 
+    `source`: a file's path, a shipped name, YAML in several lines, or the same as Python data.
     `changes`: of all entries, after each entry's own.
     """
-    document = read_yaml(find(path_or_name))
+    if isinstance(source, Mapping):
+        document = Document(placeless(source), "scenario")
+    elif isinstance(source, str) and "\n" in source:
+        document = parse_yaml(source, "scenario")
+    else:
+        document = read_yaml(source if isinstance(source, Path) else find(source))
     if not isinstance(document.data, list):
         return SuiteFile(is_list=False, entries=(Entry(validated(document, changes)),))
     entries = entries_of(document, lambda one, own: validated(one, own, changes))

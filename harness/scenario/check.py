@@ -16,7 +16,7 @@ from ..cases.case import ALIASES
 from ..devices.probes import measures
 from ..files.errors import BadInput, option, shown, suggestion
 from ..studies import declared
-from .document import Document, Keys, option_in, shown_word, value_at
+from .document import Document, Keys, option_in, value_at
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
 from .model import (
     ORDER,
@@ -122,9 +122,8 @@ def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of:
 
 def wanted(error: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx", {})
-    if kind in ("choice", "literal_error"):
-        expected = context.get("options") or re.findall(r"'([^']*)'", context["expected"])
-        *others, last = expected
+    if kind == "literal_error":
+        *others, last = expected = re.findall(r"'([^']*)'", context["expected"])
         return f"{suggestion(error['input'], expected)}wanted {', '.join(others)} or {last}"
     if kind in ("wanted", "value_error"):
         return f"wanted {error['msg']}"
@@ -135,15 +134,13 @@ def wanted(error: Mapping[str, Any]) -> str:
 
 
 def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str) -> str:
-    place, known = document.place(keys, of_key=True), model_at(keys[:-1], top).model_fields
-    owner = document.name(keys[:-1])
-    prefix = f"{owner}." if owner else ""
-    name = f"{place}: {prefix}{shown_word(str(keys[-1]))}: "
+    label, known = document.label(keys, of_key=True), model_at(keys[:-1], top).model_fields
     if (full := ALIASES.get(str(keys[-1]))) in known:
-        return f"{name}the same axis as {full}; wanted it once; remove one"
-    close = ".".join(map(str, meant(keys, top)[len(keys) - 1 :]))
-    hint = f"did you mean {prefix}{close}?" if close else f"there are: {', '.join(known)}"
-    return f"{name}not a field of {of}; {hint}"
+        return f"{label}the same axis as {full}; wanted it once; remove one"
+    owner = document.name(keys[:-1])
+    close = ".".join(map(str, (*filter(None, [owner]), *meant(keys, top)[len(keys) - 1 :])))
+    hint = f"did you mean {close}?" if close != owner else f"there are: {', '.join(known)}"
+    return f"{label}not a field of {of}; {hint}"
 
 
 def meant(keys: Keys, top: type[BaseModel]) -> Keys:

@@ -71,16 +71,16 @@ class Document:
         return place
 
     def name(self, keys: Keys) -> str:
-        """The field as users write it, grid.seq_len[2]; an index only if the data has a list."""
-        text = ""
-        for depth, key in enumerate(keys):
-            if isinstance(key, str):
+        """The field as users write it, grid.seq_len[2]; no index or field of a single value."""
+        text, here = "", self.data
+        for key in keys:
+            if isinstance(here, dict) and isinstance(key, str):
                 text = f"{text}.{shown_word(key)}" if text else shown_word(key)
-                continue
-            holder = value_at(self.data, keys[:depth])
-            if not isinstance(holder, list) or key >= len(holder):
+            elif isinstance(here, list) and isinstance(key, int) and key < len(here):
+                text = f"{text}[{key}]"
+            else:
                 break
-            text = f"{text}[{key}]"
+            here = value_at(here, (key,))
         return text
 
     def label(self, keys: Keys, *, of_key: bool = False) -> str:

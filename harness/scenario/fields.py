@@ -300,14 +300,11 @@ class Plan(Strict):
     @classmethod
     def fill(cls, value: Any) -> Any:
         if isinstance(value, str):
-            if value not in PLANS:
-                raise PydanticCustomError("choice", "{options}", {"options": tuple(PLANS)})
             value = {"like": value}
-        if not isinstance(value, dict | Plan):
-            raise wanted("quick, standard, rigorous or a mapping of fields")
         if isinstance(value, dict):
-            like = value.get("like", "standard")
-            return {**PLANS.get(like if isinstance(like, str) else "", {}), **value}
+            return {**PLANS.get(str(value.get("like", "standard")), {}), **value}
+        if not isinstance(value, Plan):
+            raise wanted("quick, standard, rigorous or a mapping of fields")
         return value
 
     @model_validator(mode="after")

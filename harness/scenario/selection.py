@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from ... import impls
 from ...impls.discovery.names import (
-    Attribute,
     attribute_from_flag,
     attribute_from_name,
     downloaded,
@@ -87,7 +86,7 @@ class SelectedCases(NamedTuple):
 
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
-    every, duplicates = planned(scenario, device, selection.attachments)
+    every = planned(scenario, device, selection.attachments)
     whole = every.where(selection.takes)
     if not any(whole):
         example = next((one.id for one in every.planned), "none")
@@ -96,7 +95,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
             f" parts of case ids such as {example}"
         )
     if (shard := selection.shard) is None:
-        return SelectedCases(whole, duplicates, whole)
+        return SelectedCases(whole, every.duplicates, whole)
     part = part_of(whole, shard, scenario.plan, device)
     if not any(part):
         units = len(units_of(whole))
@@ -105,7 +104,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
             f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
         )
-    return SelectedCases(part, duplicates, whole)
+    return SelectedCases(part, every.duplicates, whole)
 
 
 def refuse_empty(scenario: Scenario, selection: Selection) -> None:
@@ -142,7 +141,7 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
         one.id: one
         for scenario, selection in entries
         for device in scenario.devices
-        for one in planned(scenario, device, selection.attachments)[0].planned
+        for one in planned(scenario, device, selection.attachments).planned
     }
     for name, pattern in given:
         if not pattern:
@@ -181,10 +180,8 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def planned(
-    scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()
-) -> tuple[Units, int]:
-    """All that is planned there, and how many repetitions of problems were left out.
+def planned(scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()) -> Units:
+    """All that is planned there.
 
     Every backend on every problem, neighbours in their group because they share their inputs; every
     backend on every combination of axes whose wall is searched for, each once.
@@ -204,7 +201,7 @@ def planned(
             walls[wall.id] = wall
     every = [problem for group in problem_groups for problem in group]
     studies = studies_of(scenario, every, attachments) if every else ()
-    return Units(tuple(groups), tuple(walls.values()), studies), duplicates
+    return Units(tuple(groups), tuple(walls.values()), studies, duplicates)
 
 
 def studies_of(
@@ -241,30 +238,22 @@ def backends_of_option(text: str) -> tuple[str, set[str]]:
     known = impls.names()
 
     def name_of(found: re.Match[str]) -> str:
-        family = found[0].partition(":")[0]
-        if family in {one.partition(":")[0] for one in known} or get_close_matches(
-            found[0], known, 1, ALIKE
-        ):
-            return found[0]
-        own.add(name := _attribute(found[0], "backends").name)
-        return name
+        family, _, attribute = (text := found[0]).partition(":")
+        families = {one.partition(":")[0] for one in known}
+        if family in families or get_close_matches(text, known, 1, ALIKE):
+            return text
+        asked = f"{option('backends')} {text!r}"
+        if family.endswith(".py"):
+            raise BadInput(
+                f"{asked}: a file; wanted its module, {Path(family).stem}:{attribute}, in the"
+                " folder where attnbench is started or on PYTHONPATH"
+            )
+        if (of_user := attribute_from_flag(text)) is None:
+            raise BadInput(f"{asked}: wanted module:attribute, such as my_attention:attend")
+        own.add(of_user.name)
+        return of_user.name
 
     return WITH_COLON.sub(name_of, text), own
-
-
-def _attribute(text: str, name: str) -> Attribute:
-    attribute = attribute_from_flag(text)
-    file, _, own = text.rpartition(":")
-    if file.endswith(".py"):
-        raise BadInput(
-            f"{option(name, repr(text))}: a file; wanted its module, {Path(file).stem}:{own}, in"
-            " the folder where attnbench is started or on PYTHONPATH"
-        )
-    if attribute is None:
-        raise BadInput(
-            f"{option(name, repr(text))}: wanted module:attribute, such as my_attention:attend"
-        )
-    return attribute
 
 
 def refuse_unknown(backends: Iterable[str]) -> None:
@@ -291,15 +280,14 @@ def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
     """Raises BadInput if a backend is in a user module, or is downloaded, and `--allow-import` was
     not given.
     """
-    kernels = list(filter(None, map(downloaded, backends := [*backends])))
-    if kernels and not allowed:
+    names = [] if allowed else [*backends]
+    for kernel in filter(None, map(downloaded, names)):
         raise BadInput(
-            f"{shown(kernels[0])}: to measure it, workers download this binary from the Hub and run"
+            f"{shown(kernel)}: to measure it, workers download this binary from the Hub and run"
             f" it; add {option('allow_import', True)} if you trust it"
         )
-    attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
-    if attributes and not allowed:
-        modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
+    if attributes := [one for name in names if (one := attribute_from_name(name))]:
+        modules = ", ".join(dict.fromkeys(one.module for one in attributes))
         raise BadInput(
             f"{attributes[0].name}: to measure it, workers import and run {modules};"
             f" add {option('allow_import', True)} if you trust that code"

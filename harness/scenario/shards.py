@@ -45,11 +45,14 @@ class Shard(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Groups, walls and studies: of a whole plan, or of one shard."""
+    """Groups, walls and studies: of a whole plan, or of one shard. `duplicates`: repetitions of
+    problems that a whole plan leaves out.
+    """
 
     groups: tuple[Group, ...] = ()
     walls: tuple[Wall, ...] = ()
     studies: tuple[PlannedStudy, ...] = ()
+    duplicates: int = 0
 
     @property
     def cases(self) -> list[Case]:

@@ -231,7 +231,7 @@ def planned(request: RunRequest) -> "tuple[list[SuiteEntry], bool]":
 
 def _entries(request: RunRequest, changes: "list[Change]") -> "tuple[list[Entry], bool]":
     """Raises BadInput with the mistakes of all scenarios."""
-    from ..scenario import Change, Entry, from_axes
+    from ..scenario import Change, Entry, from_axes, load_entries
     from ..scenario.names import expanded
 
     names, axes, scenarios = request.named.names, request.axes, request.scenario
@@ -257,27 +257,13 @@ def _entries(request: RunRequest, changes: "list[Change]") -> "tuple[list[Entry]
     for one in scenarios:
         for name in expanded([one]) if isinstance(one, str) and "\n" not in one else [one]:
             try:
-                files.append(_read(name, changes))
+                files.append(load_entries(name, changes))
             except BadInput as error:
                 problems |= dict.fromkeys(error.problems)
     if problems:
         raise BadInput(*problems)
-    are_several = len(files) > 1 or any(is_list for _, is_list in files)
-    return [entry for entries, is_list in files for entry in entries], are_several
-
-
-def _read(scenario: Scenario, changes: "Sequence[Change]") -> "tuple[Sequence[Entry], bool]":
-    """Its entries, and whether it is a list. Raises BadInput."""
-    from .. import scenario as read
-
-    if isinstance(scenario, Mapping):
-        return [read.Entry(scenario=read.from_mapping(scenario, "scenario", changes))], False
-    if isinstance(scenario, Path):
-        return [read.Entry(scenario=read.load(scenario, changes))], False
-    if "\n" in scenario:
-        return [read.Entry(scenario=read.from_text(scenario, "scenario", changes))], False
-    file = read.load_entries(scenario, changes)
-    return file.entries, file.is_list
+    are_several = len(files) > 1 or any(file.is_list for file in files)
+    return [entry for file in files for entry in file.entries], are_several
 
 
 def separated(words: Sequence[Any], arguments: Sequence[str]) -> str:

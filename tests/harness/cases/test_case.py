@@ -34,7 +34,7 @@ def test_every_field_of_a_problem_shows_in_the_id():
 def test_a_group_holds_every_case_side_by_side():
     data = {"name": "a", "question": "b?", "backends": ["naive", "fused"], "contrast": "heads"}
     grid = {"seq_len": 64, "d_model": 32, "heads": [1, 2]}
-    (group,) = planned(from_mapping({**data, "grid": grid}, "here"), "cpu")[0].groups
+    (group,) = planned(from_mapping({**data, "grid": grid}, "here"), "cpu").groups
     assert [(case.problem.heads, case.backend) for case in group.cases] == list(
         product((1, 2), ("naive", "fused"))
     )

@@ -61,14 +61,14 @@ def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
     data |= {"grid": GRIDS[name], "plan": plan, "limits": limits}
     scenario = from_mapping({**data, "measure": measure}, "a test")
     run = {"scenario": scenario.resolved("cpu"), "seed": 7, "device": "cpu"}
-    cases = planned(scenario, "cpu")[0].cases
+    cases = planned(scenario, "cpu").cases
     assert cases
     for case in cases:
         words = shlex.split(command({"device": "cpu", **case.fields()}, run))
         assert words[:2] == ["attnbench", "run"]
         axes, changes, flags = options(words[2:])
         again = from_axes(axes, [*map(read_change, changes)])
-        assert planned(again, "cpu")[0].cases == [case_of(case.fields())]
+        assert planned(again, "cpu").cases == [case_of(case.fields())]
         assert again.plan.model_dump(exclude={"like"}) == scenario.plan.model_dump(exclude={"like"})
         assert again.limits == scenario.limits
         assert flags.pop("measure", "latency,memory").split(",") == measure
