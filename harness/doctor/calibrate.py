@@ -228,7 +228,7 @@ def calibrate(
             raise EnvironmentUnmet(
                 f"{name} has too little free memory to be calibrated; see attnbench doctor"
             ) from None
-        peaks = list(measure(device, sizes, lambda what: step(what, total)))
+        peaks = measure(device, sizes, lambda what: step(what, total))
     stated = specified(name)
     line = {
         "schema": SCHEMA,

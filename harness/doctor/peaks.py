@@ -5,8 +5,7 @@ with less power, so at a higher clock. Results are written into given memory, so
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
 
@@ -72,21 +71,27 @@ class Peak(NamedTuple):
 
 def measure(
     device: torch.device, sizes: Sizes | None, begins: Callable[[str], object]
-) -> Iterator[Peak]:
+) -> list[Peak]:
     """Every peak of this kind of device. The names end in their units. `begins` hears of each."""
     sizes = sizes or SIZES[device.type]
-    clock, conditions = clock_for(device), conditions_for(device)
+    meter = clock_for(device), conditions_for(device), sizes
     # bf16 without instructions for it: a call of 2 048 takes 22 s, one of 512 0.2 s
     slow = device.type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX2"
-    for name in KINDS[device.type]:
-        begins(f"measuring peaks: {name} products")
-        size = sizes.gemm // (4 if slow and name == "bf16" else 1)
-        with tf32(allowed=name == "tf32"):
-            product = gemm(device, DTYPES[name], size)
-            yield measure_peak(f"gemm_{name}_flops_per_s", product, clock, sizes, conditions)
+    precision = torch.get_float32_matmul_precision()
+    found = []
+    try:
+        for name in KINDS[device.type]:
+            begins(f"measuring peaks: {name} products")
+            product = gemm(
+                device, DTYPES[name], sizes.gemm // (4 if slow and name == "bf16" else 1)
+            )
+            # "high" allows TF32, the tensor cores' rounding of fp32 products
+            torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+            found.append(measure_peak(f"gemm_{name}_flops_per_s", product, *meter))
+    finally:
+        torch.set_float32_matmul_precision(precision)
     begins("measuring peaks: copying")
-    copying = copy(device, sizes.copy_bytes)
-    yield measure_peak("copy_bytes_per_s", copying, clock, sizes, conditions)
+    return [*found, measure_peak("copy_bytes_per_s", copy(device, sizes.copy_bytes), *meter)]
 
 
 def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
@@ -115,7 +120,7 @@ def copy(device: torch.device, size_bytes: int) -> Make:
 
 
 def measure_peak(
-    name: str, make: Make, clock: Clock, sizes: Sizes, conditions: HostConditions
+    name: str, make: Make, clock: Clock, conditions: HostConditions, sizes: Sizes
 ) -> Peak:
     """Not measured if it does not fit into memory or this device cannot do it."""
     try:
@@ -138,24 +143,11 @@ def measure_peak(
 
 
 def warm_up(call: Call, clock: Clock, seconds: float) -> float:
-    """Seconds per call once libraries are loaded and clocks have risen."""
-    call()
-    clock.finish()
+    """Seconds per call once libraries are loaded, by the first, and clocks have risen."""
     spent: list[float] = []
-    while not spent or sum(spent) < seconds:
+    while len(spent) < 2 or sum(spent[1:]) < seconds:
         start = time.perf_counter()
         call()
         clock.finish()
         spent.append(time.perf_counter() - start)
-    return median(spent)
-
-
-@contextmanager
-def tf32(*, allowed: bool) -> Iterator[None]:
-    """Allow or forbid TF32, the tensor cores' rounding of fp32 products."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if allowed else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    return median(spent[1:])
