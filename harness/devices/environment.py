@@ -70,18 +70,19 @@ def quota_cores() -> float | None:
     return limit.cores if limit else None
 
 
+OF_GPU = (
+    *("device_name", "device_uuid", "compute_capability", "device_memory_bytes", "driver"),
+    "cudnn_path",
+)
+
+
 def collect(device: torch.device) -> dict[str, Any]:
     """Facts for run.json; an unknown fact is null."""
     facts: dict[str, Any] = {
         "device": device.type,
-        "device_name": None,
-        "device_uuid": None,
-        "compute_capability": None,
-        "device_memory_bytes": None,
-        "driver": None,
+        **dict.fromkeys(OF_GPU),
         "cuda": torch.version.cuda,
         "cudnn": cudnn_version(),
-        "cudnn_path": None,
         "cpu": cpu_name(),
         "cpu_cache_bytes": cpu_cache_bytes(os.sched_getaffinity(0)),
         "cores": len(os.sched_getaffinity(0)),
@@ -125,22 +126,18 @@ def cudnn_version() -> int | None:
 
 
 def cudnn_path() -> str | None:
-    """The loaded library: a system copy may shadow the wheel's (transformers#48163)."""
-    return loaded_library("libcudnn.so") or loaded_library("libcudnn")
+    """The library that is loaded: a system copy may shadow the wheel's (transformers#48163)."""
+    with suppress(OSError):
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        paths = {Path(line.split(maxsplit=5)[-1]) for line in lines}
+        found = sorted(path for path in paths if path.name.startswith("libcudnn"))
+        first = min(found, key=lambda path: not path.name.startswith("libcudnn.so"), default=None)
+        return None if first is None else str(first)
+    return None
 
 
 def triton_version() -> str | None:
     """As installed; it is not imported."""
     with suppress(PackageNotFoundError):
         return version("triton")
-    return None
-
-
-def loaded_library(name: str) -> str | None:
-    """The file from which this process loaded a library."""
-    with suppress(OSError):
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            path = line.split(maxsplit=5)[-1]
-            if Path(path).name.startswith(name):
-                return path
     return None
