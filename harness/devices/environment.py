@@ -11,11 +11,8 @@ from typing import Any
 import torch
 
 from ... import __version__
-from .control_group import quota
-from .cpu import cpu_cache_bytes, cpu_name
-from .host_memory import host_total_bytes
-from .nvml import has_gpu, nvml_device, system_fact
-from .settings import SETTINGS
+from .host import SETTINGS, cpu_cache_bytes, cpu_name, host_available_bytes, host_total_bytes, quota
+from .nvml import SharedMemory, each_gpu, has_gpu, memory_info, nvml_device, system_fact
 
 
 def pick_device(requested: str) -> tuple[torch.device, str]:
@@ -51,6 +48,23 @@ def other_accelerator() -> str:
         "mps": "an Apple GPU (MPS)",
     }
     return names.get(found.type, f"a device of type {found.type}")
+
+
+def available_bytes(device: torch.device) -> int:
+    """Free memory: the device's, or the host's, which some GPUs share. Of that CUDA says how much
+    nobody uses, without the page cache, which the kernel gives back.
+    """
+    if device.type != "cuda" or shares_host_memory(device):
+        return host_available_bytes()
+    return int(torch.cuda.mem_get_info(device)[0])
+
+
+def shares_host_memory(device: torch.device) -> bool:
+    with suppress(AssertionError, RuntimeError):  # a torch that cannot use the GPU
+        properties = torch.cuda.get_device_properties(device)
+        return bool(getattr(properties, "is_integrated", False))
+    gpus = [one.value for one in each_gpu().value or [] if one.value]
+    return len(gpus) == 1 and isinstance(memory_info(gpus[0]).value, SharedMemory)
 
 
 def fix_threads() -> None:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ..devices.calibration_file import SCHEMA, append, check_writable
-from ..devices.cpu import cpu_name
 from ..devices.environment import fix_threads, pick_device
+from ..devices.host import cpu_name
 from ..devices.nvml import Device, nvml_device
 from ..devices.probes import load as load_probe
 from ..devices.this_device import no_device

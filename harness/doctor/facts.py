@@ -16,9 +16,16 @@ import torch
 
 from ...impls._inductor import missing_for_compile
 from ..devices.calibration_file import newest_calibration
-from ..devices.control_group import memory_limit, quota
-from ..devices.environment import collect, cudnn_path, fix_threads, other_accelerator, pick_device
-from ..devices.free_memory import available_bytes, shares_host_memory
+from ..devices.environment import (
+    available_bytes,
+    collect,
+    cudnn_path,
+    fix_threads,
+    other_accelerator,
+    pick_device,
+    shares_host_memory,
+)
+from ..devices.host import memory_limit, quota
 from ..devices.nvml import (
     BOARD_READINGS,
     Device,
