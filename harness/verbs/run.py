@@ -248,18 +248,16 @@ def _entries(request: RunRequest, changes: "list[Change]") -> "tuple[list[Entry]
             f" {' '.join(option(name, value) for name, value in such.items())}"
         )
     if not scenarios:
-        return [
-            Entry(scenario=from_axes(axes | ({"backends": names} if names else {}), changes))
-        ], False
+        given = axes | ({"backends": names} if names else {})
+        return [Entry(scenario=from_axes(given, changes))], False
     if names:
         changes = [*changes, Change("backends", [*names], option("backends", ",".join(names)))]
     files, problems = [], dict[str, None]()
-    for one in scenarios:
-        for name in expanded([one]) if isinstance(one, str) and "\n" not in one else [one]:
-            try:
-                files.append(load_entries(name, changes))
-            except BadInput as error:
-                problems |= dict.fromkeys(error.problems)
+    for one in expanded(scenarios):
+        try:
+            files.append(load_entries(one, changes))
+        except BadInput as error:
+            problems |= dict.fromkeys(error.problems)
     if problems:
         raise BadInput(*problems)
     are_several = len(files) > 1 or any(file.is_list for file in files)
