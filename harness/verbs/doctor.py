@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .fields import DEFAULT_ROOT, AsJson, DeviceKind, Quiet, Runs, Wait, WaitIdle, device_option
+from . import fields
 from .measuring import How, torch_threads_kept
 from .request import Option, Verb
 
@@ -24,14 +24,14 @@ class DoctorRequest:
     """Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal runs
     differ. Once, about 2 minutes.
     """
-    device: Annotated[DeviceKind, device_option("Where; auto takes a GPU if there is one.")] = (
-        "auto"
-    )
-    runs: Runs = DEFAULT_ROOT
-    wait: Wait = False
-    wait_idle: WaitIdle = None
-    quiet: Quiet = False
-    json: AsJson = False
+    device: Annotated[
+        fields.DeviceKind, fields.device_option("Where; auto takes a GPU if there is one.")
+    ] = "auto"
+    runs: fields.Runs = fields.DEFAULT_ROOT
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    quiet: fields.Quiet = False
+    json: fields.AsJson = False
 
 
 def seen(request: DoctorRequest, how: How) -> "Examined":
