@@ -22,7 +22,6 @@ __all__ = [
     "SuiteFile",
     "from_axes",
     "from_mapping",
-    "from_text",
     "load",
     "load_entries",
     "read_change",
@@ -64,11 +63,6 @@ def from_axes(
     Their values are text as in a shell, {"seq_len": "512,1k"}, or as in Python, {"seq_len": [512]}.
     """
     return validated(axes_document(axes, find_wall=find_wall), changes)
-
-
-def from_text(text: str, origin: str, changes: Sequence[Change] = ()) -> Scenario:
-    """A scenario from YAML text; messages begin with `origin`. Raises BadInput."""
-    return validated(parse_yaml(text, origin), changes)
 
 
 def from_mapping(data: Mapping[str, Any], origin: str, changes: Sequence[Change] = ()) -> Scenario:

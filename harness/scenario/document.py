@@ -11,16 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, StringMark
-from ruamel.yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 from ruamel.yaml.reader import ReaderError
 
 from ...impls.problem import AXES
@@ -213,7 +205,7 @@ class Builder:
 
     def build(self) -> Document:
         document = Document(None, self.origin)
-        starts = (event for event in self.events if isinstance(event, DocumentStartEvent))
+        starts = (event for event in self.events if isinstance(event, events.DocumentStartEvent))
         for number, start in enumerate(starts):
             if number:
                 raise BadInput(
@@ -239,19 +231,19 @@ class Builder:
                 f"{where}: more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has"
                 " four"
             )
-        if isinstance(event, ScalarEvent):
+        if isinstance(event, events.ScalarEvent):
             return event.value if event.style else self.plain(event.value, where)
-        if isinstance(event, SequenceStartEvent):
+        if isinstance(event, events.SequenceStartEvent):
             items = Items()
-            while not isinstance(event := next(self.events), SequenceEndEvent):
+            while not isinstance(event := next(self.events), events.SequenceEndEvent):
                 where = self.at(event.start_mark)
                 items.at[len(items)] = where, where
                 items.append(self.value(event, where, depth + 1))
             return items
         fields = Fields()
-        while not isinstance(event := next(self.events), MappingEndEvent):
+        while not isinstance(event := next(self.events), events.MappingEndEvent):
             where = key_at = self.at(event.start_mark)
-            if not isinstance(event, ScalarEvent):
+            if not isinstance(event, events.ScalarEvent):
                 raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
             key = event.value
             self.count(event, where, "key")
@@ -261,7 +253,7 @@ class Builder:
                     " it once; remove one"
                 )
             event = next(self.events)
-            if not isinstance(event, ScalarEvent) or event.value or event.style:
+            if not isinstance(event, events.ScalarEvent) or event.value or event.style:
                 where = self.at(event.start_mark)  # an empty value has no place
             fields.at.setdefault(key, (where, key_at))
             fields.setdefault(key, self.value(event, where, depth + 1))
@@ -273,7 +265,7 @@ class Builder:
         if self.nodes > MAX_NODES:
             raise BadInput(f"{where}: more than {MAX_NODES} values; wanted a smaller scenario")
         if event.anchor is not None:
-            sign = "alias *" if isinstance(event, AliasEvent) else "anchor &"
+            sign = "alias *" if isinstance(event, events.AliasEvent) else "anchor &"
             raise BadInput(
                 f"{where}: {sign}{shown_word(event.anchor)}; wanted a {what} without one; write"
                 " the value out"
