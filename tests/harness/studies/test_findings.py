@@ -85,7 +85,7 @@ def test_a_backend_with_other_weights_has_other_properties(monkeypatch: pytest.M
     (fall,) = (
         one
         for one in anew("attention_facts")
-        if one.backend == "naive" and one.statement == "other_weights_fall"
+        if one["backend"] == "naive" and one.statement == "other_weights_fall"
     )
     assert fall.holds, "no other weight changes"
     scales = [one for one in anew("score_scale") if one["of"] == "naive" and one.scaled]
