@@ -149,19 +149,13 @@ def gpu_conditions(gpu: Gpu) -> Readings:
 def conditions_for(device: "torch.device") -> HostConditions:
     if device.type != "cuda":
         return HostConditions()
-    return DeviceConditions(nvml_device(device), _stamps_of(device))
-
-
-def _stamps_of(device: "torch.device") -> "SmStamps | None":
-    """None where Triton is not installed, or cannot launch a kernel."""
-    try:
+    stamps = None  # where Triton is not installed, or cannot launch a kernel
+    with suppress(ImportError):
         from .sm_stamps import FAILURES, SmStamps
-    except ImportError:
-        return None
-    try:
-        return SmStamps(device)
-    except FAILURES:
-        return None
+
+        with suppress(*FAILURES):
+            stamps = SmStamps(device)
+    return DeviceConditions(nvml_device(device), stamps)
 
 
 def contended(readings: Mapping[str, Any]) -> bool | None:

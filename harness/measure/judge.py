@@ -5,7 +5,7 @@ exact result at the judged places (judged_places.py). error_limits.py says how f
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -16,22 +16,11 @@ from ...impls.layer import make_weights
 from ...impls.problem import Problem
 from .correctness import gradient_of_rows
 from .error_limits import CheckResult, ErrorLimits
-from .judged_places import of_entries, places
+from .judged_places import places
 from .prepared_call import Tensors
 
 KEPT = 4  # exact results: all backends of a problem share a round's
 FROM_MEMORY = "its result did not follow new values of its inputs: it answers from memory"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """`complaint`: "" if the result passes. `error_ratio`: how many times as far from the exact
-    result as the textbook in the same dtype; up to `error_limit_ratio` passes. None if unknown.
-    """
-
-    complaint: str = ""
-    error_ratio: float | None = None
-    error_limit_ratio: float | None = None
 
 
 class Seeds(NamedTuple):
@@ -57,21 +46,16 @@ class Judge:
         seeds: Seeds,
         results: Sequence[Sequence[float]],
         exactness: str = "exact",
-    ) -> Verdict:
+    ) -> CheckResult:
         """`results`: as judged_places.taken gives them. Nothing is known of exactness "other"."""
         if exactness == "other":
-            return Verdict()
+            return CheckResult()
         found = self._exact(problem, seeds).compare(results, exactness)
-        complaint = found.complaint
-        if complaint and exactness == "exact" and seeds.values != seeds.first:
+        if found.complaint and exactness == "exact" and seeds.values != seeds.first:
             first = self._exact(problem, seeds._replace(values=seeds.first))
             if not first.compare(results, exactness).complaint:
-                complaint = FROM_MEMORY
-        return Verdict(
-            complaint=complaint,
-            error_ratio=found.error_ratio,
-            error_limit_ratio=found.error_limit_ratio,
-        )
+                return replace(found, complaint=FROM_MEMORY)
+        return found
 
     def _exact(self, problem: Problem, seeds: Seeds) -> "_Exact":
         key = (problem, seeds)
@@ -89,14 +73,16 @@ class _Exact:
         self.backward = problem.backward
         cpu, chosen = torch.device("cpu"), places(problem, seeds.places)
         entries, rows = chosen.entries, chosen.rows
-        here = replace(of_entries(problem, chosen), rows=tuple(range(len(rows))))
+        here = replace(chosen, entries=tuple(range(len(entries))), rows=tuple(range(len(rows))))
         weights = make_weights(problem, cpu, seeds.first) if problem.scope != "core" else None
         gradient = None
         if problem.backward:
             gradient = gradient_of_rows(problem, entries, rows, seeds.places, cpu)
 
         def at(index: int, result: Tensor) -> Tensor:
-            return here.gradients[index - 1].of(result) if index else here.of_output(result)
+            if not index:
+                return here.of_output(result)
+            return here.gradients[index - 1].of(result, here.entries)
 
         self.limits = ErrorLimits(
             replace(problem, batch=len(entries)),

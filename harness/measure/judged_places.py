@@ -31,17 +31,22 @@ class BadResult(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """Of one tensor: `rows` are flat indices of all its axes but the last, whose `columns` are
-    taken.
+    taken; where the first axis is the batch, of the drawn entries alone.
     """
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
+    is_batched: bool
 
-    def of(self, tensor: Tensor) -> Tensor:
+    def of(self, tensor: Tensor, entries: Sequence[int]) -> Tensor:
         """[rows, columns]."""
-        rows = torch.tensor(self.rows, device=tensor.device)
-        index = torch.unravel_index(rows, tensor.shape[:-1]) if tensor.dim() > 1 else (None,)
-        return tensor[index][:, list(self.columns)]
+        if tensor.dim() == 1:
+            return tensor[None, list(self.columns)]
+        shape = (len(entries) if self.is_batched else len(tensor), *tensor.shape[1:-1])
+        first, *others = torch.unravel_index(torch.tensor(self.rows, device=tensor.device), shape)
+        if self.is_batched:
+            first = torch.tensor(entries, device=tensor.device)[first]
+        return tensor[(first, *others)][:, list(self.columns)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +109,8 @@ def taken(problem: Problem, results: Sequence[Tensor], places: Places) -> list[l
     if not problem.backward:
         chosen = [places.of_output(results[0])]
     else:
-        chosen = [part.of(one) for part, one in zip(places.gradients, results, strict=True)]
+        pairs = zip(places.gradients, results, strict=True)
+        chosen = [part.of(one, places.entries) for part, one in pairs]
     return [one.double().flatten().tolist() for one in chosen]
 
 
@@ -123,40 +129,20 @@ def batched_leaves(problem: Problem) -> int:
     return len(leaves(replace(inputs, more={}), None))
 
 
-def of_entries(problem: Problem, places: Places) -> Places:
-    """The same places in tensors that have the batch entries `places.entries` alone."""
-    shapes, batched = leaf_shapes(problem), batched_leaves(problem)
-    position = {entry: index for index, entry in enumerate(places.entries)}
-
-    def moved(part: Part, shape: torch.Size) -> Part:
-        size = prod(shape[1:-1])
-        rows = tuple(position[row // size] * size + row % size for row in part.rows)
-        return replace(part, rows=rows)
-
-    first = [moved(*one) for one in zip(places.gradients[:batched], shapes, strict=False)]
-    entries = tuple(range(len(places.entries)))
-    return replace(places, entries=entries, gradients=(*first, *places.gradients[batched:]))
-
-
 def _of_gradients(
     p: Problem, entries: Sequence[int], rows: Sequence[int], random: Random
 ) -> tuple[Part, ...]:
     """PLACES of each leaf, all of small ones; of the queries' also those of the output."""
-    shapes, batched = leaf_shapes(p), batched_leaves(p)
-    parts = []
-    for index, shape in enumerate(shapes):
-        of_entry = prod(shape[1:-1])
-        if index < batched:
-            drawn = _drawn(random, len(entries) * of_entry, PLACES)
-            flat = {entries[one // of_entry] * of_entry + one % of_entry for one in drawn}
-            if index == 0:  # [batch, ..., tokens, width]
-                heads = range(of_entry // p.seq_len)
-                firsts = [e * of_entry + head * p.seq_len for e in entries for head in heads]
-                flat |= {first + row for first in firsts for row in rows}
-            chosen = tuple(sorted(flat))
-        else:
-            chosen = _drawn(random, prod(shape[:-1]), PLACES)
-        parts.append(Part(rows=chosen, columns=_drawn(random, shape[-1], COLUMNS)))
+    batched, parts = batched_leaves(p), []
+    for index, shape in enumerate(leaf_shapes(p)):
+        is_batched = index < batched
+        size = len(entries) * prod(shape[1:-1]) if is_batched else prod(shape[:-1])
+        chosen = _drawn(random, size, PLACES)
+        if index == 0:  # [batch, ..., tokens, width]
+            of_output = {first + row for first in range(0, size, p.seq_len) for row in rows}
+            chosen = tuple(sorted({*chosen, *of_output}))
+        columns = _drawn(random, shape[-1], COLUMNS)
+        parts.append(Part(rows=chosen, columns=columns, is_batched=is_batched))
     return tuple(parts)
 
 
