@@ -72,22 +72,16 @@ def open_plain(
 class _File(io.FileIO):
     """Of which an error of reading names the path."""
 
+    readall = io.RawIOBase.readall  # by `read`, and that by `readinto`
+    read = io.RawIOBase.read  # type: ignore[assignment] # of None bytes is asked for by nobody
+
     def __init__(self, fd: int, path: Path | str) -> None:
         super().__init__(fd)
         self.path = path
 
     def readinto(self, buffer: Any, /) -> int | None:
-        with self._named():
-            return super().readinto(buffer)
-
-    def readall(self) -> bytes:
-        with self._named():
-            return super().readall()
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
         try:
-            yield
+            return super().readinto(buffer)
         except OSError as error:
             error.filename = str(self.path)
             raise

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files.errors import BadInput, instead_of, shown, suggestion
+from ..files.errors import BadInput, instead_of, option, shown, suggestion
 from ..files.safe_files import NotPlain, is_folder, make_folder, refuse_way_out, write_whole
 from ..files.user_cache import cache_folder
 from .record import Status
@@ -84,10 +84,12 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     except OSError as error:
         if isinstance(error, FileExistsError) and not force and path.is_file():
             raise BadInput(
-                f"{name}: already a baseline; replace it with --force, or choose another name"
+                f"{name}: already a baseline; replace it with {option('force', True)}, or choose"
+                " another name"
             ) from None
         raise BadInput(
-            f"{path}: cannot be written ({error.strerror}); choose another folder with --runs DIR"
+            f"{path}: cannot be written ({error.strerror}); choose another folder with"
+            f" {option('runs', 'DIR')}"
         ) from None
     return path, state
 
@@ -116,7 +118,7 @@ def run_of(name: str, root: Path) -> Path | None:
     if not run.resolve().is_relative_to(root.resolve()) and not _mark(path, str(run)).exists():
         raise BadInput(
             f"{path}: names {shown(str(run))}, outside of {root}, and was not saved here; save it"
-            " again with --force if you trust that folder"
+            f" again with {option('force', True)} if you trust that folder"
         )
     return run
 
@@ -132,7 +134,7 @@ def read(path: Path) -> Baseline:
     document = read_document(path)
     run, saved_utc = document.get("run"), document.get("saved_utc")
     if not isinstance(run, str) or not isinstance(saved_utc, str):
-        raise BadInput(f"{path}: not a baseline; save it again with --force")
+        raise BadInput(f"{path}: not a baseline; save it again with {option('force', True)}")
     return Baseline(path.stem, run, saved_utc)
 
 
