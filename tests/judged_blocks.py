@@ -7,8 +7,7 @@ from torch import Tensor
 
 from attnbench import impls
 from attnbench.harness.measure.error_limits import CheckResult
-from attnbench.harness.measure.judge import Judge, Seeds
-from attnbench.harness.measure.judged_places import places, taken, write_gradient
+from attnbench.harness.measure.judge import Judge, Seeds, places, taken, write_gradient
 from attnbench.harness.measure.prepared_call import make_gradient, make_tensors, prepare_call
 from attnbench.impls.backend import Backend
 from attnbench.impls.drawing import draw_inputs

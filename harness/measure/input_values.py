@@ -22,7 +22,7 @@ from ...impls.drawing import draw_inputs
 from ...impls.problem import Problem
 from .cold_keys import Turns
 from .correctness import widen
-from .judged_places import write_gradient
+from .judge import write_gradient
 from .prepared_call import Tensors, draw_gradient, make_gradient, make_tensors
 
 LEAST_FACTOR, MOST_FACTOR = 0.5, 1.5  # of tokens' keys and values

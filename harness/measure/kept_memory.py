@@ -126,13 +126,13 @@ class CudaKept:
     def read(self) -> Kept:
         if self._grown("requested") > WORTH_COLLECTING_BYTES:
             gc.collect()
-        outside = max(0, self._grown("used") - self._grown("reserved"))
-        if why := uncounted():
-            missing = {"workspace_bytes": why}
-            return Kept(workspace_bytes=None, outside_bytes=outside, missing=missing)
-        workspace = max(0, self._grown("requested") - self.known_bytes)
-        highest = max(0, self.highest_bytes - self.known_bytes)
-        return Kept(workspace_bytes=workspace, prepare_peak_bytes=highest, outside_bytes=outside)
+        why, kept_bytes = uncounted(), self._grown("requested")
+        return Kept(
+            workspace_bytes=None if why else max(0, kept_bytes - self.known_bytes),
+            prepare_peak_bytes=None if why else max(0, self.highest_bytes - self.known_bytes),
+            outside_bytes=max(0, self._grown("used") - self._grown("reserved")),
+            missing={"workspace_bytes": why} if why else {},
+        )
 
     def _grown(self, name: str) -> int:
         return self._reading()[name] - self.before[name]

@@ -14,13 +14,12 @@ from ...impls.backend import Backend
 from ..cases.case import Case
 from ..measure.clock import Clock, now_s
 from ..measure.compile_time import CompileTime
-from ..measure.correctness import CorrectnessCheck, write_rows
+from ..measure.correctness import CorrectnessCheck, explained, write_rows
 from ..measure.error_limits import WIDE_SCORE, CheckResult, distance
 from ..measure.input_values import InputValues
 from ..measure.judge import FROM_MEMORY
 from ..measure.kept_memory import kept_memory, memory_fields, too_small
 from ..measure.mask_cost import mask_cost
-from ..measure.near_problems import explained
 from ..measure.output_check import WRITES, improper
 from ..measure.peak_memory import Peak, peak, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
