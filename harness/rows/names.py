@@ -37,8 +37,8 @@ class Baseline(NamedTuple):
 def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunState]:
     """Name a finished run; returns the baseline's file, and how the run's cases ended.
 
-    Raises BadInput, also if the name is taken and `force` is not set, and if the run is an audit, a
-    court, empty or interrupted, or nothing in it is ok or can be compared.
+    Raises BadInput, also if the name is taken and `force` is not set, and if the run is empty or
+    interrupted, or nothing in it is ok or can be compared.
     """
     if not NAME.fullmatch(name):
         raise BadInput(
@@ -50,7 +50,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     state = run_state(run)
     if why := state.why_not_counted:
         raise BadInput(
-            f"{run.name}: {why}; a baseline is a run that measures backends and has finished; see"
+            f"{run.name}: {why}; a baseline is a run that has finished; see"
             f" `attnbench list runs --runs {root}`"
         )
     if not state.statuses[Status.OK]:
