@@ -194,8 +194,8 @@ def has_low_clock(readings: Mapping[str, Any]) -> bool:
     return float(readings.get("sm_clock_ratio", 1.0)) < LEAST_CLOCK_RATIO
 
 
-def count_flagged(flags: Iterable[bool | None]) -> int | None:
-    """How many blocks are flagged; None if all are unknown."""
+def count_flagged(flags: Iterable[int | None]) -> int | None:
+    """How many blocks, or calls of them, are flagged; None if all are unknown."""
     known = [flag for flag in flags if flag is not None]
     return sum(known) if known else None
 

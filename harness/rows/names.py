@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files.errors import BadInput, instead_of, option, shown, suggestion
+from ..files.errors import BadInput, instead_of, option, shown, suggestion, unless_refused
 from ..files.safe_files import NotPlain, is_folder, make_folder, refuse_way_out, write_whole
 from ..files.user_cache import cache_folder
 from .record import Status
@@ -73,24 +73,20 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
         "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     path = root / FOLDER / f"{name}.json"
-    try:
+    with unless_refused(path, f"choose another folder with {option('runs', 'DIR')}"):
         root.mkdir(parents=True, exist_ok=True)
         make_folder(path.parent)
-        write_whole(path, json.dumps(document, indent=1) + "\n", new=not force)
-        if not run.is_relative_to(base):
-            mark = _mark(path, str(run))
-            mark.parent.mkdir(parents=True, exist_ok=True)
-            mark.touch()
-    except OSError as error:
-        if isinstance(error, FileExistsError) and not force and path.is_file():
+        try:
+            write_whole(path, json.dumps(document, indent=1) + "\n", new=not force)
+        except FileExistsError:
             raise BadInput(
                 f"{name}: already a baseline; replace it with {option('force', True)}, or choose"
                 " another name"
             ) from None
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror}); choose another folder with"
-            f" {option('runs', 'DIR')}"
-        ) from None
+        if not run.is_relative_to(base):
+            mark = _mark(path, str(run))
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()
     return path, state
 
 
