@@ -76,26 +76,20 @@ class HostKept:
         return result
 
     def read(self) -> Kept:
-        torch_bytes, missing = max(0, self.torch_bytes), {}
-        grown = None if self.compiles else self._grown()
-        if grown is None:
-            missing["outside_bytes"] = COMPILES if self.compiles else NOT_COUNTED
+        torch_bytes, grown = max(0, self.torch_bytes), None if self.compiles else self._grown()
+        if grown is not None and grown - torch_bytes > WORTH_COLLECTING_BYTES:
+            gc.collect()
+            grown = self._grown()
+        why = COMPILES if self.compiles else NOT_COUNTED
         return Kept(
             workspace_bytes=max(0, torch_bytes - self.known_bytes),
             prepare_peak_bytes=max(0, self.highest_bytes - self.known_bytes),
             outside_bytes=None if grown is None else max(0, grown - torch_bytes),
-            missing=missing,
+            missing={"outside_bytes": why} if grown is None else {},
         )
 
     def _grown(self) -> int | None:
         """By the larger of two counts: malloc's is exact, pages see what is mapped without it."""
-        grown = self._difference()
-        if grown is not None and grown - self.torch_bytes > WORTH_COLLECTING_BYTES:
-            gc.collect()
-            grown = self._difference()
-        return grown
-
-    def _difference(self) -> int | None:
         pairs = zip(self._in_use(), self.before, strict=True)
         known = [now - then for now, then in pairs if now is not None and then is not None]
         return max(known, default=None)

@@ -193,7 +193,7 @@ def earlier_runs(run: Path, root: Path) -> Iterator[Path]:
     for path in reversed(runs(root)):
         if path.name < run.name and scenario_in(path.name) == scenario:
             with suppress(BadInput):  # a broken run is none
-                if not run_state(path).why_not_counted:
+                if run_state(path).is_finished:
                     yield path
 
 

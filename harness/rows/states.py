@@ -29,7 +29,7 @@ class RunState:
     @property
     def is_finished(self) -> bool:
         """Everything planned was tried to the end, and something was planned."""
-        return not self.missing and not self.statuses[Status.INTERRUPTED] and bool(self.statuses)
+        return not self.why_not_counted
 
     @property
     def why_not_counted(self) -> str:
@@ -100,4 +100,4 @@ def unfinished_after(found: Path, root: Path) -> Path | None:
 
 
 def _has_finished(path: Path) -> bool:
-    return (path / META).is_file() and not run_state(path).why_not_counted
+    return (path / META).is_file() and run_state(path).is_finished
