@@ -71,8 +71,13 @@ class CorrectnessCheck:
             return None
         like = self.gradient
         whole = torch.empty(output_shape(self.problem), dtype=like.dtype, device=like.device)
-        write_rows(whole, self.entries, self.rows, like)
+        self.write_gradient(whole)
         return whole
+
+    def write_gradient(self, whole: Tensor | None) -> None:
+        """Write `grad_output` into a tensor of the output's shape, if there is one."""
+        if whole is not None and self.gradient is not None:
+            write_rows(whole.data, self.entries, self.rows, self.gradient)
 
     def check(
         self, output: Tensor | None, gradients: Sequence[Tensor], exactness: str = "exact"
