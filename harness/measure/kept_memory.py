@@ -9,16 +9,19 @@ import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, TypeVar
 
 import torch
 from humanize import naturalsize
 
+from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
 from ..devices.process_tree import descendants
 from ..rows.readings import BELOW, seen_from_bytes
-from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, uncounted
+from .clock import Clock
+from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, peak, uncounted
 from .resident_memory import own_bytes, status_bytes
 from .warm_heap import WarmHeap
 
@@ -207,3 +210,24 @@ def too_small(found: Peak) -> str:
                 " memory that it had not allocated, so an earlier call or `prepare` did"
             )
     return ""
+
+
+def mask_cost(
+    problem: Problem, backend: Backend, device: torch.device, clock: Clock
+) -> dict[str, float | None]:
+    """What the backend's mask costs by itself: fields of the row; none if it builds none for this
+    problem.
+
+    The time is that of the second one: the first imports what it needs.
+    """
+    with torch.no_grad():
+        if backend.build_mask(problem, device) is None:
+            return {}
+        clock.finish()
+        start = perf_counter()
+        mask = backend.build_mask(problem, device)
+        clock.finish()
+        spent_ms = (perf_counter() - start) * 1e3
+        del mask
+        found = peak(lambda: None, lambda _: backend.build_mask(problem, device), device)
+    return {"mask_build_ms": spent_ms, "mask_build_peak_bytes": found.peak_bytes}

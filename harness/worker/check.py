@@ -18,8 +18,7 @@ from ..measure.correctness import CorrectnessCheck, explained
 from ..measure.error_limits import WIDE_SCORE, CheckResult, distance
 from ..measure.input_values import InputValues
 from ..measure.judge import FROM_MEMORY
-from ..measure.kept_memory import kept_memory, memory_fields, too_small
-from ..measure.mask_cost import mask_cost
+from ..measure.kept_memory import kept_memory, mask_cost, memory_fields, too_small
 from ..measure.output_check import WRITES, improper
 from ..measure.peak_memory import Peak, peak, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
