@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from attnbench import impls
-from attnbench.harness.measure.judge import Judge, Seeds, Verdict
-from attnbench.harness.measure.judged_places import places, taken, write_gradient
+from attnbench.harness.measure.error_limits import CheckResult
+from attnbench.harness.measure.judge import Judge, Seeds, places, taken, write_gradient
 from attnbench.harness.measure.prepared_call import make_gradient, make_tensors, prepare_call
 from attnbench.impls.backend import Backend
 from attnbench.impls.drawing import draw_inputs
@@ -25,7 +25,7 @@ def judged(
     judge: Judge | None = None,
     exactness: str = "exact",
     change: Callable[[list[Tensor]], object] = lambda results: None,
-) -> Verdict:
+) -> CheckResult:
     """`change`: of the output or the gradients, in place, before numbers are taken."""
     loaded = impls.load(backend) if isinstance(backend, str) else backend
     order = "model" if loaded.name == "hf" else "heads"

@@ -72,22 +72,16 @@ def open_plain(
 class _File(io.FileIO):
     """Of which an error of reading names the path."""
 
+    readall = io.RawIOBase.readall  # by `read`, and that by `readinto`
+    read = io.RawIOBase.read  # type: ignore[assignment] # of None bytes is asked for by nobody
+
     def __init__(self, fd: int, path: Path | str) -> None:
         super().__init__(fd)
         self.path = path
 
     def readinto(self, buffer: Any, /) -> int | None:
-        with self._named():
-            return super().readinto(buffer)
-
-    def readall(self) -> bytes:
-        with self._named():
-            return super().readall()
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
         try:
-            yield
+            return super().readinto(buffer)
         except OSError as error:
             error.filename = str(self.path)
             raise
@@ -107,15 +101,11 @@ def refuse_way_out(path: Path) -> None:
     """Raises NotPlain if a link in a folder of results leads to somewhere outside of it."""
     path = path.absolute()
     for place in (path, *path.parents):
-        if place.is_symlink() and any(_first(place.parent, name) for name in RESULTS):
+        if place.is_symlink() and any(any(place.parent.glob(name)) for name in RESULTS):
             inside = os.path.realpath(place.parent)
             if not Path(os.path.realpath(place)).is_relative_to(inside):
                 what = f"{place.name} is a link out of a folder of results, and is not followed"
                 raise NotPlain(errno.ELOOP, what)
-
-
-def _first(folder: Path, pattern: str) -> Path | None:
-    return next(folder.glob(pattern), None)
 
 
 def read_text(path: Path, name: str, most_bytes: int, wanted: str) -> str:

@@ -8,6 +8,7 @@ Neither package is imported here: what has not been imported has compiled nothin
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 US_PER_MS = 1e3
@@ -61,3 +62,16 @@ def _listening(found: CompileTime) -> Iterator[None]:
         yield
     finally:
         knobs.compilation.listener = before
+
+
+class Stopwatch:
+    """Measures the time inside it, also if that ends with an error."""
+
+    def __init__(self) -> None:
+        self.total_s = 0.0
+
+    def __enter__(self) -> None:
+        self._since = perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.total_s += perf_counter() - self._since

@@ -149,19 +149,13 @@ def gpu_conditions(gpu: Gpu) -> Readings:
 def conditions_for(device: "torch.device") -> HostConditions:
     if device.type != "cuda":
         return HostConditions()
-    return DeviceConditions(nvml_device(device), _stamps_of(device))
-
-
-def _stamps_of(device: "torch.device") -> "SmStamps | None":
-    """None where Triton is not installed, or cannot launch a kernel."""
-    try:
+    stamps = None  # where Triton is not installed, or cannot launch a kernel
+    with suppress(ImportError):
         from .sm_stamps import FAILURES, SmStamps
-    except ImportError:
-        return None
-    try:
-        return SmStamps(device)
-    except FAILURES:
-        return None
+
+        with suppress(*FAILURES):
+            stamps = SmStamps(device)
+    return DeviceConditions(nvml_device(device), stamps)
 
 
 def contended(readings: Mapping[str, Any]) -> bool | None:
@@ -200,8 +194,8 @@ def has_low_clock(readings: Mapping[str, Any]) -> bool:
     return float(readings.get("sm_clock_ratio", 1.0)) < LEAST_CLOCK_RATIO
 
 
-def count_flagged(flags: Iterable[bool | None]) -> int | None:
-    """How many blocks are flagged; None if all are unknown."""
+def count_flagged(flags: Iterable[int | None]) -> int | None:
+    """How many blocks, or calls of them, are flagged; None if all are unknown."""
     known = [flag for flag in flags if flag is not None]
     return sum(known) if known else None
 

@@ -6,7 +6,8 @@ rows, so that the gradients of all keys and values can still be compared whole, 
 queries that a kernel drops.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf, isfinite, log, sqrt
 
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from ...impls.backend import TORCH_DTYPE, Inputs, Weights
 from ...impls.lengths import starts
-from ...impls.problem import Problem
+from ...impls.problem import CausalAlign, Problem
 from .error_limits import WIDE_SCORE, CheckResult, ErrorLimits
 from .prepared_call import Tensors, draw_gradient, fresh_leaves, output_shape
 
@@ -70,8 +71,13 @@ class CorrectnessCheck:
             return None
         like = self.gradient
         whole = torch.empty(output_shape(self.problem), dtype=like.dtype, device=like.device)
-        write_rows(whole, self.entries, self.rows, like)
+        self.write_gradient(whole)
         return whole
+
+    def write_gradient(self, whole: Tensor | None) -> None:
+        """Write `grad_output` into a tensor of the output's shape, if there is one."""
+        if whole is not None and self.gradient is not None:
+            write_rows(whole.data, self.entries, self.rows, self.gradient)
 
     def check(
         self, output: Tensor | None, gradients: Sequence[Tensor], exactness: str = "exact"
@@ -210,3 +216,38 @@ def widen(problem: Problem, inputs: Inputs, seed: int) -> None:
         powers = powers / 2
     factors = (most**powers).to(inputs.query.device, inputs.query.dtype)
     inputs.query.data.mul_(factors[:, None])
+
+
+# ---- what a wrong result is right for ------------------------------------------------------------
+
+
+def explained(problem: Problem, tensors: Tensors, output: Tensor, seed: int) -> str:
+    """What else the output is the result of, as the end of a complaint; "" if nobody knows."""
+    inputs, weights = tensors
+    for words, near, query_factor in _near(replace(problem, passes="forward")):
+        scaled = inputs if query_factor == 1 else replace(inputs, query=inputs.query * query_factor)
+        check = CorrectnessCheck(near, scaled, weights, seed, few_rows=True)
+        if not check.check(output, ()).complaint:
+            return f"; it is right for {words}"
+    return ""
+
+
+def _near(p: Problem) -> Iterator[tuple[str, Problem, float]]:
+    """In words, the problem, and the factor of its queries."""
+    if p.causal and p.seq_len != p.kv_seq_len:
+        other: CausalAlign = "top_left" if p.causal_align == "bottom_right" else "bottom_right"
+        with suppress(ValueError):
+            near = replace(p, causal_align=other)
+            yield f"causal_align {other}, where {p.causal_align} was asked", near, 1
+    if p.causal:
+        with suppress(ValueError):
+            yield "attention that is not causal", replace(p, causal=False, causal_align=""), 1
+    if p.mask != "none":
+        yield f"attention without the mask {p.mask}", replace(p, mask="none", window=0), 1
+    for window in (p.window - 1, p.window + 1) if p.windowed else ():
+        if window:
+            yield f"window {window}, where {p.window} was asked", replace(p, window=window), 1
+    if p.softcap:
+        yield "attention without the softcap", replace(p, softcap=0.0), 1
+    if p.scope == "core" and not p.latent:
+        yield "scores without the scale", p, 1 / p.scale

@@ -11,7 +11,8 @@ stay, and the output's gradient gets the new numbers.
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 
 import torch
@@ -21,7 +22,7 @@ from ...impls.drawing import draw_inputs
 from ...impls.problem import Problem
 from .cold_keys import Turns
 from .correctness import widen
-from .judged_places import write_gradient
+from .judge import write_gradient
 from .prepared_call import Tensors, draw_gradient, make_gradient, make_tensors
 
 LEAST_FACTOR, MOST_FACTOR = 0.5, 1.5  # of tokens' keys and values
@@ -113,17 +114,12 @@ class EachCall:
             self._turns.renew()
 
 
-class _Rows:
+def _rows(tensor: Tensor, axis: int, first: int) -> Tensor:
     """The numbers of one token of ONE_OF in a tensor, which may get other memory (cold_keys.py)."""
-
-    def __init__(self, tensor: Tensor, axis: int, first: int) -> None:
-        self.tensor, self.axis, self.first = tensor, axis, first
-
-    def __call__(self) -> Tensor:
-        return self.tensor.data.movedim(self.axis, 0)[self.first :: ONE_OF]
+    return tensor.data.movedim(axis, 0)[first::ONE_OF]
 
 
-def _token_rows(values: InputValues, random: Random) -> Iterator[_Rows]:
+def _token_rows(values: InputValues, random: Random) -> Iterator[Callable[[], Tensor]]:
     """Of keys and values, or of their scales where they are codes; of the output's gradient if only
     the backward pass is measured. Stored in pages: tokens of each page.
     """
@@ -135,7 +131,7 @@ def _token_rows(values: InputValues, random: Random) -> Iterator[_Rows]:
     elif "key_scale" in named:
         changed, axis = [named["key_scale"], named["value_scale"]], -1
     for tensor in {id(one): one for one in changed if one.numel()}.values():
-        yield _Rows(tensor, axis, random.randrange(min(ONE_OF, tensor.shape[axis])))
+        yield partial(_rows, tensor, axis, random.randrange(min(ONE_OF, tensor.shape[axis])))
 
 
 def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:

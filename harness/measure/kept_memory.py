@@ -9,16 +9,19 @@ import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, TypeVar
 
 import torch
 from humanize import naturalsize
 
+from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
 from ..devices.host import descendants
 from ..rows.readings import BELOW, seen_from_bytes
-from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, uncounted
+from .clock import Clock
+from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, peak, uncounted
 from .resident_memory import own_bytes, status_bytes
 from .warm_heap import WarmHeap
 
@@ -76,26 +79,20 @@ class HostKept:
         return result
 
     def read(self) -> Kept:
-        torch_bytes, missing = max(0, self.torch_bytes), {}
-        grown = None if self.compiles else self._grown()
-        if grown is None:
-            missing["outside_bytes"] = COMPILES if self.compiles else NOT_COUNTED
+        torch_bytes, grown = max(0, self.torch_bytes), None if self.compiles else self._grown()
+        if grown is not None and grown - torch_bytes > WORTH_COLLECTING_BYTES:
+            gc.collect()
+            grown = self._grown()
+        why = COMPILES if self.compiles else NOT_COUNTED
         return Kept(
             workspace_bytes=max(0, torch_bytes - self.known_bytes),
             prepare_peak_bytes=max(0, self.highest_bytes - self.known_bytes),
             outside_bytes=None if grown is None else max(0, grown - torch_bytes),
-            missing=missing,
+            missing={"outside_bytes": why} if grown is None else {},
         )
 
     def _grown(self) -> int | None:
         """By the larger of two counts: malloc's is exact, pages see what is mapped without it."""
-        grown = self._difference()
-        if grown is not None and grown - self.torch_bytes > WORTH_COLLECTING_BYTES:
-            gc.collect()
-            grown = self._difference()
-        return grown
-
-    def _difference(self) -> int | None:
         pairs = zip(self._in_use(), self.before, strict=True)
         known = [now - then for now, then in pairs if now is not None and then is not None]
         return max(known, default=None)
@@ -126,13 +123,13 @@ class CudaKept:
     def read(self) -> Kept:
         if self._grown("requested") > WORTH_COLLECTING_BYTES:
             gc.collect()
-        outside = max(0, self._grown("used") - self._grown("reserved"))
-        if why := uncounted():
-            missing = {"workspace_bytes": why}
-            return Kept(workspace_bytes=None, outside_bytes=outside, missing=missing)
-        workspace = max(0, self._grown("requested") - self.known_bytes)
-        highest = max(0, self.highest_bytes - self.known_bytes)
-        return Kept(workspace_bytes=workspace, prepare_peak_bytes=highest, outside_bytes=outside)
+        why, kept_bytes = uncounted(), self._grown("requested")
+        return Kept(
+            workspace_bytes=None if why else max(0, kept_bytes - self.known_bytes),
+            prepare_peak_bytes=None if why else max(0, self.highest_bytes - self.known_bytes),
+            outside_bytes=max(0, self._grown("used") - self._grown("reserved")),
+            missing={"workspace_bytes": why} if why else {},
+        )
 
     def _grown(self, name: str) -> int:
         return self._reading()[name] - self.before[name]
@@ -213,3 +210,24 @@ def too_small(found: Peak) -> str:
                 " memory that it had not allocated, so an earlier call or `prepare` did"
             )
     return ""
+
+
+def mask_cost(
+    problem: Problem, backend: Backend, device: torch.device, clock: Clock
+) -> dict[str, float | None]:
+    """What the backend's mask costs by itself: fields of the row; none if it builds none for this
+    problem.
+
+    The time is that of the second one: the first imports what it needs.
+    """
+    with torch.no_grad():
+        if backend.build_mask(problem, device) is None:
+            return {}
+        clock.finish()
+        start = perf_counter()
+        mask = backend.build_mask(problem, device)
+        clock.finish()
+        spent_ms = (perf_counter() - start) * 1e3
+        del mask
+        found = peak(lambda: None, lambda _: backend.build_mask(problem, device), device)
+    return {"mask_build_ms": spent_ms, "mask_build_peak_bytes": found.peak_bytes}

@@ -1,8 +1,10 @@
 """Flags of a row whose GPU timings deserve a doubt, set by the parent process without torch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
+
+from .conditions import count_flagged
 
 UNSEEN_RATIO = 1.5
 """Of the time between the events: `block_ms` starts from a cold L2, the wall clock's calls do not,
@@ -22,27 +24,18 @@ def add_floor(fields: dict[str, Any], event: Mapping[str, Any]) -> None:
 def launch_flags(row: Mapping[str, Any]) -> dict[str, Any]:
     """`late_calls`, `graph_failed` and `unseen_work` of a row with samples; null on a CPU."""
     reason = row.get("graph_reason")
+    blocks = (block for process in row.get("conditions") or () for block in process)
     return {
-        "late_calls": _late_calls(row.get("conditions") or ()),
+        "late_calls": count_flagged(block.get("late_calls") for block in blocks),
         "graph_failed": None if reason is None else reason.startswith(NOT_CAPTURED),
         "unseen_work": _unseen_work(row),
     }
 
 
-def _late_calls(conditions: Iterable[Iterable[Mapping[str, Any]]]) -> int | None:
-    counts = [
-        block["late_calls"] for process in conditions for block in process if "late_calls" in block
-    ]
-    return sum(counts) if counts else None
-
-
 def _unseen_work(row: Mapping[str, Any]) -> bool | None:
     """Whether the wall clock waited for much more than launching and what the events enclose."""
-    wall, block, launch = (
-        _typical(row, "wall_block_ms"),
-        _typical(row, "block_ms"),
-        row.get("launch_ms"),
-    )
+    wall, block = (_typical(row, name) for name in ("wall_block_ms", "block_ms"))
+    launch = row.get("launch_ms")
     if wall is None or block is None or launch is None:
         return None
     return bool(wall - launch > UNSEEN_RATIO * block + UNSEEN_MS)

@@ -3,10 +3,11 @@
 import re
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from errno import ENOMEM
 
 import torch
+from humanize import naturalsize
 
 from ..devices.host import address_space_bytes
 from .peak_memory import release
@@ -60,33 +61,27 @@ class Budget:
         else:
             resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
 
-    @contextmanager
-    def for_code(self) -> Iterator[None]:
+    def for_code(self) -> AbstractContextManager[None]:
         """Give more room while code is imported or compiled."""
-        with self._apart(self.limit + CODE_BYTES):
-            yield
+        return self._apart(self.limit + CODE_BYTES)
 
-    @contextmanager
-    def for_our_work(self) -> Iterator[None]:
+    def for_our_work(self) -> AbstractContextManager[None]:
         """No limit, for what is no case's: the exact result."""
-        with self._apart(None):
-            yield
+        return self._apart(None)
 
     @contextmanager
     def _apart(self, limit: int | None) -> Iterator[None]:
         """The address space that stays taken belongs to the process from then on, not to a case."""
-        if self.device.type == "cuda":  # the budget is the device's memory; code is on the host
-            if limit is None:
-                self.lift()
-            yield
-            self.enforce(self.extra_bytes)
-            return
-        before = address_space_bytes()
-        self.lift() if limit is None else self._set(limit)
+        on_cpu, before = self.device.type == "cpu", address_space_bytes()
+        if limit is None:
+            self.lift()
+        elif on_cpu:  # elsewhere the budget is the device's memory, and code is on the host
+            self._set(limit)
         try:
             yield
-            release(self.device)
-            self.limit += max(0, address_space_bytes() - before)
+            if on_cpu:
+                release(self.device)
+                self.limit += max(0, address_space_bytes() - before)
         finally:
             self.enforce(self.extra_bytes)
 
@@ -111,14 +106,12 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def out_of_memory_reason(error: BaseException, budget_bytes: int) -> str:
     """How much was asked for and did not fit; else the error's own first line."""
-    import humanize
-
     found = re.search(
         r"(?:allocate|mmap) (\d+) bytes|[Tt]ried to allocate ([\d.]+ [KMGT]iB)", str(error)
     )
-    budget = humanize.naturalsize(budget_bytes, binary=True)
+    budget = naturalsize(budget_bytes, binary=True)
     if found is None:
         text = str(error).strip().split("\n")[0] or type(error).__name__
         return f"{text[:300]} (the budget is {budget})"
-    size = found[2] or humanize.naturalsize(int(found[1]), binary=True)
+    size = found[2] or naturalsize(int(found[1]), binary=True)
     return f"{size} more did not fit into the budget of {budget}"

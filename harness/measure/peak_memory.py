@@ -16,6 +16,7 @@ from torch.autograd.profiler import profile as CpuProfile  # noqa: N812 - a clas
 
 from ..devices.nvml import nvml_device, open_gpu, used_bytes
 from .clock import no_garbage_collection
+from .output_check import tensors_of
 from .resident_memory import resident_peak_bytes
 from .warm_heap import WarmHeap
 
@@ -143,9 +144,8 @@ def allocated_levels(profile: CpuProfile) -> list[tuple[int, int]]:
 
 def result_bytes(result: object) -> int | None:
     """Memory that the returned tensors need; None if one is not a plain tensor."""
-    tensors = result if isinstance(result, tuple | list) else (result,)
     needed: dict[int, tuple[int, int]] = {}  # by storage: of the views on it, and its own size
-    for tensor in tensors:
+    for tensor in tensors_of(result):
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return None
         storage = tensor.untyped_storage()
@@ -190,12 +190,11 @@ def from_torch(result: object) -> bool:
 
     Raises RuntimeError for cudaMallocAsync, which has no snapshot.
     """
-    tensors = result if isinstance(result, tuple | list) else (result,)
     spans = [(one["address"], one["total_size"]) for one in torch.cuda.memory_snapshot()]
     return all(
         isinstance(tensor, torch.Tensor)
         and any(start <= tensor.data_ptr() < start + size for start, size in spans)
-        for tensor in tensors
+        for tensor in tensors_of(result)
     )
 
 

@@ -216,50 +216,31 @@ def _clock(cores: int) -> str:
 
 # ---- peak rates by data sheets -------------------------------------------------------------------
 
-TERA, GIGA = 1e12, 1e9
-
-
-def _before_ampere(*, fp32: float, fp16: float, gb_per_s: float) -> dict[str, float]:
-    """As `_rates`: matrix units for fp16 only."""
-    found = _rates(fp32=fp32, tf32=0.0, half=fp16, gb_per_s=gb_per_s)
-    return {name: rate for name, rate in found.items() if "tf32" not in name and "bf16" not in name}
-
-
-def _rates(*, fp32: float, tf32: float, half: float, gb_per_s: float) -> dict[str, float]:
-    """TFLOP/s and GB/s by the names of measured peaks; `half` is fp16 and bf16, equal on these."""
-    return {
-        "gemm_fp32_flops_per_s": fp32 * TERA,
-        "gemm_tf32_flops_per_s": tf32 * TERA,
-        "gemm_bf16_flops_per_s": half * TERA,
-        "gemm_fp16_flops_per_s": half * TERA,
-        "copy_bytes_per_s": gb_per_s * GIGA,
-    }
-
-
-SPECIFIED = {
-    "NVIDIA A10": _rates(fp32=31.2, tf32=62.5, half=125, gb_per_s=600),
-    "NVIDIA A100 80GB PCIe": _rates(fp32=19.5, tf32=156, half=312, gb_per_s=1935),
-    "NVIDIA A100-PCIE-40GB": _rates(fp32=19.5, tf32=156, half=312, gb_per_s=1555),
-    "NVIDIA A100-SXM4-40GB": _rates(fp32=19.5, tf32=156, half=312, gb_per_s=1555),
-    "NVIDIA A100-SXM4-80GB": _rates(fp32=19.5, tf32=156, half=312, gb_per_s=2039),
-    "NVIDIA B200": _rates(fp32=75, tf32=1100, half=2250, gb_per_s=8000),
-    "NVIDIA GeForce RTX 3090": _rates(fp32=35.6, tf32=35.6, half=71, gb_per_s=936),
-    "NVIDIA GeForce RTX 4090": _rates(fp32=82.6, tf32=82.6, half=165.2, gb_per_s=1008),
-    "NVIDIA GeForce RTX 5090": _rates(fp32=104.8, tf32=104.8, half=209.5, gb_per_s=1792),
-    "NVIDIA H100 80GB HBM3": _rates(fp32=67, tf32=494.7, half=989.4, gb_per_s=3350),  # SXM
-    "NVIDIA H100 NVL": _rates(fp32=60, tf32=417.5, half=835.5, gb_per_s=3900),
-    "NVIDIA H100 PCIe": _rates(fp32=51, tf32=378, half=756, gb_per_s=2000),
-    "NVIDIA H200": _rates(fp32=67, tf32=494.7, half=989.4, gb_per_s=4800),  # SXM
-    "NVIDIA L4": _rates(fp32=30.3, tf32=60, half=121, gb_per_s=300),
-    "NVIDIA L40S": _rates(fp32=91.6, tf32=183, half=362, gb_per_s=864),
-    "NVIDIA RTX 6000 Ada Generation": _rates(fp32=91.1, tf32=182.1, half=364.2, gb_per_s=960),
-    "Tesla T4": _before_ampere(fp32=8.1, fp16=65, gb_per_s=320),
-    "Tesla V100-PCIE-16GB": _before_ampere(fp32=14, fp16=112, gb_per_s=900),
-    "Tesla V100-PCIE-32GB": _before_ampere(fp32=14, fp16=112, gb_per_s=900),
-    "Tesla V100-SXM2-16GB": _before_ampere(fp32=15.7, fp16=125, gb_per_s=900),
-    "Tesla V100-SXM2-32GB": _before_ampere(fp32=15.7, fp16=125, gb_per_s=900),
+SPECIFIED: dict[str, tuple[float, float, float, float]] = {
+    "NVIDIA A10": (31.2, 62.5, 125, 600),
+    "NVIDIA A100 80GB PCIe": (19.5, 156, 312, 1935),
+    "NVIDIA A100-PCIE-40GB": (19.5, 156, 312, 1555),
+    "NVIDIA A100-SXM4-40GB": (19.5, 156, 312, 1555),
+    "NVIDIA A100-SXM4-80GB": (19.5, 156, 312, 2039),
+    "NVIDIA B200": (75, 1100, 2250, 8000),
+    "NVIDIA GeForce RTX 3090": (35.6, 35.6, 71, 936),
+    "NVIDIA GeForce RTX 4090": (82.6, 82.6, 165.2, 1008),
+    "NVIDIA GeForce RTX 5090": (104.8, 104.8, 209.5, 1792),
+    "NVIDIA H100 80GB HBM3": (67, 494.7, 989.4, 3350),  # SXM
+    "NVIDIA H100 NVL": (60, 417.5, 835.5, 3900),
+    "NVIDIA H100 PCIe": (51, 378, 756, 2000),
+    "NVIDIA H200": (67, 494.7, 989.4, 4800),  # SXM
+    "NVIDIA L4": (30.3, 60, 121, 300),
+    "NVIDIA L40S": (91.6, 183, 362, 864),
+    "NVIDIA RTX 6000 Ada Generation": (91.1, 182.1, 364.2, 960),
+    "Tesla T4": (8.1, 0, 65, 320),
+    "Tesla V100-PCIE-16GB": (14, 0, 112, 900),
+    "Tesla V100-PCIE-32GB": (14, 0, 112, 900),
+    "Tesla V100-SXM2-16GB": (15.7, 0, 125, 900),
+    "Tesla V100-SXM2-32GB": (15.7, 0, 125, 900),
 }
-"""By the driver's name of the GPU: variants of one chip differ in clock and memory.
+"""By the driver's name of the GPU, since variants of one chip differ in clock and memory: TFLOP/s
+in fp32, in TF32, and in fp16 and bf16, which are equal; GB/s. No TF32: matrix units for fp16 alone.
 
 Dense, at boost clock; the sheets also print rates with sparsity, twice as high. Sources: NVIDIA's
 data sheets "A100 Tensor Core GPU", "H100 Tensor Core GPU", "H200 Tensor Core GPU", "A10", "L4",
@@ -270,5 +251,11 @@ GPU Architecture" (RTX 4090, RTX 6000 Ada), "NVIDIA RTX Blackwell GPU Architectu
 
 
 def specified(device_name: str | None) -> dict[str, float]:
-    """Empty if the GPU is not in the table: a wrong peak would be worse than none."""
-    return SPECIFIED.get(device_name or "", {})
+    """FLOP/s and bytes/s by the names of measured peaks. Empty if the GPU is not in the table: a
+    wrong peak would be worse than none.
+    """
+    fp32, tf32, half, gb_per_s = SPECIFIED.get(device_name or "", (0, 0, 0, 0))
+    tflops = {"fp32": fp32, "tf32": tf32, "bf16": half * bool(tf32), "fp16": half}
+    rates = {f"gemm_{name}_flops_per_s": rate * 1e12 for name, rate in tflops.items()}
+    rates["copy_bytes_per_s"] = gb_per_s * 1e9
+    return {name: rate for name, rate in rates.items() if rate}

@@ -43,14 +43,9 @@ def make_gradient(
     """
     if not problem.backward:
         return None
-    by_token = order == "model" and problem.scope == "core"
-    batch, *sizes = output_shape(problem)
-    shape, dtype = (batch, *sizes), TORCH_DTYPE[problem.dtype]
-    if by_token:
-        heads, tokens, width = sizes
-        shape = (batch, tokens, heads, width)
-    gradient = torch.empty(shape, device=device, dtype=dtype)
-    gradient = gradient.transpose(1, 2) if by_token else gradient
+    shape, dtype = output_shape(problem), TORCH_DTYPE[problem.dtype]
+    axes = (0, 2, 1, 3) if order == "model" and problem.scope == "core" else range(len(shape))
+    gradient = torch.empty_permuted(shape, tuple(axes), device=device, dtype=dtype)
     draw_gradient(gradient, seed)
     return gradient
 

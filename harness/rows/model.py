@@ -21,8 +21,7 @@ from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
 from ..cases.case import ADDED_LATER
-from .fields import Named, Outcome, Placed, Shape, ShapeOfWall
-from .kinds import PARTS
+from .fields import PARTS, Named, Outcome, Placed, Shape, ShapeOfWall
 from .values import Count, Each, Int, Object, Part
 
 # For reports, which do not import impls; what is defined here is public, too.

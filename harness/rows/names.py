@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ..files.errors import BadInput, instead_of, shown, suggestion
+from ..files.errors import BadInput, instead_of, option, shown, suggestion, unless_refused
 from ..files.safe_files import NotPlain, is_folder, make_folder, refuse_way_out, write_whole
 from ..files.user_cache import cache_folder
 from .record import Status
@@ -37,8 +37,8 @@ class Baseline(NamedTuple):
 def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunState]:
     """Name a finished run; returns the baseline's file, and how the run's cases ended.
 
-    Raises BadInput, also if the name is taken and `force` is not set, and if the run is an audit, a
-    court, empty or interrupted, or nothing in it is ok or can be compared.
+    Raises BadInput, also if the name is taken and `force` is not set, and if the run is empty or
+    interrupted, or nothing in it is ok or can be compared.
     """
     if not NAME.fullmatch(name):
         raise BadInput(
@@ -50,7 +50,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     state = run_state(run)
     if why := state.why_not_counted:
         raise BadInput(
-            f"{run.name}: {why}; a baseline is a run that measures backends and has finished; see"
+            f"{run.name}: {why}; a baseline is a run that has finished; see"
             f" `attnbench list runs --runs {root}`"
         )
     if not state.statuses[Status.OK]:
@@ -73,22 +73,20 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
         "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     path = root / FOLDER / f"{name}.json"
-    try:
+    with unless_refused(path, f"choose another folder with {option('runs', 'DIR')}"):
         root.mkdir(parents=True, exist_ok=True)
         make_folder(path.parent)
-        write_whole(path, json.dumps(document, indent=1) + "\n", new=not force)
+        try:
+            write_whole(path, json.dumps(document, indent=1) + "\n", new=not force)
+        except FileExistsError:
+            raise BadInput(
+                f"{name}: already a baseline; replace it with {option('force', True)}, or choose"
+                " another name"
+            ) from None
         if not run.is_relative_to(base):
             mark = _mark(path, str(run))
             mark.parent.mkdir(parents=True, exist_ok=True)
             mark.touch()
-    except OSError as error:
-        if isinstance(error, FileExistsError) and not force and path.is_file():
-            raise BadInput(
-                f"{name}: already a baseline; replace it with --force, or choose another name"
-            ) from None
-        raise BadInput(
-            f"{path}: cannot be written ({error.strerror}); choose another folder with --runs DIR"
-        ) from None
     return path, state
 
 
@@ -116,7 +114,7 @@ def run_of(name: str, root: Path) -> Path | None:
     if not run.resolve().is_relative_to(root.resolve()) and not _mark(path, str(run)).exists():
         raise BadInput(
             f"{path}: names {shown(str(run))}, outside of {root}, and was not saved here; save it"
-            " again with --force if you trust that folder"
+            f" again with {option('force', True)} if you trust that folder"
         )
     return run
 
@@ -132,7 +130,7 @@ def read(path: Path) -> Baseline:
     document = read_document(path)
     run, saved_utc = document.get("run"), document.get("saved_utc")
     if not isinstance(run, str) or not isinstance(saved_utc, str):
-        raise BadInput(f"{path}: not a baseline; save it again with --force")
+        raise BadInput(f"{path}: not a baseline; save it again with {option('force', True)}")
     return Baseline(path.stem, run, saved_utc)
 
 
@@ -195,7 +193,7 @@ def earlier_runs(run: Path, root: Path) -> Iterator[Path]:
     for path in reversed(runs(root)):
         if path.name < run.name and scenario_in(path.name) == scenario:
             with suppress(BadInput):  # a broken run is none
-                if not run_state(path).why_not_counted:
+                if run_state(path).is_finished:
                     yield path
 
 

@@ -70,8 +70,7 @@ def read_rows(
 
     `salvage`: leave out lines that are no rows. `notes` gets what was left out. Raises BadRun.
     """
-    for _, row in read_lines(run, notes, salvage=salvage):
-        yield row
+    return (row for _, row in read_lines(run, notes, salvage=salvage))
 
 
 def read_lines(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import EnvironmentUnmet, StoreError, unless_refused
+from ..files.errors import EnvironmentUnmet, StoreError, option, unless_refused
 from ..files.safe_files import (
     PID_BYTES,
     FileLock,
@@ -29,8 +29,8 @@ from .run_files import META, ROWS, SCHEMA, read_meta, shown_path
 
 LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
 OLD_SUITE = "suite.json"  # in folders of runs that earlier versions wrote: no run themselves
-RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
 CHUNK_BYTES = 1 << 16
+RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
 
 
 class Store:
@@ -192,7 +192,8 @@ def _making(root: Path, name: str) -> Iterator[tuple[str, Path, FileLock]]:
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     path = root / f"{stamp}-{name}-{secrets.token_hex(4)}"
-    with unless_refused(root, "choose another with --runs DIR", "cannot make a run folder here"):
+    elsewhere = f"choose another with {option('runs', 'DIR')}"
+    with unless_refused(root, elsewhere, "cannot make a run folder here"):
         root.mkdir(parents=True, exist_ok=True)
         sweep(root)
         with temporary(root, is_folder=True) as (folder, _):

@@ -15,8 +15,7 @@ from .run_store import LATEST, runs
 class RunState:
     """How far a run is.
 
-    `statuses`: of the rows that count. `missing`: how much of the plan has no row. `not_measured`:
-    what it is if it does not measure backends; "" if it does.
+    `statuses`: of the rows that count. `missing`: how much of the plan has no row.
     """
 
     path: Path
@@ -26,18 +25,15 @@ class RunState:
     missing: int
     question: str = ""
     started_utc: str = ""
-    not_measured: str = ""
 
     @property
     def is_finished(self) -> bool:
         """Everything planned was tried to the end, and something was planned."""
-        return not self.missing and not self.statuses[Status.INTERRUPTED] and bool(self.statuses)
+        return not self.why_not_counted
 
     @property
     def why_not_counted(self) -> str:
-        """Why it cannot be `latest` or a baseline; "" for a finished run that measures backends."""
-        if self.not_measured:
-            return self.not_measured
+        """Why it cannot be `latest` or a baseline; "" for a finished run with results."""
         if not sum(self.statuses.values()) - self.statuses[Status.INTERRUPTED]:
             return "an empty run: no case has a result"
         left = self.missing + self.statuses[Status.INTERRUPTED]
@@ -52,8 +48,7 @@ def run_state(path: Path) -> RunState:
     """Raises BadInput if a file of the run is broken."""
     meta = read_meta(path)
     last = {row["case"]: str(row.get("status")) for row in read_rows(path)}
-    planned = {one["case"] for plan in (*PLANNED, "kernels") for one in meta.get(plan) or ()}
-    kernels, court = meta.get("kernels"), meta.get("court")
+    planned = {one["case"] for plan in PLANNED for one in meta.get(plan) or ()}
     return RunState(
         path=path,
         device=meta["device"],
@@ -62,15 +57,13 @@ def run_state(path: Path) -> RunState:
         missing=len(planned - set(last)),
         question=str(meta["scenario"].get("question") or ""),
         started_utc=str(meta.get("started_utc") or ""),
-        not_measured="an audit of kernels" if kernels else "a court of backends" if court else "",
     )
 
 
 def newest_finished(root: Path) -> Path | None:
     """What `latest` names: the run that finished last.
 
-    An audit of kernels, a court, an empty run and an interrupted one do not count, nor does a link
-    out of the folder.
+    An empty run and an interrupted one do not count, nor does a link out of the folder.
     """
     linked = root / LATEST
     inside = linked.exists() and linked.resolve().is_relative_to(root.resolve())
@@ -86,8 +79,8 @@ def newest_started(root: Path) -> Path | None:
     """What `--resume latest` names: the run that was started last."""
     for path in reversed(runs(root)):
         with suppress(BadInput):
-            if not run_state(path).not_measured:
-                return path
+            read_meta(path)
+            return path
     return None
 
 
@@ -107,4 +100,4 @@ def unfinished_after(found: Path, root: Path) -> Path | None:
 
 
 def _has_finished(path: Path) -> bool:
-    return (path / META).is_file() and not run_state(path).why_not_counted
+    return (path / META).is_file() and run_state(path).is_finished

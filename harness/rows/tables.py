@@ -1,7 +1,6 @@
 """Prints the tables of docs/format.md from the files of fields; a test compares them."""
 
-from .fields import ShapeOfWall
-from .kinds import PARTS
+from .fields import PARTS, ShapeOfWall
 from .model import FIELDS, KINDS, Column
 from .values import Part
 

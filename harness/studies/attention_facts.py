@@ -19,7 +19,7 @@ from ...impls.backend import TORCH_DTYPE, Backend
 from ...impls.masks.given import given_mask
 from ...impls.problem import Problem
 from ..files.errors import first_line
-from ..rows.findings import AttentionFact
+from ..rows.findings import Finding
 from ._backends import UNIT_ROUNDOFF, exact_backends, weights
 
 QUESTION = (
@@ -36,7 +36,7 @@ OF_ROWS = {False: "fill_equals_infinity", True: "fill_equals_infinity_without_ke
 """By whether a row sees no key."""
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[AttentionFact]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     generator = Generator().manual_seed(seed)
     for name, outside in HULLS.items():
         yield _fact(name, [outside(generator) for _ in range(HULL_CASES)], HULL_ROUNDING)
@@ -52,7 +52,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Attention
 
 def _fills(
     name: str, of: Problem, device: torch.device, generator: Generator, *, empty: bool
-) -> Iterator[AttentionFact]:
+) -> Iterator[Finding]:
     """One for each backend; one for all if torch cannot make the mask."""
     try:
         torch.zeros(1, dtype=TORCH_DTYPE[of.dtype]).masked_fill(torch.ones(1) > 0, FILL)
@@ -150,15 +150,15 @@ def _drawn(of: Problem, device: torch.device, generator: Generator) -> tuple[Ten
     return q, k
 
 
-def _of_backend(name: str, backend: Backend, of: Problem, errors: list[float]) -> AttentionFact:
+def _of_backend(name: str, backend: Backend, of: Problem, errors: list[float]) -> Finding:
     fact = _fact(name, errors, ROUNDINGS * UNIT_ROUNDOFF[of.dtype])
     return fact.model_copy(update={"backend": backend.name, "dtype": of.dtype})
 
 
-def _fact(name: str, errors: list[float], tolerance: float) -> AttentionFact:
+def _fact(name: str, errors: list[float], tolerance: float) -> Finding:
     """`errors`: of random cases; 0 where it holds, and otherwise how far it is from that."""
     worst = max(errors)
-    return AttentionFact(
+    return Finding(
         statement=name,
         holds=worst <= tolerance,
         holding_ratio=sum(error <= tolerance for error in errors) / len(errors),

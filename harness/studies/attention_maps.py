@@ -8,14 +8,14 @@ from ...impls import load
 from ...impls.backend import make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
-from ..rows.findings import AttentionMap
+from ..rows.findings import Finding
 
 QUESTION = "What do the heads of a layer look at?"
 TOKENS, WIDTH, MOST_HEADS = 12, 16, 8
 BACKEND = "fused"
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[AttentionMap]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """One finding per head: `weight_rows`, [query][key], each row sums to 1.
 
     Inputs and weights are random, not trained.
@@ -33,7 +33,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Attention
     maps = load(BACKEND).attention_weights(small, inputs, weights)[0]  # [head, query, key]
     for head, matrix in enumerate(maps.double().cpu(), start=1):
         entropy = -(matrix * matrix.clamp_min(1e-300).log()).sum(-1).mean()
-        yield AttentionMap(
+        yield Finding(
             head=head,
             heads=heads,
             causal=small.causal,

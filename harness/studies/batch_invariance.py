@@ -21,7 +21,7 @@ from ...impls.kv_storage import AS_USUAL
 from ...impls.problem import Problem
 from ..measure.error_limits import distance
 from ..measure.peak_memory import peak
-from ..rows.findings import BatchInvariance, EachAlone
+from ..rows.findings import Finding
 from ..stats.intervals import ratio_interval
 from ._backends import exact_backends
 from ._repeats import interval_fields
@@ -56,7 +56,7 @@ def run(
         first, again = _output(backend, whole, inputs), _output(backend, whole, inputs)
         single = _output(backend, replace(whole, batch=1), alone)
         bits = first.cpu().contiguous().view(torch.uint8).numpy().tobytes()
-        yield BatchInvariance(
+        yield Finding(
             backend=backend.name,
             dtype=whole.dtype,
             seq_len=n_q,
@@ -72,7 +72,7 @@ def run(
 
 
 @torch.no_grad()
-def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) -> EachAlone:
+def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) -> Finding:
     """Each sequence by a call of its own, against one call."""
     one, device = replace(whole, batch=1), inputs.query.device
     q, k, v = (tensor.split(1) for tensor in inputs)
@@ -83,7 +83,7 @@ def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) 
         both = partial(_joined, calls), batch
         found = timed(both, device)
         alone, together = (_peak_bytes(call, device) for call in both)
-    return EachAlone(
+    return Finding(
         backend=backend.name,
         kv_seq_len=whole.kv_seq_len,
         batch=whole.batch,

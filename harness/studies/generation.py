@@ -4,7 +4,6 @@ A decoder of one block generates the same tokens both ways, several times in tur
 is timed. Before that, the logits of every cached step are compared with the exact ones.
 """
 
-import re
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -21,7 +20,7 @@ from ...impls.problem import Problem
 from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.error_limits import LIMIT_RATIO, ROW_LIMIT_RATIO
-from ..rows.findings import Generated
+from ..rows.findings import Finding
 from ..stats.intervals import Samples, latency_interval, mean_interval, ratio_interval
 from ._repeats import interval_fields
 
@@ -33,7 +32,6 @@ REPEATS = 2  # of a backend in a process
 WARM_UP_STEPS = 16
 FIRST = 8  # tokens of the shortest sequence that is reported
 WINDOW = 8  # a step's time at n tokens: the median of the last n / 8 steps
-TIMED = [one for one in Generated.model_fields if re.search("_ms|_exponent|^full_over|blocks", one)]
 Times = list[list[float]]
 """Milliseconds of every step, for each repeat."""
 
@@ -49,7 +47,7 @@ class BothWays(NamedTuple):
     contended_blocks: int | None
 
 
-def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> Iterator[Generated]:
+def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> Iterator[Finding]:
     """One finding per backend and number of tokens: 8, 16, 32, ... up to the problem's kv_seq_len.
 
     `complaint`: why a backend's cached steps are not the full causal pass; it is not timed then.
@@ -75,7 +73,7 @@ def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> I
         times = None if complaint else _times(decoder, prompt, longest, device)
         n = FIRST
         while n <= longest:
-            yield Generated(
+            yield Finding(
                 backend=name,
                 tokens=n,
                 d_model=shape.d_model,
@@ -87,7 +85,7 @@ def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> I
                 process=process,
                 cache_bytes=_cache_bytes(decoder, n),
                 **_counted(decoder, n),
-                **(dict.fromkeys(TIMED) if times is None else _timed(times, n)),
+                **({} if times is None else _timed(times, n)),
             )
             n *= 2
 

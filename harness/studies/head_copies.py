@@ -8,14 +8,14 @@ from ...impls.backend import TORCH_DTYPE
 from ...impls.layer import merge_heads
 from ...impls.problem import Problem
 from ..measure.peak_memory import peak
-from ..rows.findings import HeadCopy
+from ..rows.findings import Finding
 
 QUESTION = "Are heads joined without a copy?"
 HEADS = (1, 2, 8)
 D_MODEL, MOST_TOKENS = 256, 512
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[HeadCopy]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """Two layouts of a core's output, [batch, heads, n, width].
 
     Contiguous, as from a batched product, and as from a kernel that writes it merged.
@@ -27,7 +27,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[HeadCopy]
         merged = torch.zeros(1, tokens, heads, width, device=device, dtype=dtype).transpose(1, 2)
         layouts = {"batched product": batched, "kernel that writes it merged": merged}
         for layout, output in layouts.items():
-            yield HeadCopy(
+            yield Finding(
                 layout=layout,
                 heads=heads,
                 copied_bytes=_merging_bytes(output, device),

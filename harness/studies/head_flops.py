@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from ...impls.backend import Backend, make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
-from ..rows.findings import HeadFlops
+from ..rows.findings import Finding
 from ._backends import exact_backends
 
 QUESTION = "Do h heads of width d/h take the FLOPs of one head of width d, in each backend?"
@@ -22,7 +22,7 @@ OF_CPU = {
 """The kernel that torch's counter does not know, with its formula for the others of its kind."""
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[HeadFlops]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """`flops`: null if torch sees no more than the projections, as with a kernel in Triton."""
     projections = 8 * TOKENS * D_MODEL**2
     for heads in HEADS:
@@ -30,7 +30,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[HeadFlops
         layer = replace(core, scope="layer")
         for backend in exact_backends(layer, device):
             flops = counted(backend, layer, device, seed)
-            yield HeadFlops(
+            yield Finding(
                 backend=backend.name,
                 heads=heads,
                 d_model=D_MODEL,

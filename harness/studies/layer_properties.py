@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from ...impls.backend import TORCH_DTYPE, Backend
 from ...impls.problem import Problem
-from ..rows.findings import LayerProperty
+from ..rows.findings import Finding
 from ._backends import UNIT_ROUNDOFF, attend, exact_backends, weights
 
 QUESTION = (
@@ -33,14 +33,14 @@ class Drawn(NamedTuple):
     attend: Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[LayerProperty]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     of = Problem(batch=1, seq_len=TOKENS, d_model=HEADS * TOKENS, heads=HEADS, dtype=problem.dtype)
     tolerance = ROUNDINGS * UNIT_ROUNDOFF[of.dtype]
     for backend in exact_backends(of, device):
         generator = Generator().manual_seed(seed)
         for name, error in PROPERTIES.items():
             worst = max(error(drawn(backend, of, device, generator)) for _ in range(CASES))
-            yield LayerProperty(
+            yield Finding(
                 property=name,
                 backend=backend.name,
                 dtype=of.dtype,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...impls.linformer import pooled
 from ...impls.problem import Problem
-from ..rows.findings import LinformerProjection
+from ..rows.findings import Finding
 from ..stats.intervals import mean_interval
 from ._repeats import interval_fields
 
@@ -25,7 +25,7 @@ KINDS = ("independent tokens", "neighbours alike")
 Projected = tuple[Tensor, Tensor]
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[LinformerProjection]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """Cosine and relative L2 error of the output on held-out inputs: means over 5 seeds, each with
     its 95 % interval.
     """
@@ -34,7 +34,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Linformer
         for name in results[0]:
             cosine = mean_interval([one[name][0] for one in results], "seed")
             error = mean_interval([one[name][1] for one in results], "seed")
-            yield LinformerProjection(
+            yield Finding(
                 inputs=kind,
                 projections=name,
                 seq_len=TOKENS,

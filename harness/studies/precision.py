@@ -8,7 +8,7 @@ import torch
 from ...impls.problem import Dtype, Problem
 from ..measure.correctness import CorrectnessCheck
 from ..measure.prepared_call import make_tensors, prepare_call
-from ..rows.findings import Precision
+from ..rows.findings import Finding
 from ._backends import exact_backends
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
@@ -17,7 +17,7 @@ LENGTHS = (64, 256, 1024)
 D_MODEL, HEADS = 64, 1
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Precision]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """Every exact backend that can run here.
 
     `error_ratio` is over the error of a textbook implementation in the same dtype.
@@ -32,7 +32,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Precision
                 prepared = prepare_call(one, backend, tensors, correctness.grad_output)
                 with prepared.in_force():
                     result = correctness.check(*prepared.result())
-                yield Precision(
+                yield Finding(
                     backend=backend.name,
                     dtype=dtype,
                     seq_len=seq_len,

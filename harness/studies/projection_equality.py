@@ -7,14 +7,14 @@ from torch.nn.functional import linear
 
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
-from ..rows.findings import ProjectionEquality
+from ..rows.findings import Finding
 from ._backends import UNIT_ROUNDOFF
 
 QUESTION = "Does one projection for all heads give what one projection per head gives?"
 HEADS, D_MODEL, TOKENS = (2, 8, 16), 256, 64
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ProjectionEquality]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """`worst_error_ratio`: the largest difference over sum |x| |w|.
 
     The rounding error of a sum is proportional to it (Higham, 3.1).
@@ -30,7 +30,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Projectio
             worst = float(((whole - torch.cat(parts, -1).double()).abs() / size).max())
             # Two sums in fp32 in any order, and one rounding of each result.
             tolerance = 2 * D_MODEL * 2.0**-24 + 2 * roundoff
-            yield ProjectionEquality(
+            yield Finding(
                 dtype=dtype,
                 heads=heads,
                 holds=worst <= tolerance,

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from ...impls.problem import Problem
-from ..rows.findings import ScoreScale
+from ..rows.findings import Finding
 from ._backends import exact_backends, weights
 from ._repeats import mean_fields
 
@@ -51,7 +51,7 @@ LAYERS: dict[str, Draw] = {
 }
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ScoreScale]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """Queries and keys have independent entries of variance 1, as the paper assumes; or they are of
     tokens with such entries, as a layer norm leaves them, in the layer or backend named by `of`.
     """
@@ -67,7 +67,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ScoreScal
             weights = torch.softmax(scores, -1)
             by_score, by_query = _gradients(weights, k, 1 / sqrt(d_k) if scaled else 1.0)
             entropy = -(weights * weights.clamp_min(1e-300).log()).sum(-1).mean() / log(KEYS)
-            yield ScoreScale(
+            yield Finding(
                 d_k=d_k,
                 scaled=scaled,
                 **mean_fields("score_variance", variances),
@@ -81,14 +81,14 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[ScoreScal
     yield from _of_backends(device, generator)
 
 
-def _of_layers(generator: Generator) -> Iterator[ScoreScale]:
+def _of_layers(generator: Generator) -> Iterator[Finding]:
     for of, draw in LAYERS.items():
         drawn = [_projected(draw, generator) for _ in range(REPEATS)]
         for d_k in WIDTHS:
             raw = torch.stack([q[:, :d_k] @ k[:, :d_k].mT for q, k in drawn])
             for scaled in (False, True):
                 variances = (raw / sqrt(d_k) if scaled else raw).flatten(1).var(dim=1)
-                yield ScoreScale(
+                yield Finding(
                     d_k=d_k, scaled=scaled, of=of, **mean_fields("score_variance", variances)
                 )
 
@@ -100,7 +100,7 @@ def _projected(draw: Draw, generator: Generator) -> tuple[Tensor, Tensor]:
     return (x[:QUERIES] @ w_q.mT).double(), (x @ w_k.mT).double()
 
 
-def _of_backends(device: torch.device, generator: Generator) -> Iterator[ScoreScale]:
+def _of_backends(device: torch.device, generator: Generator) -> Iterator[Finding]:
     """Over the keys, ln of a row of weights differs from its scores by a constant.
 
     Queries that are sqrt(d_k) times as long undo the factor.
@@ -112,7 +112,7 @@ def _of_backends(device: torch.device, generator: Generator) -> Iterator[ScoreSc
         for scaled in (False, True):
             long = q if scaled else q * sqrt(SEEN_WIDTH)
             scores = weights(backend, of, long, k).double().log()
-            yield ScoreScale(
+            yield Finding(
                 d_k=SEEN_WIDTH,
                 scaled=scaled,
                 of=backend.name,

@@ -11,7 +11,7 @@ from ...impls import load
 from ...impls.backend import TORCH_DTYPE
 from ...impls.masks.given import given_mask
 from ...impls.problem import Problem
-from ..rows.findings import WorkedExample
+from ..rows.findings import Finding
 
 QUESTION = "What does attention give on three tokens, step by step, and what do masks change?"
 Rows = list[list[float | None]]
@@ -33,7 +33,7 @@ MASKS: dict[str, Tensor] = {
 }
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[WorkedExample]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """Per mask `score_rows`, `weight_rows` and `output_rows`, [query][key or column], in fp32.
 
     Numbers near 1e9 are 64 apart there: a score of 0.5 beside -1e9 is lost. A score that the mask
@@ -48,7 +48,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[WorkedExa
         used = s.masked_fill(~given, -inf) if given.dtype == torch.bool else s + given
         p = torch.softmax(used, -1).masked_fill(empty, 0.0)
         o = p @ v  # [query, column]
-        yield WorkedExample(
+        yield Finding(
             mask=name,
             query_rows=QUERIES,
             key_rows=KEYS,

@@ -14,13 +14,11 @@ from ...impls.backend import Backend
 from ..cases.case import Case
 from ..measure.clock import Clock, now_s
 from ..measure.compile_time import CompileTime
-from ..measure.correctness import CorrectnessCheck, write_rows
+from ..measure.correctness import CorrectnessCheck, explained
 from ..measure.error_limits import WIDE_SCORE, CheckResult, distance
 from ..measure.input_values import InputValues
 from ..measure.judge import FROM_MEMORY
-from ..measure.kept_memory import kept_memory, memory_fields, too_small
-from ..measure.mask_cost import mask_cost
-from ..measure.near_problems import explained
+from ..measure.kept_memory import kept_memory, mask_cost, memory_fields, too_small
 from ..measure.output_check import WRITES, improper
 from ..measure.peak_memory import Peak, peak, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
@@ -114,10 +112,8 @@ class Checker:
         def give_gradient() -> None:
             nonlocal waiting_s
             begun_s = now_s()
-            assert values.gradient is not None
-            assert exact.gradient is not None
             with self.budget.for_our_work():
-                write_rows(values.gradient.data, exact.entries, exact.rows, exact.gradient)
+                exact.write_gradient(values.gradient)
             waiting_s += now_s() - begun_s
 
         begun_s = perf_counter()
@@ -158,10 +154,7 @@ class Checker:
         measured = "memory" in self.settings.measure
         if exact:
             values.widen()
-            if values.gradient is not None:
-                assert self.wide_exact.gradient is not None
-                places = self.wide_exact.entries, self.wide_exact.rows
-                write_rows(values.gradient.data, *places, self.wide_exact.gradient)
+            self.wide_exact.write_gradient(values.gradient)
         results: list[Any] = []
 
         def run(ready: Tensor | None) -> object:

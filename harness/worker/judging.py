@@ -23,8 +23,9 @@ def main() -> None:
     for request in parent.requests():
         seeds = Seeds(**request["seeds"])
         problem, results = problem_of(request["problem"]), request["results"]
-        verdict = judge.judged(problem, seeds, results, request["exactness"])
-        parent.reply("judged", **asdict(verdict))
+        found = asdict(judge.judged(problem, seeds, results, request["exactness"]))
+        said = ("complaint", "error_ratio", "error_limit_ratio")
+        parent.reply("judged", **{name: found[name] for name in said})
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from ..measure.clock import Clock, Timer, now_s
 from ..measure.cold_keys import NOT_READ, turns_of
 from ..measure.conditions import conditions_for
 from ..measure.input_values import EachCall, InputValues
-from ..measure.judged_places import BadResult, places, taken
+from ..measure.judge import BadResult, places, taken
 from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.output_check import CHANGED, WRITES, FirstLook, digest, improper, tensors_of
 from ..measure.peak_memory import release

@@ -10,8 +10,8 @@ from ...impls import input_order
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case
+from ..measure.compile_time import Stopwatch
 from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
-from ..measure.stopwatch import Stopwatch
 from ..rows.status import Status
 from ..scenario.preflight import preflight
 from .ended import outcome

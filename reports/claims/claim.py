@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from ...harness.rows.findings import Finding
 from ..data.exactness import RECURRENT, is_exact
+from ..data.findings import read_findings
 from ..data.row_groups import Row, by, family
 from ..data.run_meta import found_nothing
-from ..data.study_processes import read_findings
 from ..formatting import number_text
 
 F = TypeVar("F", bound=Finding)

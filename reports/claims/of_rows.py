@@ -5,9 +5,9 @@ from fractions import Fraction
 from math import inf, isnan, nan
 from typing import Any
 
-from ...harness.rows.findings import ProjectionEquality
 from ..contrasts import Contrast, against_one_head, contrasts, share_width
 from ..data.exactness import RECURRENT
+from ..data.findings import ProjectionEquality
 from ..data.polynomial import bytes_over_n, coefficient_text, flops_over
 from ..data.row_groups import AXES, Row, axis_title, backends, by, family, groups
 from ..formatting import count_text, in_brackets, number_text

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from ...harness.rows.findings import HeadCopy, HeadFlops, LayerProperty, ParameterCount, ScoreScale
+from ..data.findings import HeadCopy, HeadFlops, LayerProperty, ParameterCount, ScoreScale
 from ..data.row_groups import by
 from ..formatting import bytes_text, number_text, range_text
 from .claim import Found, Measured
@@ -49,7 +49,7 @@ def variance(scaled: int, run: Measured) -> Some:
     Of entries that are drawn with variance 1 it follows, so those prove nothing.
     """
     for one in run.of(ScoreScale):
-        if one.scaled == scaled and one.of and (found := one.bounded("score_variance")):
-            value, low, high = (end / (1 if scaled else one.d_k) for end in found[1:])
+        if one.scaled == scaled and one.of and (found := one.variance):
+            value, low, high = (end / (1 if scaled else one.d_k) for end in found)
             text = f"{number_text(value)} times{range_text(low, high)} at d_k = {one.d_k}"
             yield Found(one.of, low, high, text)

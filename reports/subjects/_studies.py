@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from ...harness.rows.findings import Finding
+from ..data.findings import read_findings
 from ..data.run_meta import Meta, found_nothing, run_caption
-from ..data.study_processes import read_findings
 from ..elements import Text, note
 
 F = TypeVar("F", bound=Finding)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
 
-from ...harness.rows.findings import LinformerProjection
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
+from ..data.findings import LinformerProjection
 from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption

@@ -6,8 +6,8 @@ The weights are from the study attention_maps.
 from collections.abc import Iterator, Sequence
 from math import exp
 
-from ...harness.rows.findings import AttentionMap
 from ..data.exactness import baseline
+from ..data.findings import AttentionMap
 from ..data.processor_time import time_of
 from ..data.row_groups import Row, axis_text, backends, case_key
 from ..data.run_meta import Meta

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from ...harness.files.printable import spaced
-from ...harness.rows.findings import BatchInvariance, EachAlone
 from ..data.exactness import is_exact, meanings
+from ..data.findings import BatchInvariance, EachAlone
 from ..data.row_groups import (
     Row,
     backends,

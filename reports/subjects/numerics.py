@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...harness.rows.findings import Precision, ScoreScale, findings_of
+from ...harness.rows.findings import findings_of
+from ..data.findings import Precision, ScoreScale
 from ..data.row_groups import Group, Row, backends, by
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Table, note

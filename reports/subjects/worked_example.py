@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ...harness.rows.findings import WorkedExample
+from ..data.findings import WorkedExample
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note

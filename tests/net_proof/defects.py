@@ -121,7 +121,7 @@ DEFECTS = (
                 "    widths = p.heads * n * p.d_k",
                 "    rows = rows[:: -(-len(rows) // 8)]\n    widths = p.heads * n * p.d_k",
             ),
-            Patch("harness/measure/judged_places.py", "PLACES = 128", "PLACES = 8"),
+            Patch("harness/measure/judge.py", "PLACES = 128", "PLACES = 8"),
         ),
         noticed_by=(
             "tests/contract/test_own_function.py::test_what_is_wrong_in_little_is_incorrect_and_has_no_speed[slightly_wrong:row-128]",

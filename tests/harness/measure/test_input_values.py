@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure.input_values import EachCall, InputValues
-from attnbench.harness.measure.judge import Judge, Seeds
-from attnbench.harness.measure.judged_places import places, taken
+from attnbench.harness.measure.judge import Judge, Seeds, places, taken
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")

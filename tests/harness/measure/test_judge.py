@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from attnbench import impls
-from attnbench.harness.measure.judge import FROM_MEMORY, Judge
-from attnbench.harness.measure.judged_places import (
+from attnbench.harness.measure.judge import (
     COLUMNS,
+    FROM_MEMORY,
     PLACES,
     BadResult,
+    Judge,
     places,
     taken,
     write_gradient,

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure.clock import clock_for
-from attnbench.harness.measure.mask_cost import mask_cost
+from attnbench.harness.measure.kept_memory import mask_cost
 from attnbench.impls import Problem, load, sdpa
 
 CPU = torch.device("cpu")

@@ -150,6 +150,10 @@ def test_on_a_gpu_the_budget_counts_from_what_is_there_and_can_be_lifted(fake_gp
     assert on_gpu(50).nbytes == 50 * MIB
     with budget.for_code(), pytest.raises(torch.OutOfMemoryError):
         on_gpu(80)  # code lies on the host: it gives a GPU no more room
+    with pytest.raises(KeyError), budget.for_our_work():
+        raise KeyError
+    with pytest.raises(torch.OutOfMemoryError):
+        on_gpu(80)
     assert (ours.nbytes, kept.nbytes) == (100 * MIB, 40 * MIB)
 
 

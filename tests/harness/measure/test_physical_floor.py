@@ -137,7 +137,7 @@ def test_a_gpus_limit_is_the_lower_of_its_calibration_and_its_data_sheet():
 def test_specified_peaks_are_dense_and_by_exact_name():
     assert specified("NVIDIA H200")["gemm_bf16_flops_per_s"] == pytest.approx(989.4e12)
     assert specified("NVIDIA A10G") == specified(None) == {}
-    for rates in SPECIFIED.values():
+    for rates in map(specified, SPECIFIED):
         kinds = [f"gemm_{name}_flops_per_s" for name in ("fp32", "tf32", "fp16")]
         rising = [rates[kind] for kind in kinds if kind in rates]
         assert rising == sorted(rising)

@@ -14,22 +14,15 @@ from tests.fakes.stored_runs import case, plan, record
 
 DONE = {"a": "ok", "b": "oom"}
 A, B = case(1), case(2)
-KERNELS = [{"case": "a"}, {"case": "b"}]  # as older versions planned an audit of kernels
 
 
 def run(
-    root: Path,
-    number: int,
-    rows: dict[str, str],
-    scenario: str = "one",
-    *,
-    measured: bool = True,
-    **meta: object,
+    root: Path, number: int, rows: dict[str, str], scenario: str = "one", *, measured: bool = True
 ) -> Path:
     """A run of the cases a and b, started in the second `number`; `measured`: with bytes."""
     path = root / f"20260101T0000{number:02}Z-{scenario}-{number:08x}"
     path.mkdir(parents=True)
-    document = plan([A, B], scenario) | meta
+    document = plan([A, B], scenario)
     (path / "run.json").write_text(json.dumps({"schema": 1, "run": path.name, **document}))
     known: dict[str, object] = {"peak_bytes": 64} if measured else {}
     records = [
@@ -40,40 +33,33 @@ def run(
     return path
 
 
-def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
+def test_latest_is_the_last_finished_run(tmp_path: Path) -> None:
     assert newest_finished(tmp_path) is None
     first = run(tmp_path, 1, DONE)
     second = run(tmp_path, 2, DONE)
     run(tmp_path, 3, {"a": "ok", "b": "interrupted"})
     unfinished = run(tmp_path, 4, {})
-    audit = run(tmp_path, 5, DONE, kernels=KERNELS, cases=[])
     assert newest_finished(tmp_path) == find("latest", tmp_path) == second
     assert find(str(first), tmp_path) == find(first.name, tmp_path) == first
-    assert find("one", tmp_path) == audit
+    assert find("one", tmp_path) == unfinished
     with pytest.raises(BadInput, match="a folder without"):
         find(str(tmp_path), tmp_path)
     assert newest_started(tmp_path) == unfinished
     assert find("latest", tmp_path, unfinished=True) == unfinished
-    point_latest(tmp_path, audit.name)  # as older versions did
-    assert newest_finished(tmp_path) == second
     point_latest(tmp_path, first.name)  # it was resumed, and finished after the second
     assert newest_finished(tmp_path) == first
 
 
 @pytest.mark.parametrize(
-    ("rows", "meta", "why"),
+    ("rows", "why"),
     [
-        ({}, {}, "an empty run"),
-        ({"a": "ok"}, {}, "not finished: 1 of 2"),
-        ({"a": "crashed", "b": "oom"}, {}, r"no case is ok \(1 crashed, 1 oom\); wanted a run"),
-        (DONE, {"court": True}, "a court"),
-        (DONE, {"kernels": KERNELS[:1]}, "an audit of kernels"),
+        ({}, "an empty run"),
+        ({"a": "ok"}, "not finished: 1 of 2"),
+        ({"a": "crashed", "b": "oom"}, r"no case is ok \(1 crashed, 1 oom\); wanted a run"),
     ],
 )
-def test_a_baseline_is_a_finished_measuring_run(
-    tmp_path: Path, rows: dict[str, str], meta: dict[str, object], why: str
-) -> None:
-    path = run(tmp_path, 1, rows, **meta)
+def test_a_baseline_is_a_finished_run(tmp_path: Path, rows: dict[str, str], why: str) -> None:
+    path = run(tmp_path, 1, rows)
     with pytest.raises(BadInput, match=f"{path.name}: {why}"):
         names.save("main", path, tmp_path, force=False)
     assert not (tmp_path / names.FOLDER).exists()

@@ -85,15 +85,15 @@ def test_a_backend_with_other_weights_has_other_properties(monkeypatch: pytest.M
     (fall,) = (
         one
         for one in anew("attention_facts")
-        if one.backend == "naive" and one.statement == "other_weights_fall"
+        if one["backend"] == "naive" and one.statement == "other_weights_fall"
     )
     assert fall.holds, "no other weight changes"
-    scales = [one for one in anew("score_scale") if one.of == "naive" and one.scaled]
+    scales = [one for one in anew("score_scale") if one["of"] == "naive" and one.scaled]
     assert scales[0].score_variance < 0.5
 
 
 def test_torch_cannot_add_a_billion_in_fp16() -> None:
-    told = {one.complaint for one in found("attention_facts") if one.dtype == "fp16"}
+    told = {one.complaint for one in found("attention_facts") if one["dtype"] == "fp16"}
     assert told == {"RuntimeError: value cannot be converted to type c10::Half without overflow"}
 
 
@@ -133,14 +133,14 @@ SHARES = {"nn.MultiheadAttention": 1 / 4, "nn.Linear": 1 / 9}
 @pytest.mark.long
 def test_scores_have_the_variance_of_their_width_where_weights_keep_that_of_their_inputs() -> None:
     for one in found("score_scale"):
-        truth = SHARES.get(one.of, 1) * (1 if one.scaled else one.d_k)
+        truth = SHARES.get(one["of"], 1) * (1 if one.scaled else one.d_k)
         low, high = one.score_variance_low, one.score_variance_high
         # Twice the interval, because many findings are checked.
         assert abs(one.score_variance - truth) < 2 * (high - low), one
         assert low < one.score_variance < high
-    named = {one.of for one in found("score_scale")}
+    named = {one["of"] or "" for one in found("score_scale")}
     assert named >= {"", "Xavier, each projection", *SHARES, "naive", "sdpa:math"}
-    widest = {one.scaled: one for one in found("score_scale") if one.d_k == 512 and not one.of}
+    widest = {one.scaled: one for one in found("score_scale") if one.d_k == 512 and not one["of"]}
     assert widest[False].entropy_ratio < 0.1 < 0.8 < widest[True].entropy_ratio
     assert widest[False].certain_row_ratio > 0.5
     assert widest[True].certain_row_ratio == 0

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attnbench.harness.rows.findings import Generated
+from attnbench.harness.rows.findings import Finding
 from attnbench.harness.studies import generation
 from attnbench.impls import Decoder, Problem
 from attnbench.impls.multi_head_attention import MultiHeadAttention
@@ -23,7 +23,7 @@ class Watch:
 
 
 @pytest.fixture(scope="module")
-def findings() -> list[Generated]:
+def findings() -> list[Finding]:
     problem = Problem(batch=1, seq_len=1, kv_seq_len=32, d_model=16, heads=4, kv_heads=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generation, "conditions_for", lambda device: Watch())
@@ -65,4 +65,4 @@ def test_steps_that_forget_a_cached_token_do_not_pass(monkeypatch: pytest.Monkey
     found = list(
         generation.run(Problem(batch=1, seq_len=32, d_model=16, heads=2), CPU, 0, process=1)
     )
-    assert all(one.complaint and one.full_step_ms is one.blocks is None for one in found)
+    assert all(one.complaint and one["full_step_ms"] is one["blocks"] is None for one in found)

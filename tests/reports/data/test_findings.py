@@ -1,11 +1,10 @@
-"""reports/data/study_processes.py: several processes of a study become one finding."""
+"""reports/data/findings.py: several processes of a study become one finding."""
 
 from typing import Any
 
 import pytest
 
-from attnbench.harness.rows.findings import EachAlone, Generated, ScoreScale
-from attnbench.reports.data.study_processes import read_findings
+from attnbench.reports.data.findings import EachAlone, Generated, ScoreScale, read_findings
 from tests.reports.subjects.test_generation import finding
 
 
