@@ -8,7 +8,7 @@ from typing import Any
 from ...impls import exactness
 from ..cases.case import Case
 from ..measure.launch_flags import add_floor
-from ..process.worker_process import CaseEnded
+from ..process.child import CaseEnded
 from ..rows.status import Status
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks

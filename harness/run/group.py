@@ -18,7 +18,8 @@ from ..cases.costs import known_costs
 from ..devices.cpu import waited_s
 from ..measure.launch_flags import launch_flags
 from ..measure.physical_floor import refutation
-from ..process.worker_process import CaseEnded, WorkerFailure
+from ..process.child import CaseEnded
+from ..process.worker_process import WorkerFailure
 from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status

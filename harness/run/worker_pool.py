@@ -93,7 +93,7 @@ class WorkerPool:
             yield worker
         except WorkerFailure as failure:
             worker.kill()
-            failure.log_tail = worker.log_tail() or failure.log_tail
+            failure.log_tail = worker.log.tail() or failure.log_tail
             raise
         finally:
             self._end(worker)
@@ -128,7 +128,7 @@ class WorkerPool:
         if worker is None:
             return None
         self._end(worker)
-        return worker.log_tail()
+        return worker.log.tail()
 
     def close(self, *, at_once: bool = False) -> None:
         others = [self._judge] if self._judge else []
@@ -150,7 +150,7 @@ class WorkerPool:
         self._note(worker)
 
     def _note(self, worker: WorkerProcess) -> None:
-        self._log_failure = self._log_failure or worker.log_failure
+        self._log_failure = self._log_failure or worker.log.failure
 
     def _start(self) -> WorkerProcess:
         device = self.spec.device
@@ -168,7 +168,7 @@ class WorkerPool:
         if not log:
             self.started += 1
             log = f"worker-{self.started}.log"
-        worker.write_log(self.logs / log)
+        worker.log.open(self.logs / log)
         try:
             worker.ask(
                 "configure",

@@ -23,9 +23,9 @@ from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.short_waits import ShortWaits
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
+from ..process.child import CaseEnded
 from ..rows.plans import most_warm_up_s
 from ..rows.status import Status
-from .ended import Ended
 from .settings import Settings
 from .timed_block import BlockTimer
 from .warm_up import call_until_stationary
@@ -68,7 +68,7 @@ class Sampling:
 
     def warm_up(self, case: Case, least_s: float, most_s: float) -> dict[str, Any]:
         """Prepare the case on the inputs of its problem, and call it until its times are
-        stationary. Raises Ended.
+        stationary. Raises CaseEnded.
         """
         self._make_room()
         values = self._values_of(case)
@@ -87,7 +87,7 @@ class Sampling:
             timer = self.clock.timer(run, call_ms, prepared.for_graph)
             launching_ms = launch_ms(self.clock, self.device, run)
         if names := values.written():
-            raise Ended(Status.INCORRECT, WRITES.format(names), "latency")
+            raise CaseEnded(Status.INCORRECT, WRITES.format(names), "latency")
         self.warm[case.id] = WarmCase(
             case=case, prepared=prepared, run=run, timer=timer, values=values, call_ms=call_ms
         )
@@ -141,14 +141,14 @@ class Sampling:
             {one.data_ptr() for one in tensors_of(result) if one.numel()} for result in results
         ]
         if memory[0] & memory[1]:
-            raise Ended(Status.INCORRECT, SAME_MEMORY, "latency")
+            raise CaseEnded(Status.INCORRECT, SAME_MEMORY, "latency")
         return list(map(digest, results))
 
     def _refuse_improper(self, prepared: PreparedCall, result: object) -> None:
         tensors = tensors_of(result)
         output, gradients = (None, tensors) if prepared.problem.backward else (result, ())
         if complaint := improper(prepared.problem, output, gradients, prepared.tensors):
-            raise Ended(Status.INCORRECT, complaint, "latency")
+            raise CaseEnded(Status.INCORRECT, complaint, "latency")
 
     def _take_turns(self, values: InputValues, run: Callable[[], object]) -> None:
         """Make copies of keys and values if each call is to read others."""
@@ -158,7 +158,7 @@ class Sampling:
             are_read = values.turns.are_read_by(run)
             values.turns.renew()
             if not are_read:
-                raise Ended(Status.UNSUPPORTED, NOT_READ, "latency")
+                raise CaseEnded(Status.UNSUPPORTED, NOT_READ, "latency")
 
     def renew(self, name: str, seed: int) -> dict[str, Any]:
         """Give the case's inputs the numbers of the round's seed. This may take longer than a block
@@ -170,7 +170,7 @@ class Sampling:
         return {}
 
     def sample(self, name: str, seed: int, calls: int) -> dict[str, Any]:
-        """One block, on the numbers of the round's seed. Raises Ended."""
+        """One block, on the numbers of the round's seed. Raises CaseEnded."""
         self.renew(name, seed)
         warm, started_unix_s = self.warm[name], time()
         values = warm.values
@@ -184,11 +184,11 @@ class Sampling:
         each.restore()
         self._refuse_improper(warm.prepared, samples.result)
         if names := values.written():
-            raise Ended(Status.INCORRECT, WRITES.format(names), "latency")
+            raise CaseEnded(Status.INCORRECT, WRITES.format(names), "latency")
         if samples.looked is not None and samples.looked.changed:
-            raise Ended(Status.INCORRECT, CHANGED, "latency")
+            raise CaseEnded(Status.INCORRECT, CHANGED, "latency")
         if 2 * (samples.unjoined_calls or 0) > len(samples.block_ms):
-            raise Ended(Status.INCORRECT, UNJOINED, "latency")
+            raise CaseEnded(Status.INCORRECT, UNJOINED, "latency")
         conditions = {"calls": calls, **block.conditions, "started_unix_s": started_unix_s}
         quantities = {
             "block_ms": samples.block_ms,
@@ -214,12 +214,12 @@ class Sampling:
                 looked = FirstLook(result)
             self.clock.finish()
             if looked.changed:
-                raise Ended(Status.INCORRECT, CHANGED, "latency")
+                raise CaseEnded(Status.INCORRECT, CHANGED, "latency")
         self.result = None
         try:
             return {"numbers": taken(problem, tensors_of(result), places(problem, places_seed))}
         except BadResult as wrong:
-            raise Ended(Status.INCORRECT, str(wrong), "latency") from None
+            raise CaseEnded(Status.INCORRECT, str(wrong), "latency") from None
 
     def _judged_call(self, prepared: PreparedCall, warm: WarmCase) -> object:
         """With the graph of the timed calls, if only the backward pass is timed."""

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..process.child import ALLOW_IMPORT, Parent
+from ..process.child import ALLOW_IMPORT, CaseEnded, Parent
 
 if TYPE_CHECKING:
     import torch
@@ -44,18 +44,18 @@ def main() -> None:
 
 def answer(steps: "Steps", request: dict[str, Any]) -> dict[str, Any]:
     """The one place that catches everything: a backend may raise anything, the others go on."""
-    from .ended import Ended, outcome
+    from .ended import outcome
 
     op = request.pop("op")
     try:
         return {"op": op, **getattr(steps, op)(**request)}
-    except Ended as end:
-        ended = {"status": end.status, "reason": end.reason, "log_tail": None}
-        phase, fields = end.phase, end.fields
+    except CaseEnded as end:
+        ended = {"status": end.status, "reason": end.reason, "log_tail": None, "phase": end.phase}
     except Exception as error:  # noqa: BLE001 - see above
-        ended, phase, fields = outcome(error, steps.budget_bytes), steps.phase, steps.fields
+        ended = {**outcome(error, steps.budget_bytes), "phase": steps.phase}
+    fields = steps.fields
     steps.forget()
-    return {"op": "ended", **ended, "phase": phase, "fields": dict(fields)}
+    return {"op": "ended", **ended, "fields": fields}
 
 
 def warm_up_device(device: "torch.device") -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from attnbench.harness.cli import app
 from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.process.replies import WorkerReady
+from attnbench.harness.process.replies import WORKER
 from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.run import session
 from attnbench.reports.pages import html, terminal  # noqa: F401 - what the verbs import
@@ -39,13 +39,14 @@ class NoWorker:
 
     def __init__(self, environment: dict[str, Any]) -> None:
         facts = {"device": environment["device"], "environment": environment, "why": ""}
-        self.ready = WorkerReady.model_validate({"op": "ready", **facts})
+        self.ready = WORKER["ready"].model_validate({"op": "ready", **facts})
         self.pid, self.exit_code = os.getpid(), None
+        self.log = SimpleNamespace(open=self.kill, failure=None)
 
     def kill(self, *_: object, **__: object) -> None:
         pass
 
-    close = write_log = end_requests = kill
+    close = end_requests = kill
 
     def ask(self, *_: object, **__: object) -> None:
         raise EnvironmentUnmet("no worker here")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.process.worker_process import CaseEnded, WorkerFailure
+from attnbench.harness.process.child import CaseEnded
+from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import worker_pool
 from attnbench.harness.run.runtime import Runtime
@@ -53,13 +54,10 @@ def test_a_lost_gpu_is_an_error_of_its_case_and_the_others_are_unavailable() -> 
 class FakeWorker(SimpleNamespace):
     """Answers nothing; `killed` counts how often it was."""
 
-    pid, log_failure, killed = 0, None, 0
+    pid, killed = 0, 0
+    log = SimpleNamespace(open=lambda path: None, tail=lambda: None, failure=None)
 
     def ask(self, op: str, timeout_s: float, **fields: Any) -> None: ...
-
-    def write_log(self, path: Any) -> None: ...
-
-    def log_tail(self) -> None: ...
 
     def pause(self) -> None: ...
 

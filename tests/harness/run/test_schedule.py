@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import Case, Group
+from attnbench.harness.process.child import CaseEnded
 from attnbench.harness.process.replies import JUDGE, WORKER, Reply
-from attnbench.harness.process.worker_process import CaseEnded, WorkerFailure
+from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run.case_state import CaseState
 from attnbench.harness.run.runtime import Runtime
