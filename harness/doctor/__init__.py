@@ -66,7 +66,7 @@ def examine(root: Path) -> Findings:
     import torch
 
     from ..devices.environment import collect, fix_threads
-    from ..process.fingerprint import git_commit
+    from ..process.command import git_commit
     from .gpu_facts import read_gpus
     from .gpu_findings import gpu_findings
     from .host import host_findings, software_findings, try_torch

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..devices.calibration_file import newest_calibration
+from ..devices.gpu_users import Users, users
 from ..devices.nvml import (
     ERROR_TEXTS,
     Device,
@@ -24,7 +25,6 @@ from ..devices.nvml import (
     text,
 )
 from ..devices.probes import Readings, busy, gpm
-from ..process.gpu_users import Users, users
 from ..rows.readings import Tier, tier_of
 
 OBSERVE_S = 1.0

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from humanize import naturalsize
 
+from ..devices.gpu_users import Process, Users
 from ..devices.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
-from ..process.gpu_users import Process, Users
 from ..rows.readings import MEANING
 from . import Finding, Grade, calibration_finding
 from .gpu_facts import GpuFacts

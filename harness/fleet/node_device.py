@@ -13,14 +13,13 @@ from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ..devices.cpu import cpu_name
+from ..devices.gpu_users import users
 from ..devices.nvml import SPLIT, Device, each_gpu, open_gpu, text
 from ..devices.settings import CHOICE, SETTINGS
 from ..files.errors import EnvironmentUnmet
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary
 from ..process.device_lock import device_lock
-from ..process.fingerprint import fingerprint
-from ..process.gpu_users import users
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
@@ -36,6 +35,7 @@ from ..run.wall_runner import WallRunner
 from ..run.worker_pool import WorkerPool
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
+from .fingerprint import fingerprint
 from .remote import File, NodeWanted, Opened, Predicted, Remark, Running, Said
 from .shipping import Content, ShippedFolder
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from .guard_status import GuardStatus
 
 PACKAGE_PARENT = Path(__file__).parents[3]
 TERM_S = 2.0
+GIT_S = 10.0
 SAFE_PATH = ("-P",)
 """Python imports nothing from the current folder then, where a numpy.py of the user's may be."""
 LAUNCH = (
@@ -67,6 +69,17 @@ def run_command(
         if number := failure.read():
             raise OSError(int(number), os.strerror(int(number)), command[0])
     return subprocess.CompletedProcess([*command], process.returncode, out, errors or "")
+
+
+@cache
+def git_commit() -> str | None:
+    """The commit of this package's checkout; None if it is not a checkout."""
+    here = Path(__file__).resolve().parents[2]
+    if (here / ".git").exists():
+        with suppress(OSError, subprocess.TimeoutExpired):
+            git = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
+            return run_command(git, timeout_s=GIT_S).stdout.strip() or None
+    return None
 
 
 def launched(fails: int, parent: int, command: list[str]) -> None:

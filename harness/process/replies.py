@@ -88,7 +88,8 @@ class Conditions(OpenPart):
 
 def _of(base: type[BaseModel] = Reply, /, **types: Any) -> Any:
     """`base` with more fields."""
-    return create_model(base.__name__, __base__=base, **{one: (types[one], ...) for one in types})
+    fields: dict[str, Any] = {one: (types[one], ...) for one in types}
+    return create_model(base.__name__, __base__=base, **fields)
 
 
 FACTS = _of(OpenPart, device_uuid=str | None, cores=int, quota_cores=float | None, attnbench=str)

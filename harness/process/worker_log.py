@@ -20,7 +20,7 @@ class WorkerLog:
     def __init__(self, fd: int) -> None:
         self.failure: str | None = None
         self._tail = b""
-        self._early = bytearray()  # until there is a file
+        self._early = b""  # until there is a file
         self._left_bytes = LOG_CAP_BYTES
         self._name, self._file = "", -1
         self._lock = Lock()
@@ -62,7 +62,7 @@ class WorkerLog:
                     else:
                         self._early += kept
 
-    def _write(self, data: bytes | bytearray) -> None:
+    def _write(self, data: bytes) -> None:
         if self._file >= 0:
             try:
                 write_all(self._file, data)

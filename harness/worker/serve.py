@@ -28,7 +28,7 @@ def main() -> None:
     # Imported after Parent: torch takes seconds, and an orphan must not live that long.
     from ..devices.environment import collect, fix_threads, pick_device
     from ..measure.peak_memory import freeze_gc
-    from ..process.fingerprint import git_commit
+    from ..process.command import git_commit
     from .steps import Steps
 
     fix_threads()
@@ -88,7 +88,7 @@ def warm_libraries(device: "torch.device") -> None:
     from ..measure.correctness import CorrectnessCheck
     from ..measure.graph_capture import capture_stream
     from ..measure.prepared_call import make_tensors
-    from ..process.fingerprint import git_commit
+    from ..process.command import git_commit
     from .steps import TINY
 
     git_commit()  # known from here on
