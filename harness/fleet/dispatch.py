@@ -256,10 +256,10 @@ def work_of(units: Units, spec: RunSpec, devices: int) -> list[Work]:
     there would be too few parts for the devices.
     """
     most = min(MAX_CASES, ceil(len(units.cases) / (PARTS_PER_DEVICE * max(1, devices))))
-    parts = schedule_parts(units.groups, spec.plan, most)
+    parts = schedule_parts(units.groups, spec.how.plan, most)
     found = [Units(part, (), ()) for part in parts]
     found += units_of(units._replace(groups=()))
-    works = [Work(one, weight_of(one, spec.plan, spec.device)) for one in found]
+    works = [Work(one, weight_of(one, spec.how.plan, spec.device)) for one in found]
     return sorted(works, key=lambda work: -work.weight)
 
 

@@ -47,7 +47,8 @@ def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterat
                 if not wait:
                     raise EnvironmentUnmet(
                         f"{_holder(other.pid)} is measuring on this {device}; wait for it to end,"
-                        f" or add {option('wait', True)}; {CHOSEN} names another folder for the lock"
+                        f" or add {option('wait', True)}; {CHOSEN} names another folder for the"
+                        " lock"
                     ) from None
             except OSError as error:
                 raise EnvironmentUnmet(

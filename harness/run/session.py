@@ -105,14 +105,13 @@ class RunSession:
         self.rows = rows
         self.here = here
         self.signals = here.signals
-        self.parts = tuple(schedule_parts(rows.units.groups, spec.plan))
+        self.parts = tuple(schedule_parts(rows.units.groups, spec.how.plan))
         self.pool = WorkerPool(
             spec,
             path / LOGS,
             here.signals.wake_fd,
             server=here.started.server,
             allow_import=options.allow_import,
-            gpu_uuid=options.gpu_uuid,
         )
         self.runtime = Runtime(
             spec=spec,
@@ -136,7 +135,7 @@ class RunSession:
         if self.here.started.worker.exit_code is None:  # else another is started in its place
             self.pool.adopt(self.here.started.worker)
         spec, cases = self.rows.spec, self.rows.units.groups
-        processes = spec.plan.processes if cases and "latency" in spec.measure else 0
+        processes = spec.how.plan.processes if cases and "latency" in spec.how.measure else 0
         busy = busy_text(self.here.load.busy(), processes=processes)
         if busy and spec.device == "cpu":
             self.rows.remarks.append(busy)

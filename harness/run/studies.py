@@ -4,7 +4,6 @@ worker; each is one row of kind study.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from ..cases.case import PlannedStudy
@@ -14,7 +13,7 @@ from ..rows.record import Record, Status
 from ..studies import declared
 from ..studies.attachments import Tried, attached_to
 from .first_worker import start_worker
-from .runtime import Runtime
+from .runtime import Runtime, utc_now
 
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
 OWN_PROCESS = "process"
@@ -75,7 +74,7 @@ class StudyRunner:
     def record(self, study: PlannedStudy) -> Record:
         """The study's row. Raises Interrupted; `unfinished` has the row then."""
         self.study = study
-        self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.started_utc = utc_now()
         self.started = time.monotonic()
         self.runtime.listener.running(study.id, "")
         pool = self.runtime.pool
@@ -94,7 +93,7 @@ class StudyRunner:
         request: dict[str, Any] = {"study": study.fields()}
         if (name := attached_to(study.study, dict(study.part))) is not None:
             told = runtime.attached.get(name, {})
-            request["attached"] = {**told, "most_s": TIME_SHARE * runtime.spec.timeout_s}
+            request["attached"] = {**told, "most_s": TIME_SHARE * runtime.spec.how.limits.timeout_s}
         elif runtime.save_to is not None and declared(study.study).saves_models:
             request["save_to"] = str(runtime.save_to)
         return request

@@ -44,13 +44,10 @@ class WorkerPool:
         *,
         server: ForkServer | None = None,
         allow_import: AllowImport = False,
-        gpu_uuid: str | None = None,
     ) -> None:
-        """`server`: that workers are forked from, None on a GPU. `allow_import`: of user modules.
-        `gpu_uuid`: the GPU whose counters are read, if it is not the one that torch uses.
-        """
+        """`server`: that workers are forked from, None on a GPU."""
         self.spec = spec
-        self.server, self.allow_import, self.gpu_uuid = server, allow_import, gpu_uuid
+        self.server, self.allow_import = server, allow_import
         self.logs = logs
         self.wake_fd = wake_fd
         # The logs of a resumed run are kept.
@@ -120,7 +117,7 @@ class WorkerPool:
 
     def ask(self, op: str, **fields: Any) -> Any:
         """The reply of the first worker. Raises WorkerFailure."""
-        return self.worker(Seat(0)).ask(op, self.spec.timeout_s, **fields)
+        return self.worker(Seat(0)).ask(op, self.spec.how.limits.timeout_s, **fields)
 
     def dismiss(self, seat: Seat = FIRST) -> str | None:
         """Kill a worker and return the end of what it printed."""
@@ -174,11 +171,10 @@ class WorkerPool:
                 "configure",
                 ANSWER_S,
                 seed=spec.seed,
-                budget_bytes=spec.budget_bytes,
-                measure=spec.measure,
-                warm_heap=spec.plan.allocator == "warm_heap",
-                cold_caches=spec.plan.caches == "cold",
-                gpu_uuid=self.gpu_uuid,
+                budget_bytes=spec.memory_bytes,
+                measure=spec.how.measure,
+                warm_heap=spec.how.plan.allocator == "warm_heap",
+                cold_caches=spec.how.plan.caches == "cold",
             )
         except BaseException:
             worker.kill()

@@ -9,7 +9,7 @@ import torch
 from ...impls.problem import Problem
 from ..cases.case import Case, case_of, wall_of
 from ..devices.free_memory import available_bytes
-from ..devices.nvml import Device, nvml_device
+from ..devices.nvml import nvml_device
 from ..measure.clock import Clock, clock_for
 from ..measure.memory_budget import Budget
 from ..measure.peak_memory import freeze_gc, release
@@ -52,7 +52,6 @@ class Steps:
         measure: list[str],
         warm_heap: bool,
         cold_caches: bool,
-        gpu_uuid: str | None,
     ) -> Reply:
         """The budget counts from what is used now, the clock's buffers included."""
         if warm_heap and self.device.type == "cpu":
@@ -67,7 +66,7 @@ class Steps:
             measure=tuple(measure),
             warm_heap=warm_heap,
             cold_caches=cold_caches,
-            watched=Device(uuid=gpu_uuid) if gpu_uuid else nvml_device(self.device),
+            watched=nvml_device(self.device),
         )
         return {}
 
