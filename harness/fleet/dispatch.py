@@ -14,7 +14,7 @@ from ..files.errors import BadInput, EnvironmentUnmet
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
-from ..run.first_worker import unlike
+from ..run.environments import unlike
 from ..run.run_rows import RunRows
 from ..run.schedule import MAX_CASES, schedule_parts
 from ..run.session import HINT

@@ -24,7 +24,7 @@ from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
 from ..rows.run_store import LOGS
-from ..run.first_worker import first_worker, measured_on
+from ..run.environments import measured_on
 from ..run.listener import Listener
 from ..run.runtime import Runtime
 from ..run.schedule import Schedule
@@ -32,7 +32,7 @@ from ..run.session import LOST_LOGS
 from ..run.spec import RunSpec
 from ..run.studies import MODELS, StudyRunner, Told, tried
 from ..run.wall_runner import WallRunner
-from ..run.worker_pool import WorkerPool
+from ..run.worker_pool import open_workers
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
 from .fingerprint import fingerprint
@@ -86,14 +86,13 @@ class NodeDevice(Listener):
                     f"needs {package}, which is not installed there: pip install"
                     f" 'attnbench[{extra}]'"
                 )
-        self._wanted = wanted
         _set(wanted.settings)
         self._host = wanted.host or self._host
         enter = self._stack.enter_context
-        self._started = enter(
-            first_worker(wanted.device, self._signals, allow_import=wanted.allow_import)
+        self._pool = enter(
+            open_workers(wanted.device, self._signals, allow_import=wanted.allow_import)
         )
-        worker = self._started.worker
+        worker = self._pool.first
         environment = worker.ready.environment.model_dump()
         if (name := environment["device_uuid"]) is not None:
             refuse_shared(name)
@@ -123,7 +122,7 @@ class NodeDevice(Listener):
         """
         found = tried(
             {name: (study, self._given.here(told)) for name, (study, told) in attached.items()},
-            self._started.worker.ready.device,
+            self._pool.first.ready.device,
             budget_bytes,
             self._signals,
         )
@@ -135,25 +134,16 @@ class NodeDevice(Listener):
         """What all cases are measured with. `attached`: what workers are told of each attachment,
         by names of the files that were sent. Raises WorkerFailure.
         """
-        pool = WorkerPool(
-            spec,
-            self._folder / LOGS,
-            self._signals.wake_fd,
-            server=self._started.server,
-            allow_import=self._wanted.allow_import,
-        )
-        self._stack.callback(pool.close, at_once=True)
         self._runtime = Runtime(
             spec=spec,
-            pool=pool,
+            pool=self._pool,
             listener=self,
             measured_on=self._where(),
             attached={name: self._given.here(one) for name, one in attached.items()},
             save_to=self._folder / MODELS if spec.how.save_models else None,
             attempts=attempts,
         )
-        if self._started.worker.exit_code is None:  # else another is started in its place
-            pool.adopt(self._started.worker)
+        self._pool.configure(spec, self._folder / LOGS)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.
@@ -181,7 +171,7 @@ class NodeDevice(Listener):
         self._stack.close()
 
     def _where(self) -> dict[str, str | None]:
-        found = measured_on(self._started.worker.ready.environment.model_dump())
+        found = measured_on(self._pool.first.ready.environment.model_dump())
         return {**found, "host": self._host or None}
 
     def running(self, what: str, phase: str) -> None:

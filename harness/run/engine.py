@@ -11,7 +11,7 @@ from typing import Protocol
 from ..process.child import AllowImport
 from ..rows.run_files import Document
 from ..studies.attachments import Attachment
-from .first_worker import Environment
+from .environments import Environment
 from .listener import Listener
 from .run_rows import RunRows
 

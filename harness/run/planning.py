@@ -13,7 +13,7 @@ from ..rows.run_store import Store, point_latest
 from ..scenario import Scenario
 from ..scenario.selection import Selection, select
 from .engine import Devices, RunOptions
-from .first_worker import changes, unlike
+from .environments import changes, unlike
 from .listener import Begun, Listener
 from .run_rows import LastRows, RunResult, RunRows
 from .spec import RunSpec, planned_fields

@@ -4,27 +4,28 @@ to its last, every row on disk at once.
 
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 
 from ..cases.case import Group
 from ..devices.load import LoadMeter, busy_text
+from ..process.device_lock import device_lock
 from ..process.signals import Signals
-from ..process.worker_process import ANSWER_S, Interrupted, signal_name
+from ..process.worker_process import ANSWER_S, Interrupted, WorkerProcess, signal_name
 from ..rows.record import Status
 from ..rows.run_files import Document
 from ..rows.run_store import LOGS
 from ..studies import takes
 from ..studies.attachments import Attachment, refuse_problems
 from .engine import RunOptions
-from .first_worker import Environment, Started, first_worker, lock_device, measured_on
+from .environments import Environment, measured_on
 from .run_rows import RunResult, RunRows
 from .runtime import Runtime
 from .schedule import Schedule, schedule_parts
 from .studies import MODELS, StudyRunner, tried
 from .wall_runner import WallRunner
-from .worker_pool import WorkerPool
+from .worker_pool import WorkerPool, open_workers
 
 LOST_LOGS = "logs lack some of what workers printed"
 HINT = "continue with attnbench run --resume"
@@ -38,17 +39,27 @@ def open_here(
     held, load = options.held_device, LoadMeter()
     with (
         Signals(embedded=options.embedded) as signals,
-        first_worker(device, signals, allow_import=options.allow_import) as started,
-        lock_device(started.worker, signals, wait=options.wait, held_device=held),
+        open_workers(device, signals, allow_import=options.allow_import) as pool,
+        lock_device(pool.first, signals, wait=options.wait, held_device=held),
     ):
-        yield DeviceHere(started, signals, load, attachments, options)
+        yield DeviceHere(pool, signals, load, attachments, options)
+
+
+def lock_device(
+    worker: WorkerProcess, signals: Signals, *, wait: bool, held_device: str | None = None
+) -> AbstractContextManager[None]:
+    """The lock of the device that the worker uses, unless the caller holds it already."""
+    device = worker.ready.environment.device_uuid or worker.ready.device
+    if device == held_device:
+        return nullcontext()
+    return device_lock(device, wait=wait, check=signals.check)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHere:
     """The one device. `load`: since it was opened."""
 
-    started: Started
+    pool: WorkerPool
     signals: Signals
     load: LoadMeter
     attachments: Sequence[Attachment]
@@ -56,12 +67,12 @@ class DeviceHere:
 
     @property
     def environment(self) -> Environment:
-        found: Environment = self.started.worker.ready.environment.model_dump()
+        found: Environment = self.pool.first.ready.environment.model_dump()
         return found
 
     @property
     def free_bytes(self) -> int:
-        return int(self.started.worker.ask("free", ANSWER_S).available_bytes)
+        return int(self.pool.first.ask("free", ANSWER_S).available_bytes)
 
     @property
     def listed(self) -> list[Document]:
@@ -90,7 +101,7 @@ def open_session(rows: RunRows, here: DeviceHere) -> Iterator["RunSession"]:
         session.result.signal = signals.received
         session.stop(f"stopped by {signal_name(signals.received or signal.SIGINT)}")
     finally:
-        session.close()
+        rows.store.close()
     session.report_losses()
 
 
@@ -101,18 +112,12 @@ class RunSession:
     """
 
     def __init__(self, rows: RunRows, here: DeviceHere) -> None:
-        spec, path, options = rows.spec, rows.store.path, here.options
+        spec, path = rows.spec, rows.store.path
         self.rows = rows
         self.here = here
         self.signals = here.signals
         self.parts = tuple(schedule_parts(rows.units.groups, spec.how.plan))
-        self.pool = WorkerPool(
-            spec,
-            path / LOGS,
-            here.signals.wake_fd,
-            server=here.started.server,
-            allow_import=options.allow_import,
-        )
+        self.pool = here.pool
         self.runtime = Runtime(
             spec=spec,
             pool=self.pool,
@@ -132,8 +137,7 @@ class RunSession:
         return self.rows.result
 
     def begin(self) -> None:
-        if self.here.started.worker.exit_code is None:  # else another is started in its place
-            self.pool.adopt(self.here.started.worker)
+        self.pool.configure(self.rows.spec, self.rows.store.path / LOGS)
         spec, cases = self.rows.spec, self.rows.units.groups
         processes = spec.how.plan.processes if cases and "latency" in spec.how.measure else 0
         busy = busy_text(self.here.load.busy(), processes=processes)
@@ -170,10 +174,6 @@ class RunSession:
         self.pool.close(at_once=True)
         self.rows.keep(*begun)
         self.rows.not_reached(why, self.runtime.measured_on)
-
-    def close(self) -> None:
-        self.pool.close(at_once=True)
-        self.rows.store.close()
 
     def report_losses(self) -> None:
         if logs := self.pool.log_failure:

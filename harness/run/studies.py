@@ -12,8 +12,8 @@ from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..studies import declared
 from ..studies.attachments import Tried, attached_to
-from .first_worker import start_worker
 from .runtime import Runtime, utc_now
+from .worker_pool import start_worker
 
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
 OWN_PROCESS = "process"

@@ -41,7 +41,6 @@ class NoWorker:
         facts = {"device": environment["device"], "environment": environment, "why": ""}
         self.ready = WORKER["ready"].model_validate({"op": "ready", **facts})
         self.pid, self.exit_code = os.getpid(), None
-        self.log = SimpleNamespace(open=self.kill, failure=None)
 
     def kill(self, *_: object, **__: object) -> None:
         pass
@@ -67,11 +66,11 @@ def without_workers(environment: dict[str, Any]) -> None:
         raise EnvironmentUnmet("no worker here")
 
     @contextmanager
-    def first_worker(device: str, *_: object, **__: object) -> Iterator[Any]:
+    def open_workers(device: str, *_: object, **__: object) -> Iterator[Any]:
         worker = NoWorker({**environment, "device": device})
-        yield SimpleNamespace(worker=worker, server=None)
+        yield SimpleNamespace(first=worker, configure=worker.ask, close=worker.close)
 
-    session.first_worker = first_worker  # type: ignore[assignment]
+    session.open_workers = open_workers  # type: ignore[assignment]
     WorkerProcess.__init__ = refused  # type: ignore[method-assign,assignment]
 
 
