@@ -164,8 +164,8 @@ class NodeDevice(Listener):
             self._say(record.with_reason(self._given.named(record.reason)))
         for file in self._files():
             self._say(file)
-        if logs := pool.log_failure:
-            self._say_once(f"{LOST_LOGS}: {logs}")
+        for failure in pool.log_failures[:1]:
+            self._say_once(f"{LOST_LOGS}: {failure}")
 
     def close(self) -> None:
         self._stack.close()

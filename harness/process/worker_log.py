@@ -14,15 +14,15 @@ ENDS_S = 2.0  # for what is printed to arrive, once nobody prints any more
 class WorkerLog:
     """Read from a pipe in a thread of its own, so that the child never blocks; given a file later.
 
-    A file that cannot be written is left out: the run goes on, and `failure` says why.
+    A file that cannot be written is left out: the run goes on, and its `failures` say why.
     """
 
     def __init__(self, fd: int) -> None:
-        self.failure: str | None = None
         self._tail = b""
         self._early = b""  # until there is a file
         self._left_bytes = LOG_CAP_BYTES
-        self._name, self._file = "", -1
+        self._file, self._failures = -1, list[str]()
+        self._name = ""
         self._lock = Lock()
         self._thread = Thread(target=self._read, args=(fd,), daemon=True)
         self._thread.start()
@@ -32,10 +32,10 @@ class WorkerLog:
         self._thread.join(wait_s)
         return self._tail.decode(errors="replace") or None
 
-    def open(self, path: Path) -> None:
+    def open(self, path: Path, failures: list[str]) -> None:
         """Append to this file, beginning with what was printed before."""
         with self._lock:
-            self._name = path.name
+            self._name, self._failures = path.name, failures
             try:
                 self._file = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             except OSError as error:
@@ -70,4 +70,5 @@ class WorkerLog:
                 self._fail(error)
 
     def _fail(self, error: OSError) -> None:
-        self.failure = self.failure or f"{self._name}: {error.strerror}"
+        self._failures.append(f"{self._name}: {error.strerror}")
+        self._left_bytes = 0

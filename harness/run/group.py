@@ -26,7 +26,7 @@ from ..rows.record import Record, Status
 from .case_state import PHASES, CaseState
 from .runtime import Runtime
 from .sampling import Sampler
-from .worker_pool import Seat, hanging_launch
+from .worker_pool import Seat
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
@@ -324,7 +324,7 @@ class GroupRun:
             if failure.status is Status.TIMEOUT:
                 reason = (
                     f"more than {self._limit_s(one):g} s in one step"
-                    f"{hanging_launch(pool.pid_of(seat))}; raise it with --timeout, or make the"
+                    f"{pool.hanging_launch(seat)}; raise it with --timeout, or make the"
                     " case smaller"
                 )
             tail = pool.dismiss(seat) or failure.log_tail

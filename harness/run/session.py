@@ -176,5 +176,5 @@ class RunSession:
         self.rows.not_reached(why, self.runtime.measured_on)
 
     def report_losses(self) -> None:
-        if logs := self.pool.log_failure:
-            self.rows.listener.remark(f"{LOST_LOGS}: {logs}")
+        for failure in self.pool.log_failures[:1]:
+            self.rows.listener.remark(f"{LOST_LOGS}: {failure}")

@@ -109,7 +109,7 @@ class WorkerPool:
         self._workers: dict[Seat, WorkerProcess] = {}
         self._judge: WorkerProcess | None = None
         self._last: Seat | None = None
-        self._log_failure: str | None = None
+        self.log_failures: list[str] = []  # why a log lacks some of what its worker printed
 
     def start(self) -> WorkerProcess:
         """The first worker."""
@@ -158,11 +158,12 @@ class WorkerPool:
             failure.log_tail = worker.log.tail() or failure.log_tail
             raise
         finally:
-            self._end(worker)
+            worker.kill(term_s=0)
 
-    def pid_of(self, seat: Seat) -> int | None:
-        """None if there is no such worker now."""
-        return self._workers[seat].pid if seat in self._workers else None
+    def hanging_launch(self, seat: Seat) -> str:
+        """What of a worker's GPU kernels has not returned, for a sentence; "" if it noted nothing."""
+        launch = unreturned(self._workers[seat].pid) if seat in self._workers else ""
+        return f", in a launch of {launch} that has not returned" if launch else ""
 
     def judge(self) -> WorkerProcess:
         """The process that judges results. Raises WorkerFailure, Interrupted."""
@@ -177,7 +178,7 @@ class WorkerPool:
     def dismiss_judge(self) -> None:
         """After a failure: the next result gets another one."""
         if self._judge is not None:
-            self._end(self._judge)
+            self._judge.kill(term_s=0)
         self._judge = None
 
     def ask(self, op: str, **fields: Any) -> Any:
@@ -189,30 +190,15 @@ class WorkerPool:
         worker = self._workers.pop(seat, None)
         if worker is None:
             return None
-        self._end(worker)
+        worker.kill(term_s=0)
         return worker.log.tail()
 
     def close(self, *, at_once: bool = False) -> None:
         others = [self._judge] if self._judge else []
         for worker in (*self._workers.values(), *others):
             worker.kill() if at_once else worker.close()
-            self._note(worker)
         self._workers.clear()
         self._judge = None
-
-    @property
-    def log_failure(self) -> str | None:
-        """Why a log lacks some of what its worker printed."""
-        for worker in self._workers.values():
-            self._note(worker)
-        return self._log_failure
-
-    def _end(self, worker: WorkerProcess) -> None:
-        worker.kill(term_s=0)
-        self._note(worker)
-
-    def _note(self, worker: WorkerProcess) -> None:
-        self._log_failure = self._log_failure or worker.log.failure
 
     def _start(self) -> WorkerProcess:
         return start_worker(
@@ -232,7 +218,7 @@ class WorkerPool:
         if not log:
             self.started += 1
             log = f"worker-{self.started}.log"
-        worker.log.open(self.logs / log)
+        worker.log.open(self.logs / log, self.log_failures)
         try:
             worker.ask(
                 "configure",
@@ -247,9 +233,3 @@ class WorkerPool:
             worker.kill()
             raise
         return worker
-
-
-def hanging_launch(pid: int | None) -> str:
-    """What of a worker's GPU kernels has not returned, for a sentence; "" if it noted nothing."""
-    launch = unreturned(pid) if pid else ""
-    return f", in a launch of {launch} that has not returned" if launch else ""

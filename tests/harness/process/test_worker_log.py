@@ -13,7 +13,7 @@ def test_200_mb_of_output_write_one_mib(tmp_path: Path) -> None:
     theirs, ours = os.pipe()
     log, path = WorkerLog(theirs), tmp_path / "worker-1.log"
     os.write(ours, b"first\n")
-    log.open(path)
+    log.open(path, [])
     for _ in range(200):
         write_all(ours, b"x" * (1 << 20))
     os.write(ours, b"last")
@@ -39,11 +39,11 @@ def test_a_log_that_leads_elsewhere_is_left_out(tmp_path: Path, kind: str) -> No
     else:
         path = tmp_path / "gone" / "worker-1.log"
     theirs, ours = os.pipe()
-    log = WorkerLog(theirs)
-    log.open(path)
+    log, failures = WorkerLog(theirs), list[str]()
+    log.open(path, failures)
     os.write(ours, b"evil\n")
     os.close(ours)
     log.close()
     assert victim.read_text() == "content"
     assert log.tail() == "evil\n"
-    assert (log.failure or "").startswith("worker-1.log: ")
+    assert [one.partition(": ")[0] for one in failures] == ["worker-1.log"]

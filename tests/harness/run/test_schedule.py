@@ -132,8 +132,8 @@ class FakePool:
 
         return Judge()
 
-    def pid_of(self, seat: Seat) -> int | None:
-        return None
+    def hanging_launch(self, seat: Seat) -> str:
+        return ""
 
     def dismiss_judge(self) -> None: ...
 

@@ -17,7 +17,7 @@ class FakeWorker(SimpleNamespace):
     """Answers nothing; `killed` counts how often it was."""
 
     pid, killed = 0, 0
-    log = SimpleNamespace(open=lambda path: None, tail=lambda: None, failure=None)
+    log = SimpleNamespace(open=lambda *_: None, tail=lambda: None)
 
     def ask(self, op: str, timeout_s: float, **fields: Any) -> None: ...
 
