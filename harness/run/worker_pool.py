@@ -161,7 +161,7 @@ class WorkerPool:
             worker.kill(term_s=0)
 
     def hanging_launch(self, seat: Seat) -> str:
-        """What of a worker's GPU kernels has not returned, for a sentence; "" if it noted nothing."""
+        """What of a worker's GPU kernels has not returned, for a sentence; "" if nothing."""
         launch = unreturned(self._workers[seat].pid) if seat in self._workers else ""
         return f", in a launch of {launch} that has not returned" if launch else ""
 
