@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, ParamSpec, TypedDict, TypeVar, get_args
 
-from ..files.errors import BadInput, Refusal, instead_of, shown
+from ..files.errors import BadInput, Refusal, Spelling, instead_of, shown, spelled
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -135,6 +135,7 @@ def refuse_unknown(given: Iterable[str], axes: Iterable[str], others: Sequence[s
 
 def as_argument(problem: str) -> str:
     """A message in Python's words; commands for a shell stay."""
+    problem = spelled(problem, Spelling.PYTHON)
     if again := re.findall(r"--checkpoint (\S+)=PATH", problem):
         wanted = ", ".join(f"{name!r}: PATH" for name in again)
         problem = problem.partition("--checkpoint ")[0] + f"checkpoints={{{wanted}}}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from ..files.errors import BadInput
+from ..files.errors import BadInput, option
 from ..rows.run_files import read_meta
 from ..scenario import Scenario
 from ..scenario.selection import (
@@ -59,7 +59,9 @@ def resume_run(
     """
     meta = read_meta(path)
     if meta.get("court"):
-        raise BadInput(f"--resume: {path.name} is a court of backends, which has one start")
+        raise BadInput(
+            f"{option('resume')}: {path.name} is a court of backends, which has one start"
+        )
     last = LastRows.read(path)
     final = last.final(retry_failed=retry_failed)
     if (finished := finished_result(path, meta, last, final, options.listener)) is not None:

@@ -4,7 +4,7 @@ import re
 import time
 
 from ..devices.load import LoadMeter, busy_text
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
 from ..files.printable import duration_text
 
 READ_S, IDLE_READINGS = 1.0, 3  # an idle machine has so many in a row
@@ -35,7 +35,7 @@ def seconds_of(text: str) -> float:
     """90, 90s, 10m or 1h. Raises BadInput."""
     found = re.fullmatch(r"([0-9]{1,6})([smh]?)", text.strip())
     if found is None:
-        raise BadInput(f"--wait-idle {shown(text)}: wanted a time, such as 90s or 10m")
+        raise BadInput(f"{option('wait_idle')}: {shown(text)}: wanted a time, such as 90s or 10m")
     return int(found[1]) * UNITS_S[found[2]]
 
 
