@@ -18,6 +18,16 @@ AllowImport = bool | tuple[str, ...]
 """Whether workers may import user modules; with folders from these too."""
 
 
+PHASES = {
+    "draw": "prepare",
+    "check": "gate",
+    "window": "utilization",
+    "profile": "kernels",
+    **dict.fromkeys(("warm_up", "renew", "sample", "output"), "latency"),
+}
+"""Of the row of a case that ends in a step, or loses its worker there."""
+
+
 class CaseEnded(Exception):
     """A case goes no further, while its child lives: raised by a step in the child, and by whoever
     asked for it. `fields`: of its row, that are known.

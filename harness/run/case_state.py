@@ -11,13 +11,6 @@ from ..rows.status import Status
 from .runtime import utc_now
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
-PHASES = {
-    "check": "gate",
-    "window": "utilization",
-    "profile": "kernels",
-    **dict.fromkeys(("warm_up", "renew", "sample", "output"), "latency"),
-}
-"""Of the row of a case that lost its worker, by the last request."""
 STALE = (
     "a timed call gave the result of earlier inputs: it answers from memory, not from the values"
     " that the inputs have"

@@ -18,12 +18,12 @@ from ..cases.costs import known_costs
 from ..devices.cpu import waited_s
 from ..measure.launch_flags import launch_flags
 from ..measure.physical_floor import refutation
-from ..process.child import CaseEnded
+from ..process.child import PHASES, CaseEnded
 from ..process.worker_process import WorkerFailure
 from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from .case_state import PHASES, CaseState
+from .case_state import CaseState
 from .runtime import Runtime
 from .sampling import Sampler
 from .worker_pool import Seat

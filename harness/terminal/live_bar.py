@@ -50,8 +50,7 @@ def shown(text: str) -> str:
 def console(**settings: Any) -> Console:
     """stderr; rich itself leaves out colour without a terminal or with NO_COLOR."""
     file = file_of(sys.stderr)
-    usual = {"file": file, "highlight": False, "soft_wrap": not file.isatty()}
-    return SafeConsole(**usual | settings)
+    return SafeConsole(file=file, highlight=False, **{"soft_wrap": not file.isatty()} | settings)
 
 
 def live_bar(out: Console) -> Progress:

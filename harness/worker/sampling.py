@@ -160,19 +160,19 @@ class Sampling:
             if not are_read:
                 raise CaseEnded(Status.UNSUPPORTED, NOT_READ, "latency")
 
-    def renew(self, name: str, seed: int) -> dict[str, Any]:
+    def renew(self, case: str, seed: int) -> dict[str, Any]:
         """Give the case's inputs the numbers of the round's seed. This may take longer than a block
         and is none of its time, so the parent asks for it before its own clock starts.
         """
         self.result = None
-        if self.warm[name].values.seed != seed:
-            self.warm[name].values.draw(seed)
+        if self.warm[case].values.seed != seed:
+            self.warm[case].values.draw(seed)
         return {}
 
-    def sample(self, name: str, seed: int, calls: int) -> dict[str, Any]:
+    def sample(self, case: str, seed: int, calls: int) -> dict[str, Any]:
         """One block, on the numbers of the round's seed. Raises CaseEnded."""
-        self.renew(name, seed)
-        warm, started_unix_s = self.warm[name], time()
+        self.renew(case, seed)
+        warm, started_unix_s = self.warm[case], time()
         values = warm.values
         begun_s = now_s()
         each, apart = EachCall(values), warm.call_ms < FIRST_APART_BELOW_MS
@@ -199,11 +199,11 @@ class Sampling:
         }
         return {"quantities": quantities, "spent_s": block.spent_s, "block_s": block_s}
 
-    def output(self, name: str, places_seed: int) -> dict[str, Any]:
+    def output(self, case: str, places_seed: int) -> dict[str, Any]:
         """What the last call of the last block returned, at places that nobody knew before. With
         gradients it is a further call, whose output has a gradient at those places only.
         """
-        warm, result = self.warm[name], self.result
+        warm, result = self.warm[case], self.result
         problem = warm.case.problem
         if problem.backward:
             gradient = warm.values.judged_gradient(places_seed)
@@ -228,9 +228,9 @@ class Sampling:
         ready: Tensor = warm.run.args[0]  # type: ignore[attr-defined]
         return prepared.run(ready)
 
-    def window(self, name: str, window_s: float, mode: LaunchMode) -> dict[str, Any]:
+    def window(self, case: str, window_s: float, mode: LaunchMode) -> dict[str, Any]:
         """One window of a warm case under the device's counters."""
-        warm, on = self.warm[name], (self.device, self.settings.watched)
+        warm, on = self.warm[case], (self.device, self.settings.watched)
         calls = warm.run, warm.prepared.for_graph
         self.block_timer.end()
         with warm.prepared.in_force():
@@ -239,9 +239,9 @@ class Sampling:
             )
         return found._asdict()
 
-    def profile(self, name: str) -> dict[str, Any]:
+    def profile(self, case: str) -> dict[str, Any]:
         """What a call launches."""
-        warm, on = self.warm[name], (self.device, self.settings.watched)
+        warm, on = self.warm[case], (self.device, self.settings.watched)
         self.block_timer.end()
         with warm.prepared.in_force():
             return profile_kernels(warm.run, self.settings.measure, on)._asdict()

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..process.child import ALLOW_IMPORT, CaseEnded, Parent
+from ..process.child import ALLOW_IMPORT, PHASES, CaseEnded, Parent
 
 if TYPE_CHECKING:
     import torch
@@ -48,14 +48,15 @@ def answer(steps: "Steps", request: dict[str, Any]) -> dict[str, Any]:
 
     op = request.pop("op")
     try:
-        return {"op": op, **getattr(steps, op)(**request)}
+        return {"op": op, **steps.step(op, request.get("case"))(**request)}
     except CaseEnded as end:
-        ended = {"status": end.status, "reason": end.reason, "log_tail": None, "phase": end.phase}
+        ended = {"status": end.status, "reason": end.reason, "log_tail": None}
+        phase = end.phase
     except Exception as error:  # noqa: BLE001 - see above
-        ended = {**outcome(error, steps.budget_bytes), "phase": steps.phase}
+        ended, phase = outcome(error, steps.budget_bytes), PHASES.get(op, "")
     fields = steps.fields
     steps.forget()
-    return {"op": "ended", **ended, "fields": fields}
+    return {"op": "ended", **ended, "phase": phase, "fields": fields}
 
 
 def warm_up_device(device: "torch.device") -> str:

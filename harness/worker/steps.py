@@ -1,7 +1,9 @@
-"""What a worker is asked: a method for each request, whose result is the fields of its reply."""
+"""What a worker is asked: a method for each request, here or of Sampling, whose result is what its
+reply says.
+"""
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -26,11 +28,11 @@ TINY = Problem(batch=1, seq_len=16, d_model=32, heads=2, passes="forward+backwar
 
 
 class Steps:
-    """`phase` and `fields` (of its row): of the case that a step is about, for its end."""
+    """`fields`: of the row of the case that a step is about, for its end."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.phase, self.fields = "", dict[str, Any]()
+        self.fields: dict[str, Any] = {}
         self.budget_bytes = 0
         self._name = ""
         self._checker: Checker | None = None
@@ -84,15 +86,20 @@ class Steps:
 
     # ---- of a case -------------------------------------------------------------------------------
 
+    def step(self, op: str, case: object = None) -> Callable[..., Reply]:
+        """The method for a request; `case`: that it is about, by its id or fields."""
+        self.fields = {}
+        self._name = str(case["case"] if isinstance(case, Mapping) else case)
+        found: Callable[..., Reply] = getattr(self if hasattr(self, op) else self.sampling, op)
+        return found
+
     def draw(self, case: Mapping[str, Any]) -> Reply:
-        self._begin(case["case"], "prepare")
         checker = self._checker = Checker(case_of(case), self.settings, self.clock)
         self.fields = checker.fields
         checker.draw()
         return {"compiles": checker.backend.compiles}
 
     def check(self, case: str) -> Reply:
-        self._begin(case, "gate")
         checker, self._checker = self._checker, None
         if checker is None or checker.case.id != case:
             raise RuntimeError("check before draw")
@@ -104,36 +111,12 @@ class Steps:
         return {"fields": self.fields}
 
     def warm_up(self, case: Mapping[str, Any], least_s: float, most_s: float) -> Reply:
-        self._begin(case["case"], "latency")
         return self.sampling.warm_up(case_of(case), least_s, most_s)
-
-    def renew(self, case: str, seed: int) -> Reply:
-        self._begin(case, "latency")
-        return self.sampling.renew(case, seed)
-
-    def sample(self, case: str, seed: int, calls: int) -> Reply:
-        self._begin(case, "latency")
-        return self.sampling.sample(case, seed, calls)
-
-    def output(self, case: str, places_seed: int) -> Reply:
-        self._begin(case, "latency")
-        return self.sampling.output(case, places_seed)
-
-    def window(self, case: str, window_s: float, mode: Any) -> Reply:
-        self._begin(case, "utilization")
-        return self.sampling.window(case, window_s, mode)
-
-    def profile(self, case: str) -> Reply:
-        self._begin(case, "kernels")
-        return self.sampling.profile(case)
 
     def release(self) -> Reply:
         if self._sampling is not None:
             self._sampling.release()
         return {}
-
-    def _begin(self, name: str, phase: str) -> None:
-        self._name, self.phase, self.fields = name, phase, {}
 
     def forget(self) -> None:
         """After a case has ended: hold none of its tensors; the traceback held them too."""
