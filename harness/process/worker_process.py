@@ -49,8 +49,8 @@ class Interrupted(Exception):
 class Forks(Protocol):
     """What has children forked: fork_server.py."""
 
-    def fork(self, fds: Sequence[int], length: int) -> "WorkerProcess":
-        """Have descriptors given to a new fork, and on its line `length` bytes; who forks it."""
+    def fork(self, fds: Sequence[int], start: bytes) -> "WorkerProcess":
+        """Have descriptors and what to start given to a new fork; who forks it."""
 
 
 class WorkerProcess:
@@ -84,7 +84,7 @@ class WorkerProcess:
             fds += os.pipe()
             theirs = line_fd, status_fd, output_fd = fds[1::2]
             if server is not None:
-                self._server = server.fork(theirs, len(start))
+                self._server = server.fork(theirs, start)
             else:
                 numbers = map(str, (line_fd, status_fd, os.getpid()))
                 started = subprocess.Popen(
@@ -112,12 +112,6 @@ class WorkerProcess:
         self._killed = self._paused = False
         self.log = WorkerLog(fds[4])
         self.ready: Any = None
-        if server is not None:
-            try:
-                self._write(start, READY_S)
-            except WorkerFailure:
-                self.kill()
-                raise
 
     @property
     def pid(self) -> int:
@@ -184,10 +178,10 @@ class WorkerProcess:
             raise WorkerFailure(Status.ERROR, f"bad reply: {reply.op} does not answer {op}")
         return reply
 
-    def hand_over(self, fds: Sequence[int], message: bytes) -> None:
+    def hand_over(self, fds: Sequence[int]) -> None:
         """Give the child descriptors. Raises WorkerFailure if it has died."""
         try:
-            socket.send_fds(self._line, [message], fds)
+            socket.send_fds(self._line, [b"x"], fds)
         except (BrokenPipeError, ConnectionResetError):
             raise self._death() from None
 
