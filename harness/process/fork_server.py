@@ -79,7 +79,7 @@ def main() -> None:
     if fds := _fds_in_fork(parent.line_fd):
         torch.set_num_threads(threads)
         _shift_memory()
-        program = _become(*fds, server)
+        program = _become(server, *fds)
         import_module(program).main()
 
 
@@ -123,7 +123,7 @@ def _shift_memory() -> None:
     libc.mmap(None, ctypes.c_size_t(for_mappings + mmap.PAGESIZE), 0, flags, -1, 0)
 
 
-def _become(line_fd: int, status_fd: int, output_fd: int, start_fd: int, server: int) -> str:
+def _become(server: int, line_fd: int, status_fd: int, output_fd: int, start_fd: int) -> str:
     """Leave the server's session, take what the run gave, and return the program."""
     os.setsid()
     for fd in (1, 2):

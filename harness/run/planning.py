@@ -80,13 +80,9 @@ def finished_result(
         return None
     statuses = Counter(last.statuses.values())
     failed = sum(statuses[status] for status in RETRIED)
-    remarks = (
-        [f"{failed} failed; {option('retry_failed', True)} measures again what did"]
-        if failed
-        else []
-    )
+    again = f"{failed} failed; {option('retry_failed', True)} measures again what did"
     counts = {kind: len(ones) for kind, ones in planned.items()}
-    listener.begin(Begun(path, counts, len(cases), remarks))
+    listener.begin(Begun(path, counts, len(cases), [again] if failed else []))
     if remark := point_latest(path.parent, path.name):
         listener.remark(remark)
     return RunResult(path=path, statuses=statuses)

@@ -68,25 +68,21 @@ class StudyRunner:
         self.study: PlannedStudy | None = None
 
     def records(self, studies: Iterable[PlannedStudy]) -> Iterator[Record]:
-        """Their rows, one after the other. Raises Interrupted."""
-        return map(self.record, studies)
-
-    def record(self, study: PlannedStudy) -> Record:
-        """The study's row. Raises Interrupted; `unfinished` has the row then."""
-        self.study = study
-        self.started_utc = utc_now()
-        self.started = time.monotonic()
-        self.runtime.listener.running(study.id, "")
+        """Their rows, one after the other. Raises Interrupted; `unfinished` has the row then."""
         pool = self.runtime.pool
-        if OWN_PROCESS in dict(study.part):
-            pool.dismiss()  # the next one that is asked is a new one
-        try:
-            found = pool.ask("study", **self._request(study))
-        except WorkerFailure as failure:
-            log_tail = pool.dismiss() or failure.log_tail
-            return self._record(study, failure.status, failure.reason, log_tail=log_tail)
-        more = {"log_tail": found.log_tail, "findings": found.findings}
-        return self._record(study, Status(found.status), found.reason, **more)
+        for study in studies:
+            self.study, self.started_utc, self.since = study, utc_now(), time.monotonic()
+            self.runtime.listener.running(study.id, "")
+            if OWN_PROCESS in dict(study.part):
+                pool.dismiss()  # the next one that is asked is a new one
+            try:
+                found = pool.ask("study", **self._request(study))
+            except WorkerFailure as failure:
+                tail = pool.dismiss() or failure.log_tail
+                yield self._record(study, failure.status, failure.reason, log_tail=tail)
+            else:
+                more = found.model_dump(include={"log_tail", "findings"})
+                yield self._record(study, Status(found.status), found.reason, **more)
 
     def _request(self, study: PlannedStudy) -> dict[str, Any]:
         runtime = self.runtime
@@ -106,5 +102,5 @@ class StudyRunner:
     def _record(self, study: PlannedStudy, status: Status, reason: str, **values: Any) -> Record:
         """`values`: log_tail and findings."""
         self.study = None
-        values |= {"started_utc": self.started_utc, "spent_s": time.monotonic() - self.started}
+        values |= {"started_utc": self.started_utc, "spent_s": time.monotonic() - self.since}
         return self.runtime.record(study, status, reason, **values)

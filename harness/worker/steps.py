@@ -47,14 +47,7 @@ class Steps:
     def open_attachment(self, study: str, attached: Mapping[str, Any], budget_bytes: int) -> Reply:
         return dict(try_attachment(study, attached, budget_bytes, self.device))
 
-    def configure(
-        self,
-        seed: int,
-        budget_bytes: int,
-        measure: list[str],
-        warm_heap: bool,
-        cold_caches: bool,
-    ) -> Reply:
+    def configure(self, budget_bytes: int, *, warm_heap: bool, **more: Any) -> Reply:
         """The budget counts from what is used now, the clock's buffers included."""
         if warm_heap and self.device.type == "cpu":
             WarmHeap().give_back()  # fixed thresholds: large tensors go whole from the first on
@@ -62,13 +55,11 @@ class Steps:
         self.budget_bytes = budget_bytes
         self._settings = Settings(
             device=self.device,
-            seed=seed,
             budget_bytes=budget_bytes,
             budget=Budget(budget_bytes, self.device),
-            measure=tuple(measure),
             warm_heap=warm_heap,
-            cold_caches=cold_caches,
             watched=nvml_device(self.device),
+            **more,
         )
         return {}
 
