@@ -25,6 +25,7 @@ from ..devices.environment import (
     pick_device,
     shares_host_memory,
 )
+from ..devices.gpu_users import Users, users
 from ..devices.host import memory_limit, quota
 from ..devices.nvml import (
     BOARD_READINGS,
@@ -41,8 +42,7 @@ from ..devices.nvml import (
     text,
 )
 from ..devices.probes import Watch, busy, gpm
-from ..process.fingerprint import git_commit
-from ..process.gpu_users import Users, users
+from ..process.command import git_commit
 from ..rows.readings import tier_of
 
 Facts = dict[str, Any]

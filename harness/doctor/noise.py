@@ -28,7 +28,6 @@ from ..run.runtime import Runtime
 from ..run.schedule import Schedule
 from ..run.session import open_here
 from ..run.spec import RunSpec
-from ..run.worker_pool import WorkerPool
 from ..scenario import Limits, Plan, Scenario
 from ..stats.intervals import Interval, log_ratios, ratio_interval
 
@@ -132,12 +131,12 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
             memory_bytes=int(SAFE_SHARE * here.free_bytes),
             seed=seed,
         )
-        pool = WorkerPool(spec, Path(folder), here.signals.wake_fd, server=here.started.server)
+        pool = here.pool
         here.signals.second = lambda: pool.close(at_once=True)
         steps = {case.id: steps_of(case, spec) for case in cases}
         listener.begin(Begun(root / FILE, {"cases": len(cases)}, steps=steps))
         try:
-            pool.adopt(here.started.worker)
+            pool.configure(spec, Path(folder))
             records = []
             runtime = Runtime(spec=spec, pool=pool, listener=listener)
             for record in Schedule(runtime).records([cases]):

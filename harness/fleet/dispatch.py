@@ -14,7 +14,7 @@ from ..files.errors import BadInput, EnvironmentUnmet
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
-from ..run.first_worker import unlike
+from ..run.environments import unlike
 from ..run.run_rows import RunRows
 from ..run.schedule import MAX_CASES, schedule_parts
 from ..run.session import HINT
@@ -256,10 +256,10 @@ def work_of(units: Units, spec: RunSpec, devices: int) -> list[Work]:
     there would be too few parts for the devices.
     """
     most = min(MAX_CASES, ceil(len(units.cases) / (PARTS_PER_DEVICE * max(1, devices))))
-    parts = schedule_parts(units.groups, spec.plan, most)
+    parts = schedule_parts(units.groups, spec.how.plan, most)
     found = [Units(part, (), ()) for part in parts]
     found += units_of(units._replace(groups=()))
-    works = [Work(one, weight_of(one, spec.plan, spec.device)) for one in found]
+    works = [Work(one, weight_of(one, spec.how.plan, spec.device)) for one in found]
     return sorted(works, key=lambda work: -work.weight)
 
 

@@ -12,7 +12,7 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..rows.run_files import Document
 from ..run.engine import RunOptions
-from ..run.first_worker import Environment, unlike
+from ..run.environments import Environment, unlike
 from ..run.run_rows import RunRows
 from ..studies.attachments import Attachment
 from .dispatch import run_on

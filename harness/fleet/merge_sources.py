@@ -10,7 +10,7 @@ from ..files.errors import BadInput, option, shown
 from ..files.printable import visible
 from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, Document, read_lines, read_meta, shown_path
-from ..run.first_worker import unlike
+from ..run.environments import unlike
 from ..run.spec import RunSpec
 
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")

@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
+from ..devices.gpu_users import users
 from ..devices.host import CHOICE, SETTINGS, cpu_name
 from ..devices.nvml import SPLIT, Device, each_gpu, open_gpu, text
 from ..files.errors import EnvironmentUnmet
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary
 from ..process.device_lock import device_lock
-from ..process.fingerprint import fingerprint
-from ..process.gpu_users import users
 from ..process.signals import Signals
 from ..process.worker_log import LOG_CAP_BYTES
 from ..process.worker_process import ANSWER_S
 from ..rows.run_store import LOGS
-from ..run.first_worker import first_worker, measured_on
+from ..run.environments import measured_on
 from ..run.listener import Listener
 from ..run.runtime import Runtime
 from ..run.schedule import Schedule
@@ -32,9 +31,10 @@ from ..run.session import LOST_LOGS
 from ..run.spec import RunSpec
 from ..run.studies import MODELS, StudyRunner, Told, tried
 from ..run.wall_runner import WallRunner
-from ..run.worker_pool import WorkerPool
+from ..run.worker_pool import open_workers
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
+from .fingerprint import fingerprint
 from .remote import File, NodeWanted, Opened, Predicted, Remark, Running, Said
 from .shipping import Content, ShippedFolder
 
@@ -85,14 +85,13 @@ class NodeDevice(Listener):
                     f"needs {package}, which is not installed there: pip install"
                     f" 'attnbench[{extra}]'"
                 )
-        self._wanted = wanted
         _set(wanted.settings)
         self._host = wanted.host or self._host
         enter = self._stack.enter_context
-        self._started = enter(
-            first_worker(wanted.device, self._signals, allow_import=wanted.allow_import)
+        self._pool = enter(
+            open_workers(wanted.device, self._signals, allow_import=wanted.allow_import)
         )
-        worker = self._started.worker
+        worker = self._pool.first
         environment = worker.ready.environment.model_dump()
         if (name := environment["device_uuid"]) is not None:
             refuse_shared(name)
@@ -122,7 +121,7 @@ class NodeDevice(Listener):
         """
         found = tried(
             {name: (study, self._given.here(told)) for name, (study, told) in attached.items()},
-            self._started.worker.ready.device,
+            self._pool.first.ready.device,
             budget_bytes,
             self._signals,
         )
@@ -134,25 +133,16 @@ class NodeDevice(Listener):
         """What all cases are measured with. `attached`: what workers are told of each attachment,
         by names of the files that were sent. Raises WorkerFailure.
         """
-        pool = WorkerPool(
-            spec,
-            self._folder / LOGS,
-            self._signals.wake_fd,
-            server=self._started.server,
-            allow_import=self._wanted.allow_import,
-        )
-        self._stack.callback(pool.close, at_once=True)
         self._runtime = Runtime(
             spec=spec,
-            pool=pool,
+            pool=self._pool,
             listener=self,
             measured_on=self._where(),
             attached={name: self._given.here(one) for name, one in attached.items()},
             save_to=self._folder / MODELS if spec.how.save_models else None,
             attempts=attempts,
         )
-        if self._started.worker.exit_code is None:  # else another is started in its place
-            pool.adopt(self._started.worker)
+        self._pool.configure(spec, self._folder / LOGS)
 
     def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
         """Say each record as soon as it is final, then what was printed meanwhile.
@@ -173,14 +163,14 @@ class NodeDevice(Listener):
             self._say(record.with_reason(self._given.named(record.reason)))
         for file in self._files():
             self._say(file)
-        if logs := pool.log_failure:
-            self._say_once(f"{LOST_LOGS}: {logs}")
+        for failure in pool.log_failures[:1]:
+            self._say_once(f"{LOST_LOGS}: {failure}")
 
     def close(self) -> None:
         self._stack.close()
 
     def _where(self) -> dict[str, str | None]:
-        found = measured_on(self._started.worker.ready.environment.model_dump())
+        found = measured_on(self._pool.first.ready.environment.model_dump())
         return {**found, "host": self._host or None}
 
     def running(self, what: str, phase: str) -> None:

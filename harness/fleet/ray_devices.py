@@ -13,12 +13,12 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from ..files.errors import EnvironmentUnmet
-from ..process.fingerprint import fingerprint
 from ..process.worker_process import ANSWER_S, READY_S
 from ..run.spec import RunSpec
 from ..run.studies import OPEN_S, Told
 from ..scenario.shards import Units
 from ..studies.attachments import Tried
+from .fingerprint import fingerprint
 from .node_device import SHARED_CORES
 from .ray_actor import MEMORY_MONITOR, answer_of, lost_by, start_actor
 from .ray_demand import Demand

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..files.errors import BadInput, EnvironmentUnmet, option
 from ..files.printable import visible
-from ..process.fingerprint import difference
+from .fingerprint import difference
 
 RESOURCE = "attnbench_host"
 """What a host without a GPU declares, once: two measurements must never share its cores."""

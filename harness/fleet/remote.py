@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..rows.record import Record
-from ..run.first_worker import Environment
+from ..run.environments import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

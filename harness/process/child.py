@@ -4,9 +4,10 @@ import faulthandler
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..rows.status import Status
 from .guard import guarded
 
 ALLOW_IMPORT = "allow-import"
@@ -15,6 +16,34 @@ from the folders that follow.
 """
 AllowImport = bool | tuple[str, ...]
 """Whether workers may import user modules; with folders from these too."""
+
+
+PHASES = {
+    "draw": "prepare",
+    "check": "gate",
+    "window": "utilization",
+    "profile": "kernels",
+    **dict.fromkeys(("warm_up", "renew", "sample", "output"), "latency"),
+}
+"""Of the row of a case that ends in a step, or loses its worker there."""
+
+
+class CaseEnded(Exception):
+    """A case goes no further, while its child lives: raised by a step in the child, and by whoever
+    asked for it. `fields`: of its row, that are known.
+    """
+
+    def __init__(
+        self,
+        status: Status,
+        reason: str,
+        phase: str,
+        log_tail: str | None = None,
+        fields: Mapping[str, Any] = {},
+    ) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.phase = status, reason, phase
+        self.log_tail, self.fields = log_tail, fields
 
 
 class Parent:

@@ -7,11 +7,12 @@ users are not excluded: who could hold their lock could keep them from measuring
 
 import os
 import pwd
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from ..files.errors import EnvironmentUnmet, option
 from ..files.printable import visible
@@ -63,12 +64,10 @@ def _holder(pid: int | None) -> str:
     if pid is None:
         return "another run"
     command = ""
-    with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        names = [Path(word).name for word in words]
-        begin = next((i for i, one in enumerate(names) if one in OURS), None)
-        if begin is not None:
-            command = ": attnbench " + visible(" ".join(words[begin + 1 :]).strip())
+    with suppress(psutil.Error, StopIteration):
+        words = psutil.Process(pid).cmdline()
+        begin = next(i for i, word in enumerate(words) if Path(word).name in OURS)
+        command = ": attnbench " + visible(" ".join(words[begin + 1 :]).strip())
     return f"another run (process {pid}{command[:MOST_COMMAND]})"
 
 
@@ -107,10 +106,9 @@ def _private(path: Path) -> int:
     """A folder as a descriptor. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | PLAIN)
     found = os.fstat(fd)
-    if found.st_uid != os.geteuid():
-        os.close(fd)
-        raise PermissionError(1, f"belongs to user {found.st_uid}")
-    if stat.S_IMODE(found.st_mode) & 0o022:
-        os.close(fd)
-        raise PermissionError(1, "others may write to it")
-    return fd
+    is_own, is_open = found.st_uid == os.geteuid(), found.st_mode & 0o022
+    if is_own and not is_open:
+        return fd
+    os.close(fd)
+    why = "others may write to it" if is_own else f"belongs to user {found.st_uid}"
+    raise PermissionError(1, why)

@@ -4,9 +4,8 @@ It is started by exec, so threads of a notebook or of pytest are never forked, a
 thread: forks of a torch that had computed with two hung, 5 of 5. No GPU is visible to it, since no
 fork could use it.
 
-A message from the run is a length and three descriptors: the fork's line to the run, its guard's
-status, and where it prints. On the line it first reads as many bytes: JSON of its program,
-arguments and environment.
+A message from the run is four descriptors: the fork's line to the run, its guard's status, where it
+prints, and a file in memory with JSON of its program, arguments and environment.
 """
 
 import ctypes
@@ -16,7 +15,6 @@ import mmap
 import os
 import secrets
 import socket
-import struct
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,7 +26,6 @@ from .child import Parent
 from .worker_process import WorkerProcess
 
 PROGRAM = "attnbench.harness.process.fork_server"
-LENGTH = struct.Struct("<Q")
 HUGE_PAGE_BYTES = 2 << 20
 """Forks of a server would have their memory at the same addresses, where processes that are started
 by exec differ, within a huge page too, and with it their times: the ratios of three backends
@@ -51,13 +48,14 @@ class ForkServer:
         self._process: WorkerProcess | None = None
         self._lock = Lock()
 
-    def fork(self, fds: Sequence[int], length: int) -> WorkerProcess:
-        """Let the server fork once it is ready; the server. Raises WorkerFailure."""
-        with self._lock:
+    def fork(self, fds: Sequence[int], start: bytes) -> WorkerProcess:
+        """Let the server fork once it is ready; the server. Raises WorkerFailure, OSError."""
+        with self._lock, os.fdopen(os.memfd_create("start"), "wb", buffering=0) as file:
+            file.write(start)
             if self._process is None or self._process.exit_code is not None:
                 self.close()
                 self._process = WorkerProcess(PROGRAM, self._program, name="fork server")
-            self._process.hand_over(fds, LENGTH.pack(length))
+            self._process.hand_over([*fds, file.fileno()])
             return self._process
 
     def close(self) -> None:
@@ -78,11 +76,10 @@ def main() -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     _warm(parent.arguments[0])
-    message = _message_in_fork(parent.line_fd)
-    if message:
+    if fds := _fds_in_fork(parent.line_fd):
         torch.set_num_threads(threads)
         _shift_memory()
-        program = _become(*message, server)
+        program = _become(server, *fds)
         import_module(program).main()
 
 
@@ -96,19 +93,19 @@ def _warm(program: str) -> None:
     gc.freeze()  # the collector would write to memory that all forks share
 
 
-def _message_in_fork(line_fd: int) -> tuple[int, list[int]] | None:
-    """Fork at each message and return it there: a length, descriptors. None: no more come."""
+def _fds_in_fork(line_fd: int) -> list[int]:
+    """Fork at each message and return its descriptors there; none once no more come."""
     with socket.socket(fileno=line_fd) as line:
         while True:
-            message, fds, _, _ = socket.recv_fds(line, LENGTH.size, 3)
+            message, fds, _, _ = socket.recv_fds(line, 1, 4)
             if not message:
-                return None
+                return []
             with suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
             with suppress(OSError):  # no process is left: the run finds its descriptors closed
                 if os.fork() == 0:
-                    return LENGTH.unpack(message)[0], fds
+                    return fds
             for fd in fds:
                 os.close(fd)
 
@@ -126,19 +123,15 @@ def _shift_memory() -> None:
     libc.mmap(None, ctypes.c_size_t(for_mappings + mmap.PAGESIZE), 0, flags, -1, 0)
 
 
-def _become(length: int, fds: Sequence[int], server: int) -> str:
+def _become(server: int, line_fd: int, status_fd: int, output_fd: int, start_fd: int) -> str:
     """Leave the server's session, take what the run gave, and return the program."""
     os.setsid()
-    line_fd, status_fd, output_fd = fds
     for fd in (1, 2):
         os.dup2(output_fd, fd)
     os.close(output_fd)
-    start = b""
-    while len(start) < length:
-        if not (part := os.read(line_fd, length - len(start))):
-            sys.exit("the run has ended")
-        start += part
-    program, arguments, environment = json.loads(start)
+    with open(start_fd, "rb") as start:
+        start.seek(0)
+        program, arguments, environment = json.load(start)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = [program, *map(str, (line_fd, status_fd, server)), *arguments]

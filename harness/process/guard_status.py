@@ -13,12 +13,14 @@ from contextlib import suppress
 
 from ..devices.host import descendants
 
+REAPED_S = 1.0  # a guard has told how its worker ended just before its own end
+
 
 class GuardStatus:
-    """As subprocess.Popen has it. `started`: the guard's process, if this process has started it.
+    """With the methods of subprocess.Popen. `started`: the guard, if this process has started it.
 
-    The fork server reaps its guards only when the run asks for the next one, so that until then no
-    other process has their numbers.
+    A guard that has ended keeps its number until `close`, or until the run asks the fork server for
+    another: no other process has it.
     """
 
     def __init__(self, fd: int, started: "subprocess.Popen[bytes] | None") -> None:
@@ -27,13 +29,15 @@ class GuardStatus:
         self._told = b""
 
     @property
+    def _numbers(self) -> list[int]:
+        """The guard's and the worker's; before that has begun, the guard's or none."""
+        self.poll()
+        return [*map(int, self._told.split()[:2])] or [one.pid for one in [self._started] if one]
+
+    @property
     def pid(self) -> int | None:
         """The worker's; its guard's, or None, before it has begun."""
-        self.poll()
-        numbers = self._told.split()
-        if len(numbers) > 1:
-            return int(numbers[1])
-        return self._started.pid if self._started else None
+        return next(reversed(self._numbers), None)
 
     def poll(self) -> int | None:
         """The worker's exit code, -N if signal N ended it; None while its guard lives."""
@@ -41,17 +45,16 @@ class GuardStatus:
             told = os.read(self.fd, 100)
             self._told += told
             if not told:
-                self.close()
-        if self._started:
-            return self._started.poll()
+                os.close(self.fd)
+                self.fd = -1
         if self._told.endswith(b"\n"):
             return int(self._told.split()[-1])
-        return -signal.SIGKILL if self.fd < 0 else None
+        if self.fd >= 0:
+            return None
+        return self._started.wait() if self._started else -signal.SIGKILL
 
     def wait(self, timeout_s: float) -> int:
         """Raises subprocess.TimeoutExpired."""
-        if self._started:
-            return self._started.wait(timeout_s)
         deadline_s = time.monotonic() + timeout_s
         while (code := self.poll()) is None:
             left_s = deadline_s - time.monotonic()
@@ -62,21 +65,22 @@ class GuardStatus:
 
     def send_signal(self, number: int) -> None:
         """Nothing if the guard has ended or has not begun."""
-        if self._started:
-            self._started.send_signal(number)
-        elif self.poll() is None and self._told:
-            with suppress(ProcessLookupError):
-                os.kill(int(self._told.split()[0]), number)
+        self._send(self._numbers[:1], number)
 
     def signal_all(self, number: int) -> None:
         """To the worker and all that it has started, also what has left it."""
-        if self.poll() is None and self._told:
-            for pid in descendants(int(self._told.split()[0])):
-                with suppress(OSError):
-                    os.kill(pid, number)
+        self._send([pid for guard in self._numbers[:1] for pid in descendants(guard)], number)
+
+    def _send(self, pids: list[int], number: int) -> None:
+        for pid in pids if self.poll() is None else ():
+            with suppress(OSError):
+                os.kill(pid, number)
 
     def close(self) -> None:
         """Safe to call twice."""
         if self.fd >= 0:
             os.close(self.fd)
         self.fd = -1
+        if self._started:
+            with suppress(subprocess.TimeoutExpired):
+                self._started.wait(REAPED_S)

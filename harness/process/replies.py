@@ -6,19 +6,26 @@ key "op"; its one reply has the same op, or "ended" if the case goes no further.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from ..files.errors import shown
 from ..files.printable import visible
 from ..rows.model import some_of
 from ..rows.record import Status
-from ..rows.values import Block, Count, Object, OpenPart, Reasons, StatusWord, Window
+from ..rows.values import INT64, Block, Count, Object, OpenPart, Reasons, StatusWord, Window
 
 MAX_DEPTH = 32  # of objects and lists in each other; our deepest reply has 6
-INT64 = 1 << 63
 SHOWN_BYTES, MOST_SHOWN = 80, 300  # of a line, of what is wrong
 
 Seconds = Annotated[float, Field(ge=0)]
@@ -33,47 +40,14 @@ def _row_fields(fields: Object) -> Object:
 RowFields = Annotated[Object, AfterValidator(_row_fields)]
 
 
-class Reply(BaseModel):
+class Exact(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Reply(Exact):
     """To a request that has nothing to tell."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     op: str
-
-
-class WorkerFacts(OpenPart):
-    """What planning relies on of devices/environment.py's facts."""
-
-    device_uuid: str | None
-    cores: int
-    quota_cores: float | None
-    attnbench: str
-
-
-class WorkerReady(Reply):
-    """A worker's first line, unasked. `why`: why it has no GPU."""
-
-    device: Literal["cpu", "cuda"]
-    why: str
-    environment: WorkerFacts
-
-
-class FreeMemory(Reply):
-    available_bytes: Count
-
-
-class OpenedFile(Reply):
-    """`problems`: why its study cannot look at a file; `remarks`: for the user."""
-
-    problems: list[str]
-    remarks: list[str]
-
-
-class Prediction(Reply):
-    exactness: str | None = None
-    input_order: str | None = None
-    predicted_seq_len: int | None
-    predicted_source: str | None
-    predicted_reason: str
 
 
 class StatusReply(Reply):
@@ -91,41 +65,19 @@ class StatusReply(Reply):
 
 
 class CaseEnd(StatusReply):
-    """A case goes no further, in this phase. `fields`: of its row, that are known."""
+    """A case goes no further, in this phase."""
 
     reason: Annotated[str, Field(min_length=1)]
     phase: str
     fields: RowFields
 
 
-class WallTrial(StatusReply):
-    spent_s: Seconds
-
-
-class StudyOutcome(StatusReply):
-    findings: list[Object]
-
-
-class DrawnCase(Reply):
-    compiles: bool
-
-
-class CheckedCase(Reply):
-    """`fields`: of its row."""
-
-    fields: RowFields
-
-
-class Warmed(Reply):
-    """`digests`: of what the calls returned."""
-
-    stationary: bool | None
-    graph_reason: str | None
-    call_ms: Seconds
-    launch_ms: float | None
-    shortest_call_ms: float | None
-    kv_copies: int | None
-    digests: list[str]
+class Prediction(Reply):
+    exactness: str | None = None
+    input_order: str | None = None
+    predicted_seq_len: int | None
+    predicted_source: str | None
+    predicted_reason: str
 
 
 class Conditions(OpenPart):
@@ -134,67 +86,63 @@ class Conditions(OpenPart):
     wall_s: float
 
 
-class Quantities(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    block_ms: Annotated[Block, Field(min_length=1)]
-    wall_block_ms: Block | None
-    hot_block_ms: Block | None
-    graph_block_ms: Block | None
-    conditions: Conditions
+def _of(base: type[BaseModel] = Reply, /, **types: Any) -> Any:
+    """`base` with more fields."""
+    fields: dict[str, Any] = {one: (types[one], ...) for one in types}
+    return create_model(base.__name__, __base__=base, **fields)
 
 
-class SampledBlock(Reply):
-    """`spent_s`: of all calls; `block_s`: of everything between request and reply."""
-
-    quantities: Quantities
-    spent_s: Seconds
-    block_s: Seconds
-
-
-class CalledOutput(Reply):
-    """What a timed call returned at the places that are judged: one list for each tensor."""
-
-    numbers: list[list[float]]
-
-
-class SeenWindow(Reply):
-    """`missing`: why a probe saw nothing, by name."""
-
-    window: Window | None
-    tables: Object
-    missing: Reasons
-
-
-class Judgement(Reply):
-    """`complaint`: "" of a right result."""
-
-    complaint: str
-    error_ratio: Seconds | None
-    error_limit_ratio: Seconds | None
-
-
+FACTS = _of(OpenPart, device_uuid=str | None, cores=int, quota_cores=float | None, attnbench=str)
+"""What planning relies on of devices/environment.py's facts."""
+SEEN = _of(window=Window | None, tables=Object, missing=Reasons)
+"""`missing`: why a probe saw nothing, by name."""
+QUANTITIES = _of(
+    Exact,
+    block_ms=Annotated[Block, Field(min_length=1)],
+    wall_block_ms=Block | None,
+    hot_block_ms=Block | None,
+    graph_block_ms=Block | None,
+    conditions=Conditions,
+)
 Replies = Mapping[str, type[Reply]]
 """What a kind of child may reply, by op."""
 WORKER: Replies = {
-    "ready": WorkerReady,
+    # `why`: why it has no GPU
+    "ready": _of(device=Literal["cpu", "cuda"], why=str, environment=FACTS),
     "configure": Reply,
-    "free": FreeMemory,
-    "open_attachment": OpenedFile,
+    "free": _of(available_bytes=Count),
+    # why its study cannot look at a file, and what to tell the user
+    "open_attachment": _of(problems=list[str], remarks=list[str]),
     "predict": Prediction,
-    "trial": WallTrial,
-    "study": StudyOutcome,
-    "draw": DrawnCase,
-    "check": CheckedCase,
-    "warm_up": Warmed,
+    "trial": _of(StatusReply, spent_s=Seconds),
+    "study": _of(StatusReply, findings=list[Object]),
+    "draw": _of(compiles=bool),
+    "check": _of(fields=RowFields),
+    # `digests`: of what the calls returned
+    "warm_up": _of(
+        stationary=bool | None,
+        graph_reason=str | None,
+        call_ms=Seconds,
+        launch_ms=float | None,
+        shortest_call_ms=float | None,
+        kv_copies=int | None,
+        digests=list[str],
+    ),
     "renew": Reply,
-    "sample": SampledBlock,
-    "output": CalledOutput,
-    "window": SeenWindow,
-    "profile": SeenWindow,
+    # `spent_s`: of all calls; `block_s`: of everything between request and reply
+    "sample": _of(quantities=QUANTITIES, spent_s=Seconds, block_s=Seconds),
+    # at the places that are judged: one list for each tensor
+    "output": _of(numbers=list[list[float]]),
+    "window": SEEN,
+    "profile": SEEN,
     "release": Reply,
     "ended": CaseEnd,
 }
-JUDGE: Replies = {"ready": Reply, "judged": Judgement}
+JUDGE: Replies = {
+    "ready": Reply,
+    # `complaint`: "" of a right result
+    "judged": _of(complaint=str, error_ratio=Seconds | None, error_limit_ratio=Seconds | None),
+}
 
 
 class BadReply(ValueError):
@@ -222,19 +170,14 @@ def parse(line: bytes, replies: Replies) -> Reply:
         raise BadReply(visible(f"{place}: {first['msg']}"[:MOST_SHOWN])) from None
 
 
-def _refuse_values(reply: dict[str, Any]) -> None:
+def _refuse_values(value: Any, depth: int = 0) -> None:
     """Values that JSON, arithmetic or a data frame cannot hold."""
-    level: list[Any] = [reply]
-    for _ in range(MAX_DEPTH):
-        below: list[Any] = []
-        for value in level:
-            below += value.values() if isinstance(value, dict) else value
-        for value in below:
-            if isinstance(value, int) and not -INT64 <= value < INT64:
-                raise BadReply("a number of more than 64 bits")
-            if isinstance(value, float) and value - value != 0.0:
-                raise BadReply(f"{value} in place of a finite number")
-        level = [value for value in below if isinstance(value, dict | list)]
-        if not level:
-            return
-    raise BadReply(f"more than {MAX_DEPTH} lists or objects in each other")
+    if depth > MAX_DEPTH:
+        raise BadReply(f"more than {MAX_DEPTH} lists or objects in each other")
+    if isinstance(value, int) and not -INT64 <= value < INT64:
+        raise BadReply("a number of more than 64 bits")
+    if isinstance(value, float) and value - value != 0.0:
+        raise BadReply(f"{value} in place of a finite number")
+    inner = value.values() if isinstance(value, dict) else value
+    for one in inner if isinstance(inner, Iterable) and not isinstance(inner, str) else ():
+        _refuse_values(one, depth + 1)

@@ -5,7 +5,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from .worker_process import Interrupted
@@ -17,8 +17,7 @@ class Signals:
     """The first signal is noticed while waiting for a worker, never in the middle of a write.
 
     A second signal ends the process at once, also when the run has ended and the program has not.
-    `listen` and `ignore` are for a program that does other things between the steps of a run and
-    handles signals itself there. `embedded`: in a process that goes on after the run a second
+    `embedded`: in a process that goes on after the run a second
     signal is ignored while the first one ends the run.
     Python delivers signals to the main thread only; in another thread none is noticed. A signal
     that is ignored stays ignored: nohup does that to SIGHUP, a shell to SIGINT of a background job.
@@ -34,31 +33,18 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self.listen()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.received is None or self.embedded:
-            self.ignore()  # else the program is about to end, and `_handle` knows its exit code
-        os.close(self.wake_fd)
-        os.close(self._write_fd)
-
-    def listen(self) -> None:
-        """Take the signals over; safe to call twice."""
-        if not self._before and threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():
             ours = [n for n in self.NUMBERS if signal.getsignal(n) not in (signal.SIG_IGN, None)]
             self._before = {n: signal.signal(n, self._handle) for n in ours}
+        return self
 
-    def ignore(self) -> None:
-        """Give the signals back to their earlier handlers; safe to call twice."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before.clear()
+    def __exit__(self, *_: object) -> None:
+        if self.received is None or self.embedded:
+            # else the program is about to end, and `_handle` knows its exit code
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+        os.close(self.wake_fd)
+        os.close(self._write_fd)
 
     def check(self) -> None:
         """Raises Interrupted if a signal has come."""

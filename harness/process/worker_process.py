@@ -6,30 +6,26 @@ their own: stdout and stderr stay free for whatever the child prints.
 
 import json
 import os
-import secrets
 import select
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Protocol
-
-import psutil
 
 from ..devices.host import RUN, host_oom_kills
 from ..rows.record import Status
+from .child import CaseEnded
 from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
 from .guard_status import GuardStatus
 from .replies import SHOWN_BYTES, WORKER, BadReply, CaseEnd, Replies, parse
 from .worker_log import WorkerLog
 
 LINE_CAP_BYTES = 16 << 20
-TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it marks our processes, it opens nothing
+REFUSED = "the system refused a process"
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
 ANSWER_S = 60.0  # for a request that needs no measuring
 SERVER_S = 1.0  # until all below a fork server that was killed has ended
@@ -45,22 +41,6 @@ class WorkerFailure(Exception):
         self.log_tail = log_tail
 
 
-class CaseEnded(Exception):
-    """A case goes no further; the child lives. `fields`: of its row, that are known."""
-
-    def __init__(
-        self,
-        status: Status,
-        reason: str,
-        phase: str,
-        log_tail: str | None = None,
-        fields: Mapping[str, Any] = {},
-    ) -> None:
-        super().__init__(reason)
-        self.status, self.reason, self.phase = status, reason, phase
-        self.log_tail, self.fields = log_tail, fields
-
-
 class Interrupted(Exception):
     """A signal asked the run to end."""
 
@@ -68,8 +48,8 @@ class Interrupted(Exception):
 class Forks(Protocol):
     """What has children forked: fork_server.py."""
 
-    def fork(self, fds: Sequence[int], length: int) -> "WorkerProcess":
-        """Have descriptors given to a new fork, and on its line `length` bytes; who forks it."""
+    def fork(self, fds: Sequence[int], start: bytes) -> "WorkerProcess":
+        """Have descriptors and what to start given to a new fork; who forks it."""
 
 
 class WorkerProcess:
@@ -91,9 +71,8 @@ class WorkerProcess:
         replies: Replies = WORKER,
     ) -> None:
         self._name, self._replies, self._wake_fd = name, replies, wake_fd
-        self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
-        environment = child_environment() | {TOKEN_VARIABLE: self._token, RUN: str(os.getpid())}
+        environment = child_environment() | {RUN: str(os.getpid())}
         start = json.dumps([program, arguments, environment]).encode()
         started: subprocess.Popen[bytes] | None = None
         self._server: WorkerProcess | None = None
@@ -104,7 +83,7 @@ class WorkerProcess:
             fds += os.pipe()
             theirs = line_fd, status_fd, output_fd = fds[1::2]
             if server is not None:
-                self._server = server.fork(theirs, len(start))
+                self._server = server.fork(theirs, start)
             else:
                 numbers = map(str, (line_fd, status_fd, os.getpid()))
                 started = subprocess.Popen(
@@ -122,8 +101,7 @@ class WorkerProcess:
             if isinstance(error, WorkerFailure):
                 raise
             # no descriptor, no process, no memory is left
-            reason = f"the system refused a process: {error.strerror}"
-            raise WorkerFailure(Status.ERROR, reason) from None
+            raise WorkerFailure(Status.ERROR, f"{REFUSED}: {error.strerror}") from None
         for fd in theirs:
             os.close(fd)
         self._line = socket.socket(fileno=fds[0])
@@ -131,16 +109,8 @@ class WorkerProcess:
         self._guard = GuardStatus(fds[2], started)
         self._buffer = bytearray()
         self._killed = self._paused = False
-        self._log = WorkerLog()
+        self.log = WorkerLog(fds[4])
         self.ready: Any = None
-        self._drain = threading.Thread(target=self._copy_output, args=(fds[4],), daemon=True)
-        self._drain.start()
-        if server is not None:
-            try:
-                self._write(start, READY_S)
-            except WorkerFailure:
-                self.kill()
-                raise
 
     @property
     def pid(self) -> int:
@@ -164,7 +134,7 @@ class WorkerProcess:
                 self._server.kill()  # it hangs, or nobody waits for it any more
             self.kill()
             if isinstance(error, WorkerFailure):
-                error.log_tail = error.log_tail or self.log_tail()
+                error.log_tail = error.log_tail or self.log.tail()
             raise
 
     def ask(self, op: str, timeout_s: float, **fields: Any) -> Any:
@@ -207,10 +177,10 @@ class WorkerProcess:
             raise WorkerFailure(Status.ERROR, f"bad reply: {reply.op} does not answer {op}")
         return reply
 
-    def hand_over(self, fds: Sequence[int], message: bytes) -> None:
+    def hand_over(self, fds: Sequence[int]) -> None:
         """Give the child descriptors. Raises WorkerFailure if it has died."""
         try:
-            socket.send_fds(self._line, [message], fds)
+            socket.send_fds(self._line, [b"x"], fds)
         except (BrokenPipeError, ConnectionResetError):
             raise self._death() from None
 
@@ -282,41 +252,9 @@ class WorkerProcess:
         self.resume()  # what is stopped does not hear SIGTERM
         if self.pid:
             end_guarded(self._guard, term_s)
-        for process in self._descendants():
-            with suppress(psutil.Error):
-                process.kill()
         self._line.close()
         self._guard.close()  # a fork that has not begun yet ends when it does
-        self._drain.join(TERM_S)
-        self._log.close()
-
-    def log_tail(self) -> str | None:
-        """The end of what the child printed."""
-        self._drain.join(0.5)
-        return self._log.tail.decode(errors="replace") or None
-
-    def write_log(self, path: Path) -> None:
-        """Append what the child has printed, and what it will print, to its log."""
-        self._log.open(path)
-
-    @property
-    def log_failure(self) -> str | None:
-        """Why its log lacks some of what it printed."""
-        return self._log.failure
-
-    def _copy_output(self, fd: int) -> None:
-        """Read what the child prints, so that it never blocks: 1 MiB for the log, and the end."""
-        with suppress(OSError):
-            while chunk := os.read(fd, 1 << 16):
-                self._log.add(chunk)
-        os.close(fd)
-
-    def _descendants(self) -> Iterator[psutil.Process]:
-        """Processes that inherited our token, even if their parent is gone."""
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get(TOKEN_VARIABLE) == self._token:
-                    yield process
+        self.log.close()
 
     def _death(self) -> WorkerFailure:
         """How the process ended, as a failure to raise."""
@@ -328,9 +266,9 @@ class WorkerProcess:
             if lost is not None:
                 how = how_it_ended("fork server", lost, self._oom_kills)
                 reason = f"the {self._name} lost its fork server: {how}"
-                return WorkerFailure(Status.ERROR, reason, self._server.log_tail())
+                return WorkerFailure(Status.ERROR, reason, self._server.log.tail())
             if not self.pid:
-                return WorkerFailure(Status.ERROR, "the system refused a process")
+                return WorkerFailure(Status.ERROR, REFUSED)
         return WorkerFailure(Status.CRASHED, how_it_ended(self._name, code, self._oom_kills))
 
 

@@ -2,40 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from ...impls import exactness
 from ..cases.case import Case
 from ..measure.launch_flags import add_floor
-from ..process.worker_process import CaseEnded
+from ..process.child import CaseEnded
 from ..rows.status import Status
+from .runtime import utc_now
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
-PHASES = {
-    "check": "gate",
-    "window": "utilization",
-    "profile": "kernels",
-    **dict.fromkeys(("warm_up", "renew", "sample", "output"), "latency"),
-}
-"""Of the row of a case that lost its worker, by the last request."""
 STALE = (
     "a timed call gave the result of earlier inputs: it answers from memory, not from the values"
     " that the inputs have"
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class CaseState:
-    """`backend`: that its worker is for, "" if it shares the run's own. `beside`: the baseline that
-    is timed beside it there. `judged`: its results that were; `digests`: of first results, by
-    process. `clocks`: seconds of each block, by our clock and by the worker's.
+    """`backend`: that its worker is for, "" if it shares the run's own. `beside`: of a baseline
+    that has no row of its own, the case in whose worker it is timed. `judged`: its results that
+    were; `digests`: of first results, by process. `clocks`: seconds of each block, by our clock and
+    by the worker's.
     """
 
     case: Case
     fields: dict[str, Any]
     backend: str = ""
-    beside: str | None = None
+    beside: "CaseState | None" = None
     compiles: bool = False
     started_utc: str | None = None
     spent_s: float = 0.0
@@ -50,13 +43,21 @@ class CaseState:
     _last: tuple[int, object] | None = None
 
     @property
+    def name(self) -> str:
+        return f"{self.case.id} beside {self.backend}" if self.beside else self.case.id
+
+    @property
+    def exactness(self) -> str:
+        """As the backend claims; what a worker leaves out is judged as exact."""
+        return str(self.fields.get("exactness") or "exact")
+
+    @property
     def is_exact(self) -> bool:
-        return self.fields.get("exactness") == "exact"
+        return self.exactness == "exact"
 
     def begin(self) -> None:
         """Its first step begins."""
-        if self.started_utc is None:
-            self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.started_utc = self.started_utc or utc_now()
 
     def warmed_up(self, process: int, reply: Mapping[str, Any]) -> None:
         """Note what a warm-up says."""
@@ -107,22 +108,3 @@ class CaseState:
             f"its blocks took {ours * 1e3:.3g} ms by the clock of the parent process, and"
             f" {theirs * 1e3:.3g} ms by that of its own: the clock in its process is wrong"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """What is timed under a name of the sampler: the case of a row, or the baseline beside it."""
-
-    name: str
-    case: Case
-    state: CaseState
-
-    @property
-    def is_row(self) -> bool:
-        return self.case is self.state.case
-
-    @property
-    def exactness(self) -> str:
-        """As the backend claims; what a worker leaves out is judged as exact."""
-        said = self.state.fields.get("exactness", "exact")
-        return str(said) if self.is_row else exactness(self.case.backend)

@@ -11,7 +11,7 @@ from typing import Protocol
 from ..process.child import AllowImport
 from ..rows.run_files import Document
 from ..studies.attachments import Attachment
-from .first_worker import Environment
+from .environments import Environment
 from .listener import Listener
 from .run_rows import RunRows
 
@@ -57,17 +57,15 @@ class RunOptions:
     """How to run, whatever is measured.
 
     `wait`: for another run on the same device to end. `held_device`: "cpu" or a GPU's UUID, if the
-    caller holds its lock. `gpu_uuid`: the GPU whose counters are read, if it is not the one that
-    torch uses. `embedded`: in a process that goes on after the run, see Signals. `allow_import`: of
-    user modules that backends are named by. `engine`: whose devices measure; None:
-    this machine's.
+    caller holds its lock. `embedded`: in a process that goes on after the run, see Signals.
+    `allow_import`: of user modules that backends are named by. `engine`: whose devices measure;
+    None: this machine's.
     """
 
     command: Sequence[str]
     listener: Listener
     wait: bool = False
     held_device: str | None = None
-    gpu_uuid: str | None = None
     embedded: bool = False
     allow_import: AllowImport = False
     engine: Engine | None = None

@@ -12,20 +12,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...impls import is_ours
+from ...impls import exactness, is_ours
 from ..cases.case import Case, fields_of, reported_pairs
 from ..cases.costs import known_costs
 from ..devices.host import waited_s
 from ..measure.launch_flags import launch_flags
 from ..measure.physical_floor import refutation
-from ..process.worker_process import CaseEnded, WorkerFailure
+from ..process.child import PHASES, CaseEnded
+from ..process.worker_process import WorkerFailure
 from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from .case_state import PHASES, CaseState, Timed
+from .case_state import CaseState
 from .runtime import Runtime
 from .sampling import Sampler
-from .worker_pool import Seat, hanging_launch
+from .worker_pool import Seat
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
@@ -51,15 +52,19 @@ class GroupRun:
         self.runtime, self.spec, self.number = runtime, runtime.spec, number
         self.order = random.Random(f"{self.spec.seed} {cases[0].id if cases else ''}")
         self.hidden = secrets.SystemRandom()  # what no backend may foresee
-        self.states = {case.id: self._state(case) for case in cases}  # without a record
-        self.timed = {name: Timed(name, one.case, one) for name, one in self.states.items()}
+        self.states = {case.id: self._state(case) for case in cases}  # what is timed, by name
         self.sessions = {backend: secrets.token_hex(6) for backend in self.backends}
-        self.sampler = Sampler(self.spec.plan, ())
+        self.sampler = Sampler(self.spec.how.plan, ())
         self.op = ""  # that a worker was asked last
 
     def _state(self, case: Case) -> CaseState:
         backend = "" if is_ours(case.backend) else case.backend
         return CaseState(case=case, fields=known_costs(case.problem), backend=backend)
+
+    @property
+    def left(self) -> list[CaseState]:
+        """The cases without a record."""
+        return [state for state in self.states.values() if state.beside is None]
 
     @property
     def backends(self) -> list[str]:
@@ -72,19 +77,17 @@ class GroupRun:
         """Preflight, correctness and memory of every case, each in a process of its own where that
         costs little.
         """
-        for name in list(self.states):
-            one = self.timed[name]
-            yield from self._try(Seat(0, one.state.backend), one, self._check)
-            self.runtime.listener.steps(name, 1)
-        if "latency" not in self.spec.measure:
+        for state in self.left:
+            yield from self._try(Seat(0, state.backend), state, self._check)
+            self.runtime.listener.steps(state.name, 1)
+        if "latency" not in self.spec.how.measure:
             return
-        for state in list(self.states.values()):
-            if state.backend:
-                self._time_beside(state)
-        cases = [state.case for state in self.states.values() if not state.backend]
-        pairs = reported_pairs(cases, self.spec.baseline, self.spec.contrast)
-        pairs += [(one.state.case.id, one.name) for one in self.timed.values() if not one.is_row]
-        self.sampler = Sampler(self.spec.plan, self.timed, pairs)
+        how, beside = self.spec.how, [self._baseline(one) for one in self.left if one.backend]
+        self.states |= {one.name: one for one in beside}
+        cases = [state.case for state in self.left if not state.backend]
+        pairs = reported_pairs(cases, how.baseline, how.contrast)
+        pairs += [(one.beside.name, one.name) for one in beside if one.beside]
+        self.sampler = Sampler(how.plan, self.states, pairs)
 
     def needs_blocks(self, seat: Seat) -> bool:
         return bool(self._wanting(seat))
@@ -94,16 +97,16 @@ class GroupRun:
         lost, another one begins anew.
         """
         while not (yield from self._sampled(seat)):
-            names = [name for name, one in self.timed.items() if one.state.backend == seat.backend]
+            names = [name for name, one in self.states.items() if one.backend == seat.backend]
             self.sampler.forget(seat.process, names)
 
     def watch(self) -> Iterator[Record]:
         """Windows under the device's counters, spread over the processes; then profiles."""
         spec = self.spec
-        names = [n for n, state in self.states.items() if spec.watches(state.case.problem)]
+        names = [one.name for one in self.left if spec.watches(one.case.problem)]
         for repeat in range(spec.windows):
             # with one window per case, groups take turns
-            process = (self.number + repeat) % spec.plan.processes
+            process = (self.number + repeat) % spec.how.plan.processes
             yield from self._each_warm(process, names, self._windows)
         if spec.profiles:
             yield from self._each_warm(0, names, self._profile)
@@ -114,8 +117,8 @@ class GroupRun:
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""
         self.sampler.finish()
-        for name in list(self.states):
-            state = self.states.pop(name)
+        for state in self.left:
+            del self.states[state.name]
             if complaint := state.clock_complaint:
                 yield self._record(state, Status.ERROR, complaint, "latency")
             else:
@@ -123,56 +126,55 @@ class GroupRun:
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
         """Records of the cases that were being measured when the run was stopped."""
-        for state in self.states.values():
+        for state in self.left:
             yield self._record(state, status, reason)
         self.states.clear()
 
     # ---- check -----------------------------------------------------------------------------------
 
-    def _check(self, seat: Seat, one: Timed) -> None:
-        state, name, timeout_s = one.state, one.case.id, self.spec.timeout_s
+    def _check(self, seat: Seat, one: CaseState) -> None:
         with self.runtime.pool.for_check(seat) as worker:
             self._begin(one, "check")
-            drawn = worker.ask("draw", REFERENCE_TIMES * timeout_s, case=one.case.fields())
-            state.compiles = drawn.compiles
-            found = worker.ask("check", self._limit_s(state), case=name)
-        state.fields |= found.fields
+            limit_s = REFERENCE_TIMES * self.spec.how.limits.timeout_s
+            one.compiles = worker.ask("draw", limit_s, case=one.case.fields()).compiles
+            found = worker.ask("check", self._limit_s(one), case=one.name)
+        one.fields |= found.fields
 
-    def _time_beside(self, state: CaseState) -> None:
-        """Have the baseline timed in the worker of a backend from outside."""
-        baseline = self.spec.baseline or BASELINE
-        beside = Case(
-            backend=baseline if is_ours(baseline) else BASELINE, problem=state.case.problem
+    def _baseline(self, state: CaseState) -> CaseState:
+        """The baseline, to be timed in the worker of a backend from outside."""
+        baseline = self.spec.how.baseline or BASELINE
+        name = baseline if is_ours(baseline) else BASELINE
+        return CaseState(
+            case=Case(backend=name, problem=state.case.problem),
+            fields={"exactness": exactness(name)},
+            backend=state.backend,
+            beside=state,
         )
-        name = f"{beside.id} beside {state.case.backend}"
-        state.beside = beside.backend
-        self.timed[name] = Timed(name, beside, state)
 
     # ---- sampling --------------------------------------------------------------------------------
 
-    def _wanting(self, seat: Seat) -> list[str]:
-        wanting = self.sampler.wanting(seat.process)
-        return [name for name in wanting if self.timed[name].state.backend == seat.backend]
+    def _wanting(self, seat: Seat) -> list[CaseState]:
+        wanting = [self.states[name] for name in self.sampler.wanting(seat.process)]
+        return [one for one in wanting if one.backend == seat.backend]
 
     def _sampled(self, seat: Seat) -> Alive:
         wanting, left = self._wanting(seat), self.sampler.blocks_left
         # Which of its blocks here is judged, counted down: nobody knows before.
-        named = {name: self.hidden.randrange(left(name, seat.process)) for name in wanting}
-        for name in wanting:
-            if name in self.timed and not (
-                yield from self._try(seat, self.timed[name], self._warm_up)
-            ):
+        named = {one.name: self.hidden.randrange(left(one.name, seat.process)) for one in wanting}
+        for one in wanting:
+            if one.name in self.states and not (yield from self._try(seat, one, self._warm_up)):
                 return False
-        while names := self._wanting(seat):
-            self.order.shuffle(names)
+        while wanting := self._wanting(seat):
+            self.order.shuffle(wanting)
             more = self.hidden.uniform(*CALLS_VARY)
-            calls = self.sampler.calls(names, self.spec.device, more)
-            seeds = {self.timed[name].case.problem: secrets.randbits(SEED_BITS) for name in names}
-            for name in names:
-                if (one := self.timed.get(name)) is None:
-                    continue  # it ended beside another
-                block = partial(self._block, seed=seeds[one.case.problem], calls=calls[name])
-                if not (yield from self._try(seat, one, partial(block, named=named))):
+            calls = self.sampler.calls([one.name for one in wanting], self.spec.device, more)
+            seeds = {one.case.problem: secrets.randbits(SEED_BITS) for one in wanting}
+            for one in wanting:
+                if one.name not in self.states:
+                    continue  # it ended with another
+                seed, count = seeds[one.case.problem], calls[one.name]
+                block = partial(self._block, seed=seed, calls=count, named=named)
+                if not (yield from self._try(seat, one, block)):
                     return False
         self._release(seat)
         return True
@@ -180,14 +182,14 @@ class GroupRun:
     def _release(self, seat: Seat) -> None:
         """Have a worker hold nothing any more."""
         try:
-            self.runtime.pool.worker(seat).ask("release", self.spec.timeout_s)
+            self.runtime.pool.worker(seat).ask("release", self.spec.how.limits.timeout_s)
         except WorkerFailure:  # no case's: each has what it needs
             self.runtime.pool.dismiss(seat)
 
-    def _warm_up(self, seat: Seat, one: Timed) -> None:
-        plan = self.spec.plan
+    def _warm_up(self, seat: Seat, one: CaseState) -> None:
+        plan = self.spec.how.plan
         first_s = first_warm_up_s(plan.processes)
-        again = seat.process in one.state.digests
+        again = seat.process in one.digests
         reply = self._ask(
             seat,
             one,
@@ -196,14 +198,13 @@ class GroupRun:
             least_s=min(WARM_AGAIN_S, first_s) if again else first_s,
             most_s=plan.budget_s / plan.processes,
         )
-        if one.is_row:
-            one.state.warmed_up(seat.process, reply.model_dump())
+        one.warmed_up(seat.process, reply.model_dump())
         if one.name in self.sampler.samplings:  # not if no latency was requested
             self.sampler.samplings[one.name].stationary.append(reply.stationary)
             self.sampler.samplings[one.name].call_ms = reply.call_ms
 
     def _block(
-        self, seat: Seat, one: Timed, *, seed: int, calls: int, named: dict[str, int]
+        self, seat: Seat, one: CaseState, *, seed: int, calls: int, named: dict[str, int]
     ) -> None:
         """Time one block. The last result of one of them is judged in each process; of all, if
         results can only be compared with each other.
@@ -215,10 +216,10 @@ class GroupRun:
         reply = self._ask(seat, one, "sample", case=one.case.id, seed=seed, calls=calls)
         apart_s = time.monotonic() - since - max(0.0, (waited_s(ours) or 0.0) - waited)
         self.sampler.samplings[one.name].add(process, reply.quantities.model_dump(), reply.spent_s)
-        if one.is_row:
-            # On a CPU the readings themselves; on a GPU a block has more than those.
-            own_s = reply.spent_s if self.spec.device == "cpu" else reply.block_s
-            one.state.clocks.append((apart_s, own_s))
+        # On a CPU the readings themselves; on a GPU a block has more than those.
+        own_s = reply.spent_s if self.spec.device == "cpu" else reply.block_s
+        one.clocks.append((apart_s, own_s))
+        if one.beside is None:
             self.runtime.listener.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)
         left, named[one.name] = named[one.name], named[one.name] - 1
@@ -226,17 +227,17 @@ class GroupRun:
         if is_named and one.exactness != "other":
             self._judge(seat, one, seed)
 
-    def _judge(self, seat: Seat, one: Timed, seed: int) -> None:
+    def _judge(self, seat: Seat, one: CaseState, seed: int) -> None:
         """Have the last result judged by a process that never ran a backend. Raises CaseEnded."""
-        state, problem = one.state, one.case.problem
-        places_seed = state.places_seed(secrets.randbits(SEED_BITS))
+        problem = one.case.problem
+        places_seed = one.places_seed(secrets.randbits(SEED_BITS))
         found = self._ask(seat, one, "output", case=one.case.id, places_seed=places_seed)
         # what only the backward pass is measured of keeps its inputs
         values_seed = self.spec.seed if problem.passes == "backward" else seed
         try:
             verdict = self.runtime.pool.judge().ask(
                 "judged",
-                REFERENCE_TIMES * self.spec.timeout_s,
+                REFERENCE_TIMES * self.spec.how.limits.timeout_s,
                 problem=fields_of(problem),
                 seeds={"values": values_seed, "first": self.spec.seed, "places": places_seed},
                 results=found.numbers,
@@ -249,11 +250,9 @@ class GroupRun:
         if verdict.complaint:
             reason = f"in a timed call: {verdict.complaint}"
             raise CaseEnded(Status.INCORRECT, reason, "latency")
-        if not one.is_row:
-            return
         if problem.passes != "backward":
-            state.refuse_stale(seed, found.numbers)
-        state.judged.append(
+            one.refuse_stale(seed, found.numbers)
+        one.judged.append(
             {
                 "process": seat.process,
                 "values_seed": values_seed,
@@ -265,88 +264,81 @@ class GroupRun:
     # ---- windows ---------------------------------------------------------------------------------
 
     def _each_warm(
-        self, process: int, names: Sequence[str], step: Callable[[Seat, Timed], None]
+        self, process: int, names: Sequence[str], step: Callable[[Seat, CaseState], None]
     ) -> Iterator[Record]:
         """Warm each case up and take a step of it; a lost worker costs the others nothing."""
         for backend in self.backends:
             seat = Seat(process, backend)
-            left = [name for name in names if name in self.states]
-            left = [name for name in left if self.states[name].backend == backend]
+            left = [one for one in self.left if one.name in names and one.backend == backend]
             self.order.shuffle(left)
-            for name in left:
+            for one in left:
                 for work in (self._warm_up, step):
-                    if name in self.states:
-                        yield from self._try(seat, self.timed[name], work)
+                    if one.name in self.states:
+                        yield from self._try(seat, one, work)
             self._release(seat)
 
-    def _windows(self, seat: Seat, one: Timed) -> None:
-        window_s, state = self.spec.plan.window_s, one.state
+    def _windows(self, seat: Seat, one: CaseState) -> None:
+        window_s = self.spec.how.plan.window_s
         for mode in self.spec.launch_modes:
             more = {"window_s": window_s, "mode": mode}
             reply = self._ask(seat, one, "window", window_s, case=one.case.id, **more)
             if reply.window is not None:
-                state.windows.append({"process": seat.process, **reply.window.model_dump()})
-            state.missing |= reply.missing
+                one.windows.append({"process": seat.process, **reply.window.model_dump()})
+            one.missing |= reply.missing
 
-    def _profile(self, seat: Seat, one: Timed) -> None:
+    def _profile(self, seat: Seat, one: CaseState) -> None:
         reply = self._ask(seat, one, "profile", case=one.case.id)
-        one.state.tables |= reply.tables
-        one.state.missing |= reply.missing
+        one.tables |= reply.tables
+        one.missing |= reply.missing
 
     # ---- asking ----------------------------------------------------------------------------------
 
-    def _begin(self, one: Timed, op: str) -> None:
+    def _begin(self, one: CaseState, op: str) -> None:
         self.op = op
-        one.state.begin()
+        one.begin()
         self.runtime.listener.running(one.case.id, op)
 
     def _limit_s(self, state: CaseState) -> float:
-        return self.spec.timeout_s * (COMPILE_TIMES if state.compiles else 1)
+        return self.spec.how.limits.timeout_s * (COMPILE_TIMES if state.compiles else 1)
 
-    def _ask(self, seat: Seat, one: Timed, op: str, more_s: float = 0.0, **fields: Any) -> Any:
+    def _ask(self, seat: Seat, one: CaseState, op: str, more_s: float = 0.0, **fields: Any) -> Any:
         """One step. Raises CaseEnded, WorkerFailure, Interrupted."""
         self._begin(one, op)
         worker = self.runtime.pool.worker(seat)
-        return worker.ask(op, self._limit_s(one.state) + more_s, **fields)
+        return worker.ask(op, self._limit_s(one) + more_s, **fields)
 
-    def _try(self, seat: Seat, one: Timed, step: Callable[[Seat, Timed], None]) -> Alive:
+    def _try(self, seat: Seat, one: CaseState, step: Callable[[Seat, CaseState], None]) -> Alive:
         """One step of what is timed; if it fails, the record of its case."""
-        since, state, pool = time.monotonic(), one.state, self.runtime.pool
-        alive = True
+        since, pool = time.monotonic(), self.runtime.pool
+        alive, failed = True, None
         try:
             step(seat, one)
         except CaseEnded as end:
-            state.fields |= end.fields
-            failed: tuple[Any, ...] = (end.status, end.reason, end.phase, end.log_tail)
+            one.fields |= end.fields
+            failed = end.status, end.reason, end.phase, end.log_tail
             if self.spec.device == "cuda" and end.status is Status.ERROR:
                 pool.dismiss(seat)  # after some errors every further call fails
                 alive = False
         except WorkerFailure as failure:
-            launch = hanging_launch(pool.pid_of(seat))
-            tail = pool.dismiss(seat) or failure.log_tail
-            alive = False
             reason = failure.reason
             if failure.status is Status.TIMEOUT:
                 reason = (
-                    f"more than {self._limit_s(state):g} s in one step{launch}; raise it with"
-                    " --timeout, or make the case smaller"
+                    f"more than {self._limit_s(one):g} s in one step"
+                    f"{pool.hanging_launch(seat)}; raise it with --timeout, or make the"
+                    " case smaller"
                 )
-            failed = (failure.status, reason, PHASES.get(self.op, ""), tail)
-        else:
-            state.spent_s += time.monotonic() - since
-            return True
-        state.spent_s += time.monotonic() - since
-        self.sampler.drop(one.name)
-        del self.timed[one.name]
-        if not one.is_row:
-            state.beside = None
-            return alive
-        self.timed = {name: other for name, other in self.timed.items() if other.state is not state}
-        for name in list(self.sampler.samplings):
-            if name not in self.timed:
+            tail = pool.dismiss(seat) or failure.log_tail
+            failed = failure.status, reason, PHASES.get(self.op, ""), tail
+            alive = False
+        (one.beside or one).spent_s += time.monotonic() - since
+        if failed is not None:
+            for name in [
+                name for name, other in self.states.items() if one in (other, other.beside)
+            ]:
+                del self.states[name]
                 self.sampler.drop(name)
-        del self.states[one.name]
-        yield self._record(state, *failed)
+            if one.beside is None:
+                yield self._record(one, *failed)
         return alive
 
     # ---- records ---------------------------------------------------------------------------------
@@ -376,7 +368,7 @@ class GroupRun:
             values |= {"windows": state.windows or None, "tables": state.tables or None}
             why = {} if state.windows else self.spec.without_windows(state.case.problem)
             values |= {"missing": {**why, **state.missing} or None}
-            if "utilization" in self.spec.measure and state.windows:
+            if "utilization" in self.spec.how.measure and state.windows:
                 tier = tier_of(state.windows, self.spec.device, self.spec.peaks)
                 values |= {"utilization_tier": tier}
         judged = {"judged": state.judged or None, **state.repeats()}
@@ -384,11 +376,9 @@ class GroupRun:
 
     def _beside(self, state: CaseState) -> dict[str, Any]:
         """The samples of the baseline that was timed beside it."""
-        for name, one in self.timed.items():
-            if one.state is state and not one.is_row:
-                sampling = self.sampler.samplings.get(name)
-                if sampling is not None and sampling.block_ms:
-                    return {"beside": state.beside, "beside_ms": sampling.block_ms}
+        for name, one in self.states.items():
+            if one.beside is state and (block_ms := self.sampler.samplings[name].block_ms):
+                return {"beside": one.case.backend, "beside_ms": block_ms}
         return {}
 
     def _impossible(self, state: CaseState, samples: dict[str, Any]) -> str:

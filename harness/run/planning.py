@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ..devices.calibration_file import newest_calibration, why_unreadable
-from ..files.errors import BadInput, EnvironmentUnmet, first_line
+from ..files.errors import BadInput, EnvironmentUnmet, first_line, option
 from ..files.printable import visible
 from ..rows.record import RETRIED
 from ..rows.run_files import META, PLANNED, Document, shown_path
@@ -13,7 +13,7 @@ from ..rows.run_store import Store, point_latest
 from ..scenario import Scenario
 from ..scenario.selection import Selection, select
 from .engine import Devices, RunOptions
-from .first_worker import changes, unlike
+from .environments import changes, unlike
 from .listener import Begun, Listener
 from .run_rows import LastRows, RunResult, RunRows
 from .spec import RunSpec, planned_fields
@@ -80,9 +80,9 @@ def finished_result(
         return None
     statuses = Counter(last.statuses.values())
     failed = sum(statuses[status] for status in RETRIED)
-    remarks = [f"{failed} failed; --retry-failed measures again what did"] if failed else []
+    again = f"{failed} failed; {option('retry_failed', True)} measures again what did"
     counts = {kind: len(ones) for kind, ones in planned.items()}
-    listener.begin(Begun(path, counts, len(cases), remarks))
+    listener.begin(Begun(path, counts, len(cases), [again] if failed else []))
     if remark := point_latest(path.parent, path.name):
         listener.remark(remark)
     return RunResult(path=path, statuses=statuses)
@@ -95,8 +95,8 @@ def stored_spec(path: Path, meta: Document) -> RunSpec:
     replicas = any(one.get("replica") for one in meta.get("cases", ()))
     if meta.get("kernels") or meta.get("environments") or replicas:
         raise BadInput(
-            f"--resume: {path.name} is of an older version, and holds what this one does not"
-            " measure; start another run"
+            f"{option('resume')}: {path.name} is of an older version, and holds what this one does"
+            " not measure; start another run"
         )
     try:
         return RunSpec.stored(meta)
@@ -128,7 +128,8 @@ def resumed_run(
         one = changed[0]
         raise EnvironmentUnmet(
             f"the run was measured with {one.fact} {one.then!r}, this environment has {one.now!r};"
-            " rows of both would not be comparable: start a new run, or add --force"
+            " rows of both would not be comparable: start a new run, or add"
+            f" {option('force', True)}"
         )
     remarks = devices.attach(spec.memory_bytes)
     with ExitStack() as undone:
@@ -142,7 +143,7 @@ def resumed_run(
     rows = RunRows(spec, store, left, options.listener, last)
     if changed:
         names = ", ".join(one.fact for one in changed)
-        how = f"measured in a different environment ({names} changed), as --force asked"
+        how = f"measured in a different environment ({names} changed), as {option('force')} asked"
         rows.remarks.append(how)
     rows.remarks += remarks
     return rows

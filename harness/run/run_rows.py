@@ -65,8 +65,8 @@ class RunResult:
 def steps_of(planned: Planned, spec: RunSpec) -> int:
     """How many steps it has at most, as in Listener; of a wall, about."""
     if isinstance(planned, Case):
-        plan = spec.plan
-        return 1 + ("latency" in spec.measure) * plan.processes * plan.max_blocks
+        plan = spec.how.plan
+        return 1 + ("latency" in spec.how.measure) * plan.processes * plan.max_blocks
     return WALL_TRIALS if isinstance(planned, Wall) else 1
 
 

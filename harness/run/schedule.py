@@ -70,7 +70,7 @@ class Schedule:
     def _seats(self, runs: Iterable[GroupRun]) -> list[Seat]:
         """Of each process the shared worker, then those of backends from outside."""
         backends = sorted({backend for run in runs for backend in run.backends})
-        processes = range(self.runtime.spec.plan.processes)
+        processes = range(self.runtime.spec.how.plan.processes)
         return [Seat(process, backend) for process in processes for backend in backends]
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:

@@ -1,30 +1,32 @@
-"""A run on this machine: its device, locked, with its first worker, and the run from its first case
-to its last, every row on disk at once.
+"""A run on this machine: its device, locked, with its workers, and the run from its first case to
+its last, every row on disk at once.
 """
 
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 
-from ..cases.case import Group
 from ..devices.load import LoadMeter, busy_text
+from ..process.device_lock import device_lock
 from ..process.signals import Signals
-from ..process.worker_process import ANSWER_S, Interrupted, signal_name
-from ..rows.record import Status
+from ..process.worker_process import ANSWER_S, Interrupted, WorkerProcess, signal_name
+from ..rows.record import Record, Status
 from ..rows.run_files import Document
 from ..rows.run_store import LOGS
+from ..scenario import Plan
+from ..scenario.shards import Units
 from ..studies import takes
 from ..studies.attachments import Attachment, refuse_problems
 from .engine import RunOptions
-from .first_worker import Environment, Started, first_worker, lock_device, measured_on
-from .run_rows import RunResult, RunRows
+from .environments import Environment, measured_on
+from .run_rows import RunRows
 from .runtime import Runtime
 from .schedule import Schedule, schedule_parts
 from .studies import MODELS, StudyRunner, tried
 from .wall_runner import WallRunner
-from .worker_pool import WorkerPool
+from .worker_pool import WorkerPool, open_workers
 
 LOST_LOGS = "logs lack some of what workers printed"
 HINT = "continue with attnbench run --resume"
@@ -38,30 +40,39 @@ def open_here(
     held, load = options.held_device, LoadMeter()
     with (
         Signals(embedded=options.embedded) as signals,
-        first_worker(device, signals, allow_import=options.allow_import) as started,
-        lock_device(started.worker, signals, wait=options.wait, held_device=held),
+        open_workers(device, signals, allow_import=options.allow_import) as pool,
+        lock_device(pool.first, signals, wait=options.wait, held_device=held),
     ):
-        yield DeviceHere(started, signals, load, attachments, options)
+        yield DeviceHere(pool, signals, load, attachments)
+
+
+def lock_device(
+    worker: WorkerProcess, signals: Signals, *, wait: bool, held_device: str | None = None
+) -> AbstractContextManager[None]:
+    """The lock of the device that the worker uses, unless the caller holds it already."""
+    device = worker.ready.environment.device_uuid or worker.ready.device
+    if device == held_device:
+        return nullcontext()
+    return device_lock(device, wait=wait, check=signals.check)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHere:
     """The one device. `load`: since it was opened."""
 
-    started: Started
+    pool: WorkerPool
     signals: Signals
     load: LoadMeter
     attachments: Sequence[Attachment]
-    options: RunOptions
 
     @property
     def environment(self) -> Environment:
-        found: Environment = self.started.worker.ready.environment.model_dump()
+        found: Environment = self.pool.first.ready.environment.model_dump()
         return found
 
     @property
     def free_bytes(self) -> int:
-        return int(self.started.worker.ask("free", ANSWER_S).available_bytes)
+        return int(self.pool.first.ask("free", ANSWER_S).available_bytes)
 
     @property
     def listed(self) -> list[Document]:
@@ -75,107 +86,54 @@ class DeviceHere:
         return found.remarks
 
     def measure(self, rows: RunRows) -> None:
-        with open_session(rows, self) as session:
-            session.complete()
-
-
-@contextmanager
-def open_session(rows: RunRows, here: DeviceHere) -> Iterator["RunSession"]:
-    """A run from begin to end. If a signal ends it, what has no row yet gets one."""
-    session, signals = RunSession(rows, here), here.signals
-    try:
-        yield session
-        session.pool.close()
-    except Interrupted:
-        session.result.signal = signals.received
-        session.stop(f"stopped by {signal_name(signals.received or signal.SIGINT)}")
-    finally:
-        session.close()
-    session.report_losses()
-
-
-class RunSession:
-    """The steps of a run: `begin`, `measure` for each part of the schedule, walls, studies.
-
-    Each step raises Interrupted if a signal has come.
-    """
-
-    def __init__(self, rows: RunRows, here: DeviceHere) -> None:
-        spec, path, options = rows.spec, rows.store.path, here.options
-        self.rows = rows
-        self.here = here
-        self.signals = here.signals
-        self.parts = tuple(schedule_parts(rows.units.groups, spec.plan))
-        self.pool = WorkerPool(
-            spec,
-            path / LOGS,
-            here.signals.wake_fd,
-            server=here.started.server,
-            allow_import=options.allow_import,
-            gpu_uuid=options.gpu_uuid,
-        )
-        self.runtime = Runtime(
+        """The whole run. If a signal ends it, what has no row yet gets one."""
+        spec, path, pool = rows.spec, rows.store.path, self.pool
+        self.signals.second = lambda: pool.close(at_once=True)
+        runtime = Runtime(
             spec=spec,
-            pool=self.pool,
+            pool=pool,
             listener=rows.listener,
-            measured_on=measured_on(here.environment),
-            attached={one.name: one.request() for one in here.attachments},
+            measured_on=measured_on(self.environment),
+            attached={one.name: one.request() for one in self.attachments},
             save_to=path.resolve() / MODELS if spec.how.save_models else None,
             attempts=rows.attempts,
         )
-        self._schedule = Schedule(self.runtime)
-        self._walls = WallRunner(self.runtime)
-        self._studies = StudyRunner(self.runtime)
-        here.signals.second = lambda: self.pool.close(at_once=True)
+        runners = Schedule(runtime), WallRunner(runtime), StudyRunner(runtime)
+        try:
+            pool.configure(spec, path / LOGS)
+            self._begin(rows)
+            for record in self._records(rows.units, spec.how.plan, *runners):
+                rows.keep(record)
+            pool.close()
+        except Interrupted:
+            rows.result.signal = number = self.signals.received or signal.SIGINT
+            if rows.left:
+                why = f"stopped by {signal_name(number)}; {HINT}"
+                begun = [runner.unfinished(Status.INTERRUPTED, why) for runner in runners]
+                pool.close(at_once=True)
+                rows.keep(*chain.from_iterable(begun))
+                rows.not_reached(why, runtime.measured_on)
+        finally:
+            rows.store.close()
+        for failure in pool.log_failures[:1]:
+            rows.listener.remark(f"{LOST_LOGS}: {failure}")
 
-    @property
-    def result(self) -> RunResult:
-        return self.rows.result
+    def _begin(self, rows: RunRows) -> None:
+        timed = rows.units.groups and "latency" in rows.spec.how.measure
+        busy = busy_text(self.load.busy(), processes=rows.spec.how.plan.processes if timed else 0)
+        if busy and rows.spec.device == "cpu":
+            rows.remarks.append(busy)
+        rows.begin()
 
-    def begin(self) -> None:
-        if self.here.started.worker.exit_code is None:  # else another is started in its place
-            self.pool.adopt(self.here.started.worker)
-        spec, cases = self.rows.spec, self.rows.units.groups
-        processes = spec.plan.processes if cases and "latency" in spec.measure else 0
-        busy = busy_text(self.here.load.busy(), processes=processes)
-        if busy and spec.device == "cpu":
-            self.rows.remarks.append(busy)
-        self.rows.begin()
-
-    def complete(self) -> None:
-        """The whole run."""
-        self.begin()
-        for part in self.parts:
-            self.measure(part)
-        if self.parts:
-            self.pool.close()  # walls are searched in processes that nothing else has used
-        units = self.rows.units
-        apart = (self._walls.records(units.walls), self._studies.records(units.studies))
-        for record in chain(*apart):
-            self.rows.keep(record)
+    def _records(
+        self, units: Units, plan: Plan, schedule: Schedule, walls: WallRunner, studies: StudyRunner
+    ) -> Iterator[Record]:
+        """Every row as soon as it is final. Raises Interrupted."""
+        for part in schedule_parts(units.groups, plan):
+            yield from schedule.records([group.cases for group in part])
             self.signals.check()
-
-    def measure(self, part: Sequence[Group]) -> None:
-        """Measure the groups of one part of the schedule."""
-        for record in self._schedule.records([group.cases for group in part]):
-            self.rows.keep(record)
-        self.signals.check()
-
-    def stop(self, why: str) -> None:
-        """End early: what was being measured and what was not reached get rows that say so."""
-        if not self.rows.left:
-            return
-        why = f"{why}; {HINT}"
-        runners = (self._schedule, self._walls, self._studies)
-        begun = [one for some in runners for one in some.unfinished(Status.INTERRUPTED, why)]
-        self.pool.close(at_once=True)
-        self.rows.keep(*begun)
-        self.rows.not_reached(why, self.runtime.measured_on)
-
-    def close(self) -> None:
-        self.pool.close(at_once=True)
-        self.rows.store.close()
-
-    def report_losses(self) -> None:
-        if logs := self.pool.log_failure:
-            self.rows.listener.remark(f"{LOST_LOGS}: {logs}")
+        if units.groups:
+            self.pool.close()  # walls are searched in processes that nothing else has used
+        for record in chain(walls.records(units.walls), studies.records(units.studies)):
+            yield record
+            self.signals.check()

@@ -123,30 +123,6 @@ class RunSpec(BaseModel):
         return HowToMeasure.model_validate(self.scenario)
 
     @property
-    def plan(self) -> Plan:
-        return self.how.plan
-
-    @property
-    def measure(self) -> list[str]:
-        return self.how.measure
-
-    @property
-    def timeout_s(self) -> float:
-        return self.how.limits.timeout_s
-
-    @property
-    def baseline(self) -> str | None:
-        return self.how.baseline
-
-    @property
-    def contrast(self) -> list[str]:
-        return self.how.contrast
-
-    @property
-    def budget_bytes(self) -> int:
-        return self.memory_bytes
-
-    @property
     def wall_budget_s(self) -> float | None:
         """A shard's walls get what they get in one run."""
         budget_s = self.how.limits.wall_budget_s
@@ -168,30 +144,30 @@ class RunSpec(BaseModel):
     @property
     def windows(self) -> int:
         """How many windows a watched case gets in each way of launching."""
-        shared = set(self.measure).intersection(measures(own_calls=False))
-        return self.plan.windows if shared else 0
+        shared = set(self.how.measure).intersection(measures(own_calls=False))
+        return self.how.plan.windows if shared else 0
 
     @property
     def profiles(self) -> bool:
-        return bool(set(self.measure).intersection(measures(own_calls=True)))
+        return bool(set(self.how.measure).intersection(measures(own_calls=True)))
 
     @property
     def launch_modes(self) -> tuple[Literal["eager", "graph"], ...]:
-        graphs = "graphs" in self.measure and self.device == "cuda"
+        graphs = "graphs" in self.how.measure and self.device == "cuda"
         return ("eager", "graph") if graphs else ("eager",)
 
     def watches(self, problem: Problem) -> bool:
         """Whether the device's counters are read on this problem."""
-        return bool(set(measures()) & set(self.measure)) and all(
+        return bool(set(measures()) & set(self.how.measure)) and all(
             getattr(problem, axis) in values for axis, values in self.how.watch.items()
         )
 
     def without_windows(self, problem: Problem) -> dict[str, str]:
         """Why a case that was timed on a GPU has no window of its counters; {} on a CPU."""
-        if self.device != "cuda" or "latency" not in self.measure:
+        if self.device != "cuda" or "latency" not in self.how.measure:
             return {}
         if not self.windows:
-            why = f"measure is {', '.join(self.measure)}"
+            why = f"measure is {', '.join(self.how.measure)}"
         elif not self.watches(problem):
             why = "the scenario's watch leaves this problem out"
         else:

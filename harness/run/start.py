@@ -1,10 +1,10 @@
 """Start a run or resume one: devices are opened, everything is planned, then measured."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from ..files.errors import BadInput
+from ..files.errors import BadInput, option
 from ..rows.run_files import read_meta
 from ..scenario import Scenario
 from ..scenario.selection import (
@@ -19,17 +19,19 @@ from ..studies.attachments import Attachment, given_again, names_in
 from .engine import Devices, RunOptions
 from .planning import finished_result, new_run, resumed_run, stored_spec
 from .run_rows import LastRows, RunResult, RunRows
-from .session import RunSession, open_here, open_session
+from .session import open_here
 from .threads import worker_threads
 
-__all__ = ["RunOptions", "open_run", "resume_run", "start_run"]
+__all__ = ["RunOptions", "resume_run", "start_run"]
 
 
 def start_run(
     scenario: Scenario, root: Path, seed: int, selection: Selection, options: RunOptions
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
-    _refuse_unmeasurable(scenario, selection, options)
+    refuse_imports(scenario.backends, allowed=bool(options.allow_import))
+    refuse_empty(scenario, selection)
+    refuse_unsaved(scenario)
     saves = scenario.save_models
     with (
         worker_threads("elsewhere" if options.engine else scenario.device) as few_threads,
@@ -39,19 +41,6 @@ def start_run(
     ):
         rows = new_run(scenario, root, seed, selection, options, devices)
         return _measured(rows, devices, few_threads)
-
-
-@contextmanager
-def open_run(
-    scenario: Scenario, root: Path, seed: int, selection: Selection, options: RunOptions
-) -> Iterator[RunSession]:
-    """A new run folder, for a caller that takes the run's steps itself. Raises Refusal."""
-    _refuse_unmeasurable(scenario, selection, options)
-    with open_here(scenario.device, selection.attachments, options) as device:
-        rows = new_run(scenario, root, seed, selection, options, device)
-        with open_session(rows, device) as session:
-            yield session
-        rows.point_finished()
 
 
 def resume_run(
@@ -70,7 +59,9 @@ def resume_run(
     """
     meta = read_meta(path)
     if meta.get("court"):
-        raise BadInput(f"--resume: {path.name} is a court of backends, which has one start")
+        raise BadInput(
+            f"{option('resume')}: {path.name} is a court of backends, which has one start"
+        )
     last = LastRows.read(path)
     final = last.final(retry_failed=retry_failed)
     if (finished := finished_result(path, meta, last, final, options.listener)) is not None:
@@ -113,10 +104,3 @@ def _opened(
         return open_here(device, attachments, options)
     needs = {*(one.needs for one in attachments), *([SAVING_NEEDS] if saves else ())}
     return options.engine.open(device, backends, attachments, sorted(needs), options)
-
-
-def _refuse_unmeasurable(scenario: Scenario, selection: Selection, options: RunOptions) -> None:
-    """Raises Refusal if something stands against a new run that is known before it starts."""
-    refuse_imports(scenario.backends, allowed=bool(options.allow_import))
-    refuse_empty(scenario, selection)
-    refuse_unsaved(scenario)

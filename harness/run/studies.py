@@ -4,7 +4,6 @@ worker; each is one row of kind study.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from ..cases.case import PlannedStudy
@@ -13,8 +12,8 @@ from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..studies import declared
 from ..studies.attachments import Tried, attached_to
-from .first_worker import start_worker
-from .runtime import Runtime
+from .runtime import Runtime, utc_now
+from .worker_pool import start_worker
 
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
 OWN_PROCESS = "process"
@@ -69,32 +68,28 @@ class StudyRunner:
         self.study: PlannedStudy | None = None
 
     def records(self, studies: Iterable[PlannedStudy]) -> Iterator[Record]:
-        """Their rows, one after the other. Raises Interrupted."""
-        return map(self.record, studies)
-
-    def record(self, study: PlannedStudy) -> Record:
-        """The study's row. Raises Interrupted; `unfinished` has the row then."""
-        self.study = study
-        self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.started = time.monotonic()
-        self.runtime.listener.running(study.id, "")
+        """Their rows, one after the other. Raises Interrupted; `unfinished` has the row then."""
         pool = self.runtime.pool
-        if OWN_PROCESS in dict(study.part):
-            pool.dismiss()  # the next one that is asked is a new one
-        try:
-            found = pool.ask("study", **self._request(study))
-        except WorkerFailure as failure:
-            log_tail = pool.dismiss() or failure.log_tail
-            return self._record(study, failure.status, failure.reason, log_tail=log_tail)
-        more = {"log_tail": found.log_tail, "findings": found.findings}
-        return self._record(study, Status(found.status), found.reason, **more)
+        for study in studies:
+            self.study, self.started_utc, self.since = study, utc_now(), time.monotonic()
+            self.runtime.listener.running(study.id, "")
+            if OWN_PROCESS in dict(study.part):
+                pool.dismiss()  # the next one that is asked is a new one
+            try:
+                found = pool.ask("study", **self._request(study))
+            except WorkerFailure as failure:
+                tail = pool.dismiss() or failure.log_tail
+                yield self._record(study, failure.status, failure.reason, log_tail=tail)
+            else:
+                more = found.model_dump(include={"log_tail", "findings"})
+                yield self._record(study, Status(found.status), found.reason, **more)
 
     def _request(self, study: PlannedStudy) -> dict[str, Any]:
         runtime = self.runtime
         request: dict[str, Any] = {"study": study.fields()}
         if (name := attached_to(study.study, dict(study.part))) is not None:
             told = runtime.attached.get(name, {})
-            request["attached"] = {**told, "most_s": TIME_SHARE * runtime.spec.timeout_s}
+            request["attached"] = {**told, "most_s": TIME_SHARE * runtime.spec.how.limits.timeout_s}
         elif runtime.save_to is not None and declared(study.study).saves_models:
             request["save_to"] = str(runtime.save_to)
         return request
@@ -107,5 +102,5 @@ class StudyRunner:
     def _record(self, study: PlannedStudy, status: Status, reason: str, **values: Any) -> Record:
         """`values`: log_tail and findings."""
         self.study = None
-        values |= {"started_utc": self.started_utc, "spent_s": time.monotonic() - self.started}
+        values |= {"started_utc": self.started_utc, "spent_s": time.monotonic() - self.since}
         return self.runtime.record(study, status, reason, **values)

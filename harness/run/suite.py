@@ -43,20 +43,17 @@ def earlier_run(entry: SuiteEntry, root: Path, seed: int) -> RunState | None:
 
 
 def _measures(meta: Mapping[str, Any], entry: SuiteEntry, seed: int, here: ThisDevice) -> bool:
-    environment, shard = meta["environment"], entry.selection.shard
-    known = (meta["attnbench"], meta["device"], meta["seed"], meta["scenario"], "merged" in meta)
-    scenario = entry.scenario.resolved(here.kind)
-    if known != (__version__, here.kind, seed, scenario, False):
-        return False
-    if any(environment.get(fact) != value for fact, value in here.facts.items()):
-        return False
-    parts = meta.get("shard") or {}
-    if (parts.get("number"), parts.get("of")) != (
-        (shard.number, shard.of) if shard else (None,) * 2
-    ):
-        return False
+    shard, part = entry.selection.shard, meta.get("shard") or None
+    wanted = {"attnbench": __version__, "device": here.kind, "seed": seed}
     planned = [one["case"] for name in PLANNED for one in meta.get(name, ())]
-    return planned == select(entry.scenario, here.kind, entry.selection).units.ids
+    return (
+        {**meta, **wanted} == meta
+        and meta["scenario"] == entry.scenario.resolved(here.kind)
+        and "merged" not in meta
+        and all(meta["environment"].get(fact) == one for fact, one in here.facts.items())
+        and (part and f"{part.get('number')}/{part.get('of')}") == (shard and str(shard))
+        and planned == select(entry.scenario, here.kind, entry.selection).units.ids
+    )
 
 
 def measure_entry(

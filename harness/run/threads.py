@@ -8,6 +8,7 @@ from typing import Any
 
 from ..devices.load import LEAST_S, LoadMeter
 from ..devices.nvml import has_gpu
+from ..files.errors import option
 
 THREADS = "OMP_NUM_THREADS"
 
@@ -23,18 +24,19 @@ def worker_threads(device: str, meta: Mapping[str, Any] | None = None) -> Iterat
     decided, with one 10 of 10.
     """
     count, text = None, ""
-    if THREADS not in os.environ:
-        if meta is not None:
-            count = meta["environment"].get("threads")
-        elif device == "cpu" or (device == "auto" and not has_gpu()):
-            meter = LoadMeter()
-            time.sleep(1.5 * LEAST_S)
-            if load := meter.busy():
-                count = max(1, int(load.cores - load.others))
-                text = (
-                    f"measured with {count} of {load.cores} threads, because {load.text}; take all"
-                    f" with --threads {load.cores}"
-                )
+    if THREADS in os.environ:
+        pass
+    elif meta is not None:
+        count = meta["environment"].get("threads")
+    elif device == "cpu" or (device == "auto" and not has_gpu()):
+        meter = LoadMeter()
+        time.sleep(1.5 * LEAST_S)
+        if load := meter.busy():
+            count = max(1, int(load.cores - load.others))
+            text = (
+                f"measured with {count} of {load.cores} threads, because {load.text}; take all with"
+                f" {option('threads', load.cores)}"
+            )
     if count is not None:
         os.environ[THREADS] = str(count)
     try:

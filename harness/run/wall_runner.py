@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
@@ -12,7 +11,7 @@ from ..cases.costs import work_flops
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..rows.values import Trial
-from .runtime import Runtime
+from .runtime import Runtime, utc_now
 from .spec import RunSpec
 from .wall_search import GROWTH, Search
 from .worker_pool import FIRST
@@ -29,6 +28,12 @@ class WallState:
     started_utc: str = ""
     spent_s: float = 0.0
 
+    @property
+    def work(self) -> float:
+        """FLOPs of the predicted length."""
+        predicted = self.prediction.get("predicted_seq_len")
+        return work_flops(self.wall.at(predicted).problem) if predicted else inf
+
     def may_reuse_worker(self, seq_len: int) -> bool:
         """Whether the worker's earlier trials are small compared with the next one.
 
@@ -43,26 +48,26 @@ class WallRunner:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        self.timeout_s = runtime.spec.timeout_s
+        self.timeout_s = runtime.spec.how.limits.timeout_s
         self.deadline = self.until = inf  # of all walls, of the turn
         self.start_s = 0.0  # how long starting a worker takes, the longest so far
-        self._predictions: dict[str, dict[str, Any]] = {}
         self._states: list[WallState] = []  # without a record
 
-    def _predict(self, walls: Sequence[Wall], share: float) -> None:
+    def _predict_all(self, share: float) -> None:
         """All walls before the first trial; then the time for all of them begins.
 
         A wall whose worker is lost has no prediction here; its own row will say why.
         """
-        since, known = time.monotonic(), self._predictions
-        for wall in walls:
+        since = time.monotonic()
+        for one in self._states:
             try:
-                known[wall.id] = self._ask_prediction(wall)
+                self._predict(one)
             except WorkerFailure:
                 self.runtime.pool.dismiss()
         budget_s = self.runtime.spec.wall_budget_s
         self.deadline = inf if budget_s is None else time.monotonic() + share * budget_s
-        self.runtime.listener.predicted([*known.items()], time.monotonic() - since)
+        known = [(one.wall.id, one.prediction) for one in self._states if one.prediction]
+        self.runtime.listener.predicted(known, time.monotonic() - since)
 
     def records(self, walls: Sequence[Wall], share: float = 1.0) -> Iterator[Record]:
         """The rows, each as soon as its search is over. Raises Interrupted; `unfinished` has the
@@ -73,13 +78,13 @@ class WallRunner:
         equal share of the time that is left, and what one leaves serves the others, in the same
         round and the next.
         """
-        if walls:
-            self._predict(walls, share)
         self._states = [
             WallState(wall, Search(None, lambda _: 1.0, self.timeout_s)) for wall in walls
         ]
+        if walls:
+            self._predict_all(share)
         if self.deadline < inf:
-            self._states.sort(key=lambda one: self._work(one.wall))
+            self._states.sort(key=lambda one: one.work)
         tried = True
         while tried:
             tried, waiting = False, [*self._states]
@@ -101,10 +106,6 @@ class WallRunner:
         self._states = []
         for one in begun:
             yield self._record(one, status, reason)
-
-    def _work(self, wall: Wall) -> float:
-        predicted = self._predictions.get(wall.id, {}).get("predicted_seq_len")
-        return work_flops(wall.at(predicted).problem) if predicted else inf
 
     def _turn(self, one: WallState) -> Record | None:
         """Trials until the turn's time is up; the record once the search is over."""
@@ -132,10 +133,10 @@ class WallRunner:
         return self._record(one, Status(refused.status), reason)
 
     def _begin(self, one: WallState) -> None:
-        one.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+        one.started_utc = utc_now()
         wall = one.wall
-        known = self._predictions.get(wall.id)
-        one.prediction = self._ask_prediction(wall) if known is None else known
+        if not one.prediction:
+            self._predict(one)
         one.search = Search(
             one.prediction["predicted_seq_len"],
             lambda n: work_flops(wall.at(n).problem),
@@ -144,11 +145,10 @@ class WallRunner:
             bound=one.prediction["predicted_source"] == "nearest",
         )
 
-    def _ask_prediction(self, wall: Wall) -> dict[str, Any]:
-        self.runtime.listener.running(wall.id, "prediction")
-        reply = self.runtime.pool.ask("predict", wall=wall.fields())
-        found: dict[str, Any] = reply.model_dump(exclude={"op"}, exclude_unset=True)
-        return found
+    def _predict(self, one: WallState) -> None:
+        self.runtime.listener.running(one.wall.id, "prediction")
+        reply = self.runtime.pool.ask("predict", wall=one.wall.fields())
+        one.prediction = reply.model_dump(exclude={"op"}, exclude_unset=True)
 
     def _next(self, one: WallState) -> int | None:
         """The N to try within the turn; None: not now, or the search is over.

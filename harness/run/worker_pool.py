@@ -1,19 +1,26 @@
 """The workers of a run: started when first needed, kept, replaced after a failure."""
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...impls._triton.launch_notes import unreturned
+from ..devices.nvml import has_gpu
+from ..devices.this_device import NO_TORCH, no_device
+from ..files.errors import EnvironmentUnmet, Stopped, option
 from ..process import replies
-from ..process.child import AllowImport
+from ..process.child import ALLOW_IMPORT, AllowImport
 from ..process.fork_server import ForkServer
-from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
+from ..process.signals import Signals
+from ..process.worker_process import ANSWER_S, Interrupted, WorkerFailure, WorkerProcess
 from ..rows.record import Status
-from .first_worker import start_worker
 from .spec import RunSpec
 
+PROGRAM = "attnbench.harness.worker.serve"
 JUDGE = "attnbench.harness.worker.judging"
 CHECKS_LOG = "checks.log"
 
@@ -30,40 +37,95 @@ class Seat(NamedTuple):
 FIRST = Seat(0)
 
 
+def start_worker(
+    device: str,
+    wake_fd: int | None = None,
+    *,
+    allow_import: AllowImport = False,
+    server: ForkServer | None = None,
+) -> WorkerProcess:
+    """A worker that is ready, a fork of `server` if there is one. `allow_import`: of user modules.
+
+    Raises WorkerFailure and Interrupted.
+    """
+    folders = allow_import if isinstance(allow_import, tuple) else ()
+    arguments = (device, *([ALLOW_IMPORT, *folders] if allow_import else ()))
+    start = partial(WorkerProcess, PROGRAM, *arguments, wake_fd=wake_fd, server=server)
+    worker = start()
+    try:
+        worker.wait_ready()
+    except WorkerFailure as failure:
+        if failure.status != Status.CRASHED or (worker.exit_code or 0) >= 0:
+            raise
+        worker = start()  # somebody killed it: that need not happen again
+        worker.wait_ready()
+    return worker
+
+
+@contextmanager
+def open_workers(
+    wanted: str, signals: Signals, *, allow_import: AllowImport = False
+) -> Iterator["WorkerPool"]:
+    """A pool with its first worker, until the end. Raises Refusal if the machine lacks what is
+    wanted.
+    """
+    if find_spec("torch") is None:
+        raise EnvironmentUnmet(NO_TORCH)
+    pool = WorkerPool(wanted, signals.wake_fd, allow_import)
+    try:
+        if why := pool.start().ready.why:
+            found, instead = no_device(wanted, why), option("device", "cpu")
+            raise EnvironmentUnmet(f"{found}; run with {instead}, or see attnbench doctor")
+        yield pool
+    except Interrupted:
+        raise Stopped(signals.received or signal.SIGINT) from None
+    except WorkerFailure as failure:
+        printed = (failure.log_tail or "").rstrip().splitlines()
+        reason = f"no worker could be started: {failure.reason}"
+        raise EnvironmentUnmet(reason, *printed) from None
+    finally:
+        pool.close(at_once=True)
+        if pool.server is not None:
+            pool.server.close()
+
+
 class WorkerPool:
     """The workers of a run, one for each process number; beside it one for each backend from
     outside, in which the baseline is timed beside it. Only one of them is asked something at a
     time, and on a GPU only one has a context.
+
+    `first`: the worker that tells machine and software before anything is planned.
     """
 
-    def __init__(
-        self,
-        spec: RunSpec,
-        logs: Path,
-        wake_fd: int | None,
-        *,
-        server: ForkServer | None = None,
-        allow_import: AllowImport = False,
-        gpu_uuid: str | None = None,
-    ) -> None:
-        """`server`: that workers are forked from, None on a GPU. `allow_import`: of user modules.
-        `gpu_uuid`: the GPU whose counters are read, if it is not the one that torch uses.
-        """
-        self.spec = spec
-        self.server, self.allow_import, self.gpu_uuid = server, allow_import, gpu_uuid
-        self.logs = logs
-        self.wake_fd = wake_fd
-        # The logs of a resumed run are kept.
-        numbers = (log.stem.rpartition("-")[2] for log in logs.glob("worker-*.log"))
-        self.started = max(map(int, filter(str.isdecimal, numbers)), default=0)
+    spec: RunSpec
+    logs: Path
+    first: WorkerProcess
+
+    def __init__(self, device: str, wake_fd: int | None, allow_import: AllowImport = False) -> None:
+        self.device, self.wake_fd, self.allow_import = device, wake_fd, allow_import
+        on_cpu = device == "cpu" or (device == "auto" and not has_gpu())
+        self.server = ForkServer(PROGRAM) if on_cpu else None
+        self.started = 0
         self._workers: dict[Seat, WorkerProcess] = {}
         self._judge: WorkerProcess | None = None
         self._last: Seat | None = None
-        self._log_failure: str | None = None
+        self.log_failures: list[str] = []  # why a log lacks some of what its worker printed
 
-    def adopt(self, worker: WorkerProcess) -> None:
-        """Take over a worker that was started before the run's configuration was known."""
-        self._workers[Seat(0)] = self._configured(worker)
+    def start(self) -> WorkerProcess:
+        """The first worker."""
+        self.first = self._workers[FIRST] = self._start()
+        return self.first
+
+    def configure(self, spec: RunSpec, logs: Path) -> None:
+        """What all workers are told from here on."""
+        self.spec, self.logs, self.device = spec, logs, spec.device
+        # The logs of a resumed run are kept.
+        numbers = (log.stem.rpartition("-")[2] for log in logs.glob("worker-*.log"))
+        self.started = max(map(int, filter(str.isdecimal, numbers)), default=0)
+        if self.first.exit_code is None:  # else another is started in its place
+            self._configured(self.first)
+        else:
+            self.dismiss(FIRST)
 
     def worker(self, seat: Seat) -> WorkerProcess:
         """Ready and configured. The worker that was asked before is paused, and with it whatever
@@ -78,7 +140,7 @@ class WorkerPool:
             self._workers[self._last].pause()
         self._last = seat
         if seat not in self._workers:
-            self._workers[seat] = self._configured(self._start())
+            self._workers[seat] = self._started()
         self._workers[seat].resume()
         return self._workers[seat]
 
@@ -88,19 +150,20 @@ class WorkerPool:
         if seat.backend or self.spec.device == "cuda":
             yield self.worker(seat)
             return
-        worker = self._configured(self._start(), CHECKS_LOG)
+        worker = self._started(CHECKS_LOG)
         try:
             yield worker
         except WorkerFailure as failure:
             worker.kill()
-            failure.log_tail = worker.log_tail() or failure.log_tail
+            failure.log_tail = worker.log.tail() or failure.log_tail
             raise
         finally:
-            self._end(worker)
+            worker.kill(term_s=0)
 
-    def pid_of(self, seat: Seat) -> int | None:
-        """None if there is no such worker now."""
-        return self._workers[seat].pid if seat in self._workers else None
+    def hanging_launch(self, seat: Seat) -> str:
+        """What of a worker's GPU kernels has not returned, for a sentence; "" if nothing."""
+        launch = unreturned(self._workers[seat].pid) if seat in self._workers else ""
+        return f", in a launch of {launch} that has not returned" if launch else ""
 
     def judge(self) -> WorkerProcess:
         """The process that judges results. Raises WorkerFailure, Interrupted."""
@@ -115,78 +178,58 @@ class WorkerPool:
     def dismiss_judge(self) -> None:
         """After a failure: the next result gets another one."""
         if self._judge is not None:
-            self._end(self._judge)
+            self._judge.kill(term_s=0)
         self._judge = None
 
     def ask(self, op: str, **fields: Any) -> Any:
         """The reply of the first worker. Raises WorkerFailure."""
-        return self.worker(Seat(0)).ask(op, self.spec.timeout_s, **fields)
+        return self.worker(Seat(0)).ask(op, self.spec.how.limits.timeout_s, **fields)
 
     def dismiss(self, seat: Seat = FIRST) -> str | None:
         """Kill a worker and return the end of what it printed."""
         worker = self._workers.pop(seat, None)
         if worker is None:
             return None
-        self._end(worker)
-        return worker.log_tail()
+        worker.kill(term_s=0)
+        return worker.log.tail()
 
     def close(self, *, at_once: bool = False) -> None:
         others = [self._judge] if self._judge else []
         for worker in (*self._workers.values(), *others):
             worker.kill() if at_once else worker.close()
-            self._note(worker)
         self._workers.clear()
         self._judge = None
 
-    @property
-    def log_failure(self) -> str | None:
-        """Why a log lacks some of what its worker printed."""
-        for worker in self._workers.values():
-            self._note(worker)
-        return self._log_failure
-
-    def _end(self, worker: WorkerProcess) -> None:
-        worker.kill(term_s=0)
-        self._note(worker)
-
-    def _note(self, worker: WorkerProcess) -> None:
-        self._log_failure = self._log_failure or worker.log_failure
-
     def _start(self) -> WorkerProcess:
-        device = self.spec.device
-        worker = start_worker(
-            device, self.wake_fd, allow_import=self.allow_import, server=self.server
+        return start_worker(
+            self.device, self.wake_fd, allow_import=self.allow_import, server=self.server
         )
+
+    def _started(self, log: str = "") -> WorkerProcess:
+        worker = self._start()
         if why := worker.ready.why:
             worker.kill()
-            reason = f"the {device} device is gone: {why}"
+            reason = f"the {self.device} device is gone: {why}"
             raise WorkerFailure(Status.UNAVAILABLE, reason)
-        return worker
+        return self._configured(worker, log)
 
     def _configured(self, worker: WorkerProcess, log: str = "") -> WorkerProcess:
         spec = self.spec
         if not log:
             self.started += 1
             log = f"worker-{self.started}.log"
-        worker.write_log(self.logs / log)
+        worker.log.open(self.logs / log, self.log_failures)
         try:
             worker.ask(
                 "configure",
                 ANSWER_S,
                 seed=spec.seed,
-                budget_bytes=spec.budget_bytes,
-                measure=spec.measure,
-                warm_heap=spec.plan.allocator == "warm_heap",
-                cold_caches=spec.plan.caches == "cold",
-                gpu_uuid=self.gpu_uuid,
+                budget_bytes=spec.memory_bytes,
+                measure=spec.how.measure,
+                warm_heap=spec.how.plan.allocator == "warm_heap",
+                cold_caches=spec.how.plan.caches == "cold",
             )
         except BaseException:
             worker.kill()
             raise
         return worker
-
-
-def hanging_launch(pid: int | None) -> str:
-    """What of a worker's GPU kernels has not returned, for a sentence; "" if it noted nothing."""
-    launch = unreturned(pid) if pid else ""
-    return f", in a launch of {launch} that has not returned" if launch else ""

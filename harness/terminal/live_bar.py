@@ -47,10 +47,10 @@ def shown(text: str) -> str:
     return visible(text.translate(FOLDED), lines=True)
 
 
-def console() -> Console:
+def console(**settings: Any) -> Console:
     """stderr; rich itself leaves out colour without a terminal or with NO_COLOR."""
     file = file_of(sys.stderr)
-    return SafeConsole(file=file, highlight=False, soft_wrap=not file.isatty())
+    return SafeConsole(file=file, highlight=False, **{"soft_wrap": not file.isatty()} | settings)
 
 
 def live_bar(out: Console) -> Progress:
@@ -65,8 +65,7 @@ def live_bar(out: Console) -> Progress:
     return Progress(
         SpinnerColumn("dots" if out.encoding.startswith("utf") else "line"),
         *bar,
-        DoneColumn(" steps" if bar else "", table_column=Column(no_wrap=True)),
-        TimesColumn(table_column=Column(no_wrap=True)),
+        CountAndTimes(" steps" if bar else "", table_column=Column(no_wrap=True)),
         doing,
         console=out,
         expand=True,
@@ -81,26 +80,20 @@ def shows_bar(out: Console) -> bool:
     return out.is_terminal or (out.is_jupyter and find_spec("ipywidgets") is not None)
 
 
-class DoneColumn(ProgressColumn):
-    """'12/36 steps'; nothing before the number is known."""
+class CountAndTimes(ProgressColumn):
+    """'12/36 steps 0:23, 0:31 left': no count before it is known; what is left from the field
+    `left_ratio`, in times of what has passed.
+    """
 
     def __init__(self, unit: str, **settings: Any) -> None:
         super().__init__(**settings)
         self.unit = unit
 
     def render(self, task: Task) -> Text:
-        total = task.total
-        text = "" if total is None else f"{task.completed:.0f}/{total:.0f}{self.unit}"
-        return Text(text, style="bold")
-
-
-class TimesColumn(ProgressColumn):
-    """'0:23, 0:31 left'."""
-
-    def render(self, task: Task) -> Text:
-        left = task.fields.get("left")
-        elapsed = clock_text(task.elapsed or 0.0)
-        return Text(f"{elapsed}, {left} left" if left else elapsed, style="cyan")
+        total, elapsed_s, ratio = task.total, task.elapsed or 0.0, task.fields.get("left_ratio")
+        count = "" if total is None else f"{task.completed:.0f}/{total:.0f}{self.unit} "
+        left = "" if ratio is None else f", {clock_text(elapsed_s * ratio)} left"
+        return Text.assemble((count, "bold"), (f"{clock_text(elapsed_s)}{left}", "cyan"))
 
 
 class Steps:
@@ -116,7 +109,7 @@ class Steps:
         self.done = -1
 
     def __enter__(self) -> "Steps":
-        self.task = self.bar.add_task("", total=self.total, what="", left="")
+        self.task = self.bar.add_task("", total=self.total, what="")
         self.bar.start()
         return self
 

@@ -9,21 +9,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import expm1, log
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import TaskID
 from rich.table import Table
 
 from ..cases.case import ShortNames
+from ..files.errors import Spelling, spelled
 from ..files.printable import file_of, spaced
 from ..rows.readings import BELOW
 from ..rows.record import Record, Status
 from ..run.listener import Begun, Listener
 from ..stats.wide_intervals import MOST_TIMES
-from .live_bar import SafeConsole, clock_text, console, live_bar
+from .live_bar import SafeConsole, console, live_bar
 
 if TYPE_CHECKING:
     from ..stats.intervals import Interval
@@ -52,91 +51,82 @@ PHASES = {
 
 def lines_console() -> Console:
     """For a terminal that shows something else too: no bar, only lines."""
-    file = file_of(sys.stderr)
-    return SafeConsole(file=file, highlight=False, soft_wrap=True, force_terminal=False)
+    return console(soft_wrap=True, force_terminal=False)
 
 
 # ---- listeners (listener.py) ---------------------------------------------------------------------
 
 
 class LiveProgress(Listener):
-    """A line with M/N, the time that passed and is left, and the current case; a line per case."""
+    """A line with M/N, the time that passed and is left, and the current case; a line per case.
+
+    `taken`: steps by case or wall; `skipped`: those that it turned out not to need.
+    """
 
     def __init__(self, out: Console) -> None:
         self.out = out
         self.bar = live_bar(out)
-        self.task: TaskID | None = None
-        self.total = self.done = 0
-        self.since = monotonic()
+        self.task = self.bar.add_task("", total=None, what="")
+        self.total = self.done = self.skipped = 0
         self.devices = 1
         self.names = ShortNames(())
-        self.steps_of: Mapping[str, int] = {}
-        self.steps_done: dict[str, int] = {}
-        self.steps_heard: dict[str, int] = {}
+        self.most_steps: Mapping[str, int] = {}
+        self.taken: dict[str, int] = {}
 
     def start(self) -> None:
         self._show(None, "starting a worker")
 
     def begin(self, run: Begun) -> None:
-        path, planned, done, remarks, steps_of, self.devices = run
-        already = f", {done} of them already measured" if done else ""
-        parts = [
+        counts = [
             f"{count} {what if count > 1 else SINGULAR[what]}"
-            for what, count in planned.items()
+            for what, count in run.planned.items()
             if count
-        ] or ["0 cases"]
-        what = " and ".join(parts)
-        writing = f"{already}; writing"
-        if 0 < done == sum(planned.values()):
+        ]
+        self.total, self.done, self.devices = sum(run.planned.values()), run.done, run.devices
+        writing = f", {run.done} of them already measured" if run.done else ""
+        writing += "; writing"
+        if 0 < run.done == self.total:
             writing = ", all measured: nothing is left to measure in"
-        self.out.print(f"{what}{writing} {escape(str(path))}")
-        for remark in remarks:
-            self.out.print(f"[yellow]note:[/] {escape(remark)}")
-        self.total, self.done = sum(planned.values()), done
-        self.since = monotonic()
-        self.steps_of, self.steps_done, self.steps_heard = steps_of, {}, {}
-        self.names = ShortNames(steps_of)
+        self.out.print(f"{' and '.join(counts or ['0 cases'])}{writing} {escape(str(run.path))}")
+        for remark in run.remarks:
+            self.remark(remark)
+        self.most_steps, self.taken, self.skipped = run.steps, {}, 0
+        self.names = ShortNames(run.steps)
         if self.short:
             self.out.print(escape(f"all with {' '.join(self.names.common)}"))
-        self._show(sum(steps_of.values()), "measuring")
+        self._show(sum(run.steps.values()), "measuring")
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
-            self.bar.console.print("by formula, before the first trial:")
+            self.out.print("by formula, before the first trial:")
         for name, fields in walls:
-            line = f"  {escape(self.name_of(name))}  [bold]{escape(prediction_text(fields))}[/]"
-            self.bar.console.print(line)
+            text = escape(prediction_text(fields))
+            self.out.print(f"  {escape(self.name_of(name))}  [bold]{text}[/]")
 
     def steps(self, what: str, done: int) -> None:
-        self.steps_heard[what] = done
-        self._count(what, min(done, self.steps_of.get(what, 0)))
-
-    def _count(self, what: str, done: int) -> None:
-        """What is measured has so many of its steps."""
-        self.steps_done[what] = done
-        if self.task is not None:
-            self.bar.update(self.task, completed=sum(self.steps_done.values()), left=self._left())
+        self.taken[what] = done
+        self._update()
 
     def running(self, what: str, phase: str) -> None:
-        if self.task is not None:
-            self.bar.update(self.task, what=self._doing(what, phase), left=self._left())
+        done = f"trying {phase} of" if phase.startswith("N = ") else PHASES.get(phase, phase)
+        doing = f"{done} {self.name_of(what)}".strip()
+        several = f"{self.devices} devices, one is " if self.devices > 1 else ""
+        self._update(what=f"{several}{doing}")
 
     def finished(self, record: Record) -> None:
         self.done += 1
-        self.steps_heard.setdefault(record.id, 1)
-        self._count(record.id, self.steps_of.get(record.id, 1))
+        taken = self.taken.setdefault(record.id, 1)
+        self.skipped += self.most_steps.get(record.id, taken) - taken
+        self._update()
         if record.status is not Status.INTERRUPTED:
             line = line_of(record, self.name_of(record.id))
             self._print_line(f"{self.done:>{len(str(self.total))}}/{self.total}", line)
 
     def remark(self, text: str) -> None:
-        self.out.print(f"[yellow]note:[/] {escape(text)}")
+        self.out.print(f"[yellow]note:[/] {escape(spelled(text, Spelling.SHELL))}")
 
     def end(self) -> None:
         self.bar.stop()
-        if self.task is not None:
-            self.bar.remove_task(self.task)
-            self.task = None
 
     @property
     def short(self) -> bool:
@@ -147,21 +137,15 @@ class LiveProgress(Listener):
         return self.names.of(case) if self.short else case
 
     def _show(self, total: int | None, what: str) -> None:
-        if self.task is not None:
-            self.bar.remove_task(self.task)
-        self.task = self.bar.add_task("", total=total, what=what, left="")
+        self.bar.reset(self.task, total=total, what=what, left_ratio=None)
         self.bar.start()
 
-    def _left(self) -> str:
-        """By how long the steps of this run took; those of what was refused took no time."""
-        done = sum(self.steps_heard.values())
-        left = sum(self.steps_of.values()) - sum(self.steps_done.values())
-        return clock_text((monotonic() - self.since) / done * left) if done else ""
-
-    def _doing(self, what: str, phase: str) -> str:
-        done = f"trying {phase} of" if phase.startswith("N = ") else PHASES.get(phase, phase)
-        doing = f"{done} {self.name_of(what)}".strip()
-        return f"{self.devices} devices, one is {doing}" if self.devices > 1 else doing
+    def _update(self, **fields: Any) -> None:
+        """What is left takes as long as the steps of this run did; what was skipped took none."""
+        taken, most = sum(self.taken.values()), sum(self.most_steps.values())
+        done = min(taken + self.skipped, most)
+        ratio = (most - done) / taken if taken else None
+        self.bar.update(self.task, completed=done, left_ratio=ratio, **fields)
 
     def _print_line(self, place: str, line: str) -> None:
         """On a terminal what does not fit goes on below, after the place."""
@@ -191,7 +175,12 @@ class JsonProgress(Listener):
 
     def begin(self, run: Begun) -> None:
         counts = {**run.planned, "done": run.done, "steps": sum(run.steps.values())}
-        self._print(reason="begin", run=str(run.path), **counts, remarks=list(run.remarks))
+        self._print(
+            reason="begin",
+            run=str(run.path),
+            **counts,
+            remarks=[spelled(one, Spelling.SHELL) for one in run.remarks],
+        )
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         for name, fields in walls:
@@ -208,7 +197,7 @@ class JsonProgress(Listener):
         self._print(reason="finished", row=row)
 
     def remark(self, text: str) -> None:
-        self._print(reason="remark", text=text)
+        self._print(reason="remark", text=spelled(text, Spelling.SHELL))
 
     def _print(self, **message: Any) -> None:
         self._out.write(f"{json.dumps(message, allow_nan=False)}\n")
@@ -315,4 +304,4 @@ def echo(part: RenderableType, *, stderr: bool = False) -> None:
 
 def say(sentence: str, *, stderr: bool = False) -> None:
     """A sentence that is no markup."""
-    echo(escape(sentence), stderr=stderr)
+    echo(escape(spelled(sentence, Spelling.SHELL)), stderr=stderr)

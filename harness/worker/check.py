@@ -22,9 +22,9 @@ from ..measure.kept_memory import kept_memory, mask_cost, memory_fields, too_sma
 from ..measure.output_check import WRITES, improper
 from ..measure.peak_memory import Peak, peak, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
+from ..process.child import CaseEnded
 from ..rows.status import ERRORS, Status
 from ..scenario.preflight import preflight
-from .ended import Ended
 from .kernel import observed
 from .settings import Settings
 
@@ -48,13 +48,13 @@ class Checker:
     def draw(self) -> None:
         """Refuse the case, or make its inputs and the exact results that its own are compared with.
 
-        Raises Ended.
+        Raises CaseEnded.
         """
         with self.budget.for_code():
             view = preflight(self.case, self.device, self.settings.budget_bytes)
         self.fields |= view.fields
         if view.backend is None:
-            raise Ended(view.status or Status.ERROR, view.reason, "refuse", self.fields)
+            raise CaseEnded(view.status or Status.ERROR, view.reason, "refuse")
         self.backend: Backend = view.backend
         p = self.case.problem
         order = impls.input_order(self.case.backend, p)
@@ -68,14 +68,8 @@ class Checker:
     def check(self) -> None:
         """Prepare, call, and compare; then the same with wide scores, whose memory is counted.
 
-        Raises Ended.
+        Raises CaseEnded.
         """
-        try:
-            self._check()
-        except Ended as end:
-            raise Ended(end.status, end.reason, end.phase, {**self.fields, **end.fields}) from None
-
-    def _check(self) -> None:
         backend, compiling = self.backend, CompileTime()
         if backend.compiles_ahead:
             begun_s = now_s()
@@ -96,7 +90,7 @@ class Checker:
             by_onednn = self.case.problem.dtype != "fp32" or self.case.problem.backward
             self.fields |= memory_fields(found, between, self.device, by_onednn=by_onednn)
             if complaint := too_small(found):
-                raise Ended(Status.ERROR, complaint, "memory")
+                raise CaseEnded(Status.ERROR, complaint, "memory")
 
     def _prepare(self) -> PreparedCall:
         with ExitStack() as stack:
@@ -141,10 +135,10 @@ class Checker:
             self.fields |= errors_of(found)
         pinned = self.backend.pinned_kernel
         if complaint:
-            raise Ended(Status.INCORRECT, complaint, "gate")
+            raise CaseEnded(Status.INCORRECT, complaint, "gate")
         if pinned and kernel != pinned:
             reason = f"the kernel {pinned} was requested, but {kernel} ran; a fallback is an error"
-            raise Ended(Status.ERROR, reason, "gate")
+            raise CaseEnded(Status.ERROR, reason, "gate")
         values.draw_gradient()
         return some_of(output)
 
@@ -179,7 +173,7 @@ class Checker:
         if exact and (complaint := self._wide_complaint(result, first)):
             copies = complaint == FROM_MEMORY and self._follows_a_new_prepare()
             reason = COPIES if copies else complaint
-            raise Ended(Status.ERROR if copies else Status.INCORRECT, reason, phase)
+            raise CaseEnded(Status.ERROR if copies else Status.INCORRECT, reason, phase)
         return found
 
     def _wide_complaint(self, result: Any, first: Tensor) -> str:

@@ -23,9 +23,9 @@ from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.short_waits import ShortWaits
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
+from ..process.child import CaseEnded
 from ..rows.plans import most_warm_up_s
 from ..rows.status import Status
-from .ended import Ended
 from .settings import Settings
 from .timed_block import BlockTimer
 from .warm_up import call_until_stationary
@@ -68,7 +68,7 @@ class Sampling:
 
     def warm_up(self, case: Case, least_s: float, most_s: float) -> dict[str, Any]:
         """Prepare the case on the inputs of its problem, and call it until its times are
-        stationary. Raises Ended.
+        stationary. Raises CaseEnded.
         """
         self._make_room()
         values = self._values_of(case)
@@ -87,7 +87,7 @@ class Sampling:
             timer = self.clock.timer(run, call_ms, prepared.for_graph)
             launching_ms = launch_ms(self.clock, self.device, run)
         if names := values.written():
-            raise Ended(Status.INCORRECT, WRITES.format(names), "latency")
+            raise CaseEnded(Status.INCORRECT, WRITES.format(names), "latency")
         self.warm[case.id] = WarmCase(
             case=case, prepared=prepared, run=run, timer=timer, values=values, call_ms=call_ms
         )
@@ -141,14 +141,14 @@ class Sampling:
             {one.data_ptr() for one in tensors_of(result) if one.numel()} for result in results
         ]
         if memory[0] & memory[1]:
-            raise Ended(Status.INCORRECT, SAME_MEMORY, "latency")
+            raise CaseEnded(Status.INCORRECT, SAME_MEMORY, "latency")
         return list(map(digest, results))
 
     def _refuse_improper(self, prepared: PreparedCall, result: object) -> None:
         tensors = tensors_of(result)
         output, gradients = (None, tensors) if prepared.problem.backward else (result, ())
         if complaint := improper(prepared.problem, output, gradients, prepared.tensors):
-            raise Ended(Status.INCORRECT, complaint, "latency")
+            raise CaseEnded(Status.INCORRECT, complaint, "latency")
 
     def _take_turns(self, values: InputValues, run: Callable[[], object]) -> None:
         """Make copies of keys and values if each call is to read others."""
@@ -158,21 +158,21 @@ class Sampling:
             are_read = values.turns.are_read_by(run)
             values.turns.renew()
             if not are_read:
-                raise Ended(Status.UNSUPPORTED, NOT_READ, "latency")
+                raise CaseEnded(Status.UNSUPPORTED, NOT_READ, "latency")
 
-    def renew(self, name: str, seed: int) -> dict[str, Any]:
+    def renew(self, case: str, seed: int) -> dict[str, Any]:
         """Give the case's inputs the numbers of the round's seed. This may take longer than a block
         and is none of its time, so the parent asks for it before its own clock starts.
         """
         self.result = None
-        if self.warm[name].values.seed != seed:
-            self.warm[name].values.draw(seed)
+        if self.warm[case].values.seed != seed:
+            self.warm[case].values.draw(seed)
         return {}
 
-    def sample(self, name: str, seed: int, calls: int) -> dict[str, Any]:
-        """One block, on the numbers of the round's seed. Raises Ended."""
-        self.renew(name, seed)
-        warm, started_unix_s = self.warm[name], time()
+    def sample(self, case: str, seed: int, calls: int) -> dict[str, Any]:
+        """One block, on the numbers of the round's seed. Raises CaseEnded."""
+        self.renew(case, seed)
+        warm, started_unix_s = self.warm[case], time()
         values = warm.values
         begun_s = now_s()
         each, apart = EachCall(values), warm.call_ms < FIRST_APART_BELOW_MS
@@ -184,11 +184,11 @@ class Sampling:
         each.restore()
         self._refuse_improper(warm.prepared, samples.result)
         if names := values.written():
-            raise Ended(Status.INCORRECT, WRITES.format(names), "latency")
+            raise CaseEnded(Status.INCORRECT, WRITES.format(names), "latency")
         if samples.looked is not None and samples.looked.changed:
-            raise Ended(Status.INCORRECT, CHANGED, "latency")
+            raise CaseEnded(Status.INCORRECT, CHANGED, "latency")
         if 2 * (samples.unjoined_calls or 0) > len(samples.block_ms):
-            raise Ended(Status.INCORRECT, UNJOINED, "latency")
+            raise CaseEnded(Status.INCORRECT, UNJOINED, "latency")
         conditions = {"calls": calls, **block.conditions, "started_unix_s": started_unix_s}
         quantities = {
             "block_ms": samples.block_ms,
@@ -199,11 +199,11 @@ class Sampling:
         }
         return {"quantities": quantities, "spent_s": block.spent_s, "block_s": block_s}
 
-    def output(self, name: str, places_seed: int) -> dict[str, Any]:
+    def output(self, case: str, places_seed: int) -> dict[str, Any]:
         """What the last call of the last block returned, at places that nobody knew before. With
         gradients it is a further call, whose output has a gradient at those places only.
         """
-        warm, result = self.warm[name], self.result
+        warm, result = self.warm[case], self.result
         problem = warm.case.problem
         if problem.backward:
             gradient = warm.values.judged_gradient(places_seed)
@@ -214,12 +214,12 @@ class Sampling:
                 looked = FirstLook(result)
             self.clock.finish()
             if looked.changed:
-                raise Ended(Status.INCORRECT, CHANGED, "latency")
+                raise CaseEnded(Status.INCORRECT, CHANGED, "latency")
         self.result = None
         try:
             return {"numbers": taken(problem, tensors_of(result), places(problem, places_seed))}
         except BadResult as wrong:
-            raise Ended(Status.INCORRECT, str(wrong), "latency") from None
+            raise CaseEnded(Status.INCORRECT, str(wrong), "latency") from None
 
     def _judged_call(self, prepared: PreparedCall, warm: WarmCase) -> object:
         """With the graph of the timed calls, if only the backward pass is timed."""
@@ -228,9 +228,9 @@ class Sampling:
         ready: Tensor = warm.run.args[0]  # type: ignore[attr-defined]
         return prepared.run(ready)
 
-    def window(self, name: str, window_s: float, mode: LaunchMode) -> dict[str, Any]:
+    def window(self, case: str, window_s: float, mode: LaunchMode) -> dict[str, Any]:
         """One window of a warm case under the device's counters."""
-        warm, on = self.warm[name], (self.device, self.settings.watched)
+        warm, on = self.warm[case], (self.device, self.settings.watched)
         calls = warm.run, warm.prepared.for_graph
         self.block_timer.end()
         with warm.prepared.in_force():
@@ -239,9 +239,9 @@ class Sampling:
             )
         return found._asdict()
 
-    def profile(self, name: str) -> dict[str, Any]:
+    def profile(self, case: str) -> dict[str, Any]:
         """What a call launches."""
-        warm, on = self.warm[name], (self.device, self.settings.watched)
+        warm, on = self.warm[case], (self.device, self.settings.watched)
         self.block_timer.end()
         with warm.prepared.in_force():
             return profile_kernels(warm.run, self.settings.measure, on)._asdict()

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..process.child import ALLOW_IMPORT, Parent
+from ..process.child import ALLOW_IMPORT, PHASES, CaseEnded, Parent
 
 if TYPE_CHECKING:
     import torch
@@ -28,7 +28,7 @@ def main() -> None:
     # Imported after Parent: torch takes seconds, and an orphan must not live that long.
     from ..devices.environment import collect, fix_threads, pick_device
     from ..measure.peak_memory import freeze_gc
-    from ..process.fingerprint import git_commit
+    from ..process.command import git_commit
     from .steps import Steps
 
     fix_threads()
@@ -44,18 +44,19 @@ def main() -> None:
 
 def answer(steps: "Steps", request: dict[str, Any]) -> dict[str, Any]:
     """The one place that catches everything: a backend may raise anything, the others go on."""
-    from .ended import Ended, outcome
+    from .ended import outcome
 
     op = request.pop("op")
     try:
-        return {"op": op, **getattr(steps, op)(**request)}
-    except Ended as end:
+        return {"op": op, **steps.step(op, request.get("case"))(**request)}
+    except CaseEnded as end:
         ended = {"status": end.status, "reason": end.reason, "log_tail": None}
-        phase, fields = end.phase, end.fields
+        phase = end.phase
     except Exception as error:  # noqa: BLE001 - see above
-        ended, phase, fields = outcome(error, steps.budget_bytes), steps.phase, steps.fields
+        ended, phase = outcome(error, steps.budget_bytes), PHASES.get(op, "")
+    fields = steps.fields
     steps.forget()
-    return {"op": "ended", **ended, "phase": phase, "fields": dict(fields)}
+    return {"op": "ended", **ended, "phase": phase, "fields": fields}
 
 
 def warm_up_device(device: "torch.device") -> str:
@@ -88,7 +89,7 @@ def warm_libraries(device: "torch.device") -> None:
     from ..measure.correctness import CorrectnessCheck
     from ..measure.graph_capture import capture_stream
     from ..measure.prepared_call import make_tensors
-    from ..process.fingerprint import git_commit
+    from ..process.command import git_commit
     from .steps import TINY
 
     git_commit()  # known from here on

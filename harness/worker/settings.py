@@ -1,5 +1,6 @@
 """What all cases in a worker are measured with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,7 @@ class Settings:
     seed: int
     budget_bytes: int
     budget: Budget
-    measure: tuple[str, ...]
+    measure: Sequence[str]
     warm_heap: bool
     cold_caches: bool
     watched: Device

@@ -1,7 +1,9 @@
-"""What a worker is asked: a method for each request, whose result is the fields of its reply."""
+"""What a worker is asked: a method for each request, here or of Sampling, whose result is what its
+reply says.
+"""
 
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -9,7 +11,7 @@ import torch
 from ...impls.problem import Problem
 from ..cases.case import Case, case_of, wall_of
 from ..devices.environment import available_bytes
-from ..devices.nvml import Device, nvml_device
+from ..devices.nvml import nvml_device
 from ..measure.clock import Clock, clock_for
 from ..measure.memory_budget import Budget
 from ..measure.peak_memory import freeze_gc, release
@@ -26,11 +28,11 @@ TINY = Problem(batch=1, seq_len=16, d_model=32, heads=2, passes="forward+backwar
 
 
 class Steps:
-    """`phase` and `fields` (of its row): of the case that a step is about, for its end."""
+    """`fields`: of the row of the case that a step is about, for its end."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.phase, self.fields = "", dict[str, Any]()
+        self.fields: dict[str, Any] = {}
         self.budget_bytes = 0
         self._name = ""
         self._checker: Checker | None = None
@@ -45,15 +47,7 @@ class Steps:
     def open_attachment(self, study: str, attached: Mapping[str, Any], budget_bytes: int) -> Reply:
         return dict(try_attachment(study, attached, budget_bytes, self.device))
 
-    def configure(
-        self,
-        seed: int,
-        budget_bytes: int,
-        measure: list[str],
-        warm_heap: bool,
-        cold_caches: bool,
-        gpu_uuid: str | None,
-    ) -> Reply:
+    def configure(self, budget_bytes: int, *, warm_heap: bool, **more: Any) -> Reply:
         """The budget counts from what is used now, the clock's buffers included."""
         if warm_heap and self.device.type == "cpu":
             WarmHeap().give_back()  # fixed thresholds: large tensors go whole from the first on
@@ -61,13 +55,11 @@ class Steps:
         self.budget_bytes = budget_bytes
         self._settings = Settings(
             device=self.device,
-            seed=seed,
             budget_bytes=budget_bytes,
             budget=Budget(budget_bytes, self.device),
-            measure=tuple(measure),
             warm_heap=warm_heap,
-            cold_caches=cold_caches,
-            watched=Device(uuid=gpu_uuid) if gpu_uuid else nvml_device(self.device),
+            watched=nvml_device(self.device),
+            **more,
         )
         return {}
 
@@ -85,15 +77,20 @@ class Steps:
 
     # ---- of a case -------------------------------------------------------------------------------
 
+    def step(self, op: str, case: object = None) -> Callable[..., Reply]:
+        """The method for a request; `case`: that it is about, by its id or fields."""
+        self.fields = {}
+        self._name = str(case["case"] if isinstance(case, Mapping) else case)
+        found: Callable[..., Reply] = getattr(self if hasattr(self, op) else self.sampling, op)
+        return found
+
     def draw(self, case: Mapping[str, Any]) -> Reply:
-        self._begin(case["case"], "prepare")
         checker = self._checker = Checker(case_of(case), self.settings, self.clock)
         self.fields = checker.fields
         checker.draw()
         return {"compiles": checker.backend.compiles}
 
     def check(self, case: str) -> Reply:
-        self._begin(case, "gate")
         checker, self._checker = self._checker, None
         if checker is None or checker.case.id != case:
             raise RuntimeError("check before draw")
@@ -105,36 +102,12 @@ class Steps:
         return {"fields": self.fields}
 
     def warm_up(self, case: Mapping[str, Any], least_s: float, most_s: float) -> Reply:
-        self._begin(case["case"], "latency")
         return self.sampling.warm_up(case_of(case), least_s, most_s)
-
-    def renew(self, case: str, seed: int) -> Reply:
-        self._begin(case, "latency")
-        return self.sampling.renew(case, seed)
-
-    def sample(self, case: str, seed: int, calls: int) -> Reply:
-        self._begin(case, "latency")
-        return self.sampling.sample(case, seed, calls)
-
-    def output(self, case: str, places_seed: int) -> Reply:
-        self._begin(case, "latency")
-        return self.sampling.output(case, places_seed)
-
-    def window(self, case: str, window_s: float, mode: Any) -> Reply:
-        self._begin(case, "utilization")
-        return self.sampling.window(case, window_s, mode)
-
-    def profile(self, case: str) -> Reply:
-        self._begin(case, "kernels")
-        return self.sampling.profile(case)
 
     def release(self) -> Reply:
         if self._sampling is not None:
             self._sampling.release()
         return {}
-
-    def _begin(self, name: str, phase: str) -> None:
-        self._name, self.phase, self.fields = name, phase, {}
 
     def forget(self) -> None:
         """After a case has ended: hold none of its tensors; the traceback held them too."""

@@ -11,7 +11,7 @@ from ..cases.case import study_of
 from ..measure.peak_memory import release
 from ..measure.warm_heap import WarmHeap
 from ..rows.status import Status
-from ..studies import declared, load
+from ..studies import load
 from ..studies.attachments import OfFiles
 from .ended import outcome
 from .settings import Settings
@@ -32,7 +32,7 @@ def run_study(
     values: dict[str, Any] = dict(study.part)
     if attached is not None:
         values |= {**attached, "most_bytes": settings.budget_bytes}
-    if save_to is not None and declared(study.study).saves_models:
+    if save_to is not None:
         values["save_to"] = Path(save_to)
     try:
         with _allocator_of(settings):

@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 from attnbench.harness.rows.run_store import Store
-from attnbench.harness.run.first_worker import start_worker
+from attnbench.harness.run.worker_pool import start_worker
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import planned
 from tests.bench.conftest import child, rows_of

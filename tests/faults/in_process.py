@@ -14,7 +14,7 @@ from types import FrameType, SimpleNamespace
 from typing import Any
 
 from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.process.replies import WorkerReady
+from attnbench.harness.process.replies import WORKER
 from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.run import session
 from attnbench.harness.verbs import app
@@ -39,13 +39,13 @@ class NoWorker:
 
     def __init__(self, environment: dict[str, Any]) -> None:
         facts = {"device": environment["device"], "environment": environment, "why": ""}
-        self.ready = WorkerReady.model_validate({"op": "ready", **facts})
+        self.ready = WORKER["ready"].model_validate({"op": "ready", **facts})
         self.pid, self.exit_code = os.getpid(), None
 
     def kill(self, *_: object, **__: object) -> None:
         pass
 
-    close = write_log = end_requests = kill
+    close = end_requests = kill
 
     def ask(self, *_: object, **__: object) -> None:
         raise EnvironmentUnmet("no worker here")
@@ -66,11 +66,11 @@ def without_workers(environment: dict[str, Any]) -> None:
         raise EnvironmentUnmet("no worker here")
 
     @contextmanager
-    def first_worker(device: str, *_: object, **__: object) -> Iterator[Any]:
+    def open_workers(device: str, *_: object, **__: object) -> Iterator[Any]:
         worker = NoWorker({**environment, "device": device})
-        yield SimpleNamespace(worker=worker, server=None)
+        yield SimpleNamespace(first=worker, configure=worker.ask, close=worker.close)
 
-    session.first_worker = first_worker  # type: ignore[assignment]
+    session.open_workers = open_workers  # type: ignore[assignment]
     WorkerProcess.__init__ = refused  # type: ignore[method-assign,assignment]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.fleet.fingerprint import fingerprint
 from attnbench.harness.fleet.ray_seats import (
     RESOURCE,
     Looked,
@@ -15,7 +16,6 @@ from attnbench.harness.fleet.ray_seats import (
     other_code,
     seats_of,
 )
-from attnbench.harness.process.fingerprint import fingerprint
 
 
 def node(name: str, *, alive: bool = True, address: str = "", **resources: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from attnbench.harness.cases.case import Case
 from attnbench.harness.cases.costs import minimal_bytes
 from attnbench.harness.measure import cold_keys
-from attnbench.harness.worker.ended import Ended
+from attnbench.harness.process.child import CaseEnded
 from attnbench.impls.problem import Problem
 from tests.harness.worker.configs import sampled
 
@@ -67,7 +67,7 @@ def test_calls_read_other_memory_until_they_have_read_twice_the_caches(timed, me
 
 
 def test_a_call_that_reads_what_it_made_of_its_keys_before_is_refused(timed):
-    with pytest.raises(Ended, match=r"set plan\.caches to warm") as ended:
+    with pytest.raises(CaseEnded, match=r"set plan\.caches to warm") as ended:
         timed(["keeping"], STEP)
     assert ended.value.status == "unsupported"
 

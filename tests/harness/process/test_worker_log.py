@@ -5,30 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.process import worker_log
+from attnbench.harness.files.safe_files import write_all
 from attnbench.harness.process.worker_log import LOG_CAP_BYTES, TAIL_BYTES, WorkerLog
 
 
-def test_200_mb_of_output_write_one_mib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = []
-    write_all = worker_log.write_all
-
-    def counted(fd: int, data: bytes) -> None:
-        written.append(len(data))
-        write_all(fd, data)
-
-    monkeypatch.setattr(worker_log, "write_all", counted)
-    log, path = WorkerLog(), tmp_path / "worker-1.log"
-    log.add(b"first\n")
-    log.open(path)
-    for _ in range(200 * 16):
-        log.add(b"x" * (1 << 16))
-    log.add(b"last")
+def test_200_mb_of_output_write_one_mib(tmp_path: Path) -> None:
+    theirs, ours = os.pipe()
+    log, path = WorkerLog(theirs), tmp_path / "worker-1.log"
+    os.write(ours, b"first\n")
+    log.open(path, [])
+    for _ in range(200):
+        write_all(ours, b"x" * (1 << 20))
+    os.write(ours, b"last")
+    os.close(ours)
     log.close()
-    assert sum(written) == path.stat().st_size == LOG_CAP_BYTES
+    assert path.stat().st_size == LOG_CAP_BYTES
     assert path.read_bytes().startswith(b"first\nxxx")
-    assert len(log.tail) == TAIL_BYTES
-    assert log.tail.endswith(b"xlast")
+    tail = log.tail() or ""
+    assert len(tail) == TAIL_BYTES
+    assert tail.endswith("xlast")
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "nowhere"])
@@ -43,10 +38,12 @@ def test_a_log_that_leads_elsewhere_is_left_out(tmp_path: Path, kind: str) -> No
         path.mkdir()
     else:
         path = tmp_path / "gone" / "worker-1.log"
-    log = WorkerLog()
-    log.open(path)
-    log.add(b"evil\n")
+    theirs, ours = os.pipe()
+    log, failures = WorkerLog(theirs), list[str]()
+    log.open(path, failures)
+    os.write(ours, b"evil\n")
+    os.close(ours)
     log.close()
     assert victim.read_text() == "content"
-    assert log.tail == b"evil\n"
-    assert log.failure.startswith("worker-1.log: ")
+    assert log.tail() == "evil\n"
+    assert [one.partition(": ")[0] for one in failures] == ["worker-1.log"]

@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
+from attnbench.harness.devices.host import RUN
+from attnbench.harness.process.child import CaseEnded
 from attnbench.harness.process.fork_server import ForkServer
 from attnbench.harness.process.worker_process import (
-    TOKEN_VARIABLE,
-    CaseEnded,
     Interrupted,
     WorkerFailure,
     WorkerProcess,
@@ -109,7 +109,7 @@ def test_a_child_that_reads_nothing_does_not_stop_the_parent(child: WorkerProces
 def test_a_child_that_prints_without_end_blocks_nobody(child: WorkerProcess) -> None:
     assert child.ask("print", PATIENCE_S, count=16 << 20).value is None
     child.kill()
-    assert set(child.log_tail() or "") == {"x", "\n"}
+    assert set(child.log.tail() or "") == {"x", "\n"}
 
 
 def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
@@ -118,7 +118,7 @@ def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
     with pytest.raises(WorkerFailure, match="SIGABRT") as failure:
         child.ask("abort", PATIENCE_S)
     assert failure.value.status is Status.CRASHED
-    assert "dying" in (child.log_tail() or "")
+    assert "dying" in (child.log.tail() or "")
     assert child.exit_code == -6
 
 
@@ -155,7 +155,7 @@ def test_a_child_that_dies_before_it_is_ready_says_why(server: ForkServer | None
 
 def escaped_of(child: WorkerProcess) -> psutil.Process:
     escaped = psutil.Process(child.ask("escape", PATIENCE_S).value)
-    assert TOKEN_VARIABLE not in escaped.environ()
+    assert RUN not in escaped.environ()
     assert os.getsid(escaped.pid) == escaped.pid
     assert child.pid not in [parent.pid for parent in escaped.parents()]
     return escaped
@@ -197,6 +197,8 @@ def test_a_child_knows_the_processes_of_its_run(child: WorkerProcess) -> None:
 
 PARENT = """
 import sys, time
+from attnbench.harness.devices.host import RUN
+from attnbench.harness.process.child import CaseEnded
 from attnbench.harness.process.fork_server import ForkServer
 from attnbench.harness.process.worker_process import WorkerProcess
 from tests.harness.process.talking_child import REPLIES

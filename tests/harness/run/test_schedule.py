@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import Case, Group
+from attnbench.harness.process.child import CaseEnded
 from attnbench.harness.process.replies import JUDGE, WORKER, Reply
-from attnbench.harness.process.worker_process import CaseEnded, WorkerFailure
+from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run.case_state import CaseState
 from attnbench.harness.run.runtime import Runtime
@@ -131,8 +132,8 @@ class FakePool:
 
         return Judge()
 
-    def pid_of(self, seat: Seat) -> int | None:
-        return None
+    def hanging_launch(self, seat: Seat) -> str:
+        return ""
 
     def dismiss_judge(self) -> None: ...
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.run import first_worker
+from attnbench.harness.run import worker_pool
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, refuse_unmatched
 
@@ -17,7 +17,7 @@ def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(*_: object, **__: object) -> None:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr(first_worker, "start_worker", start)
+    monkeypatch.setattr(worker_pool, "start_worker", start)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ def steps_on(device: str, **changes: Any) -> Steps:
         "measure": ["latency", "memory"],
         "warm_heap": False,
         "cold_caches": False,
-        "gpu_uuid": None,
     }
     found = Steps(torch.device(device, 0 if device == "cuda" else None))
     found.configure(**usual | changes)

@@ -32,11 +32,14 @@ from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.files.literals import literals
 from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
-from attnbench.harness.rows.run_store import Store
+from attnbench.harness.rows.run_store import LOGS, Store
 from attnbench.harness.run.engine import RunOptions
+from attnbench.harness.run.environments import measured_on
 from attnbench.harness.run.planning import SAFE_SHARE
 from attnbench.harness.run.run_rows import RunRows
-from attnbench.harness.run.session import open_here, open_session
+from attnbench.harness.run.runtime import Runtime
+from attnbench.harness.run.schedule import Schedule, schedule_parts
+from attnbench.harness.run.session import open_here
 from attnbench.harness.run.spec import RunSpec
 from attnbench.harness.scenario import Plan, Scenario
 from attnbench.harness.scenario.fields import Limits
@@ -180,14 +183,21 @@ def court(
         )
         store = Store.create(root, "court", {**spec.document(), "court": True})
         rows = RunRows(spec, store, Units(tuple(groups), (), ()), options.listener)
-        with open_session(rows, here) as session:
-            session.begin()
-            for part in session.parts:
-                session.measure(part)
-                session.pool.close()  # what works on must not slow others
-    path = session.result.path
-    found = {row["case"]: row for row in read_rows(path)}
-    return path, [*judged(tried, groups, found)]
+        runtime = Runtime(
+            spec=spec,
+            pool=here.pool,
+            listener=options.listener,
+            measured_on=measured_on(here.environment),
+        )
+        here.pool.configure(spec, store.path / LOGS)
+        rows.begin()
+        for part in schedule_parts(groups, PLAN):
+            for record in Schedule(runtime).records([group.cases for group in part]):
+                rows.keep(record)
+            here.pool.close()  # what works on must not slow others
+        store.close()
+    found = {row["case"]: row for row in read_rows(store.path)}
+    return store.path, [*judged(tried, groups, found)]
 
 
 def group_of(number: int, one: Suspect) -> Group:

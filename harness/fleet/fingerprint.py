@@ -1,9 +1,6 @@
 """What this attnbench is, and how one elsewhere differs from it."""
 
-import subprocess
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,9 +8,7 @@ from typing import Any
 from ... import __version__
 from ..files.errors import shown
 from ..rows.run_files import SCHEMA
-from .command import run_command
 
-GIT_S = 10.0
 MEASURING = ("harness", "impls")
 """The folders whose code makes a number."""
 
@@ -25,17 +20,6 @@ def fingerprint() -> dict[str, str | int]:
     for path in sorted(path for folder in MEASURING for path in (package / folder).rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
     return {"attnbench": __version__, "schema": SCHEMA, "code": digest.hexdigest()[:12]}
-
-
-@cache
-def git_commit() -> str | None:
-    """The commit of this package's checkout; None if it is not a checkout."""
-    here = Path(__file__).resolve().parents[2]
-    if (here / ".git").exists():
-        with suppress(OSError, subprocess.TimeoutExpired):
-            git = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
-            return run_command(git, timeout_s=GIT_S).stdout.strip() or None
-    return None
 
 
 def difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:

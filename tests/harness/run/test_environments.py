@@ -12,15 +12,14 @@ from attnbench.harness.process.device_lock import device_lock
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
-from attnbench.harness.run import first_worker as module
-from attnbench.harness.run.first_worker import (
+from attnbench.harness.run import worker_pool
+from attnbench.harness.run.environments import (
     Change,
     changes,
-    first_worker,
-    lock_device,
-    start_worker,
     unlike,
 )
+from attnbench.harness.run.session import lock_device
+from attnbench.harness.run.worker_pool import open_workers, start_worker
 
 BROKEN = WorkerFailure(Status.CRASHED, "exit code 1", "Traceback\nImportError: no libcudnn\n")
 
@@ -37,11 +36,11 @@ def test_a_machine_that_lacks_what_is_wanted_is_refused_and_nothing_stays(
 ) -> None:
     worker = Mock(ready=SimpleNamespace(device="cuda", why=found))
     made = Mock(side_effect=found) if isinstance(found, Exception) else Mock(return_value=worker)
-    monkeypatch.setattr(module, "start_worker", made)
+    monkeypatch.setattr(worker_pool, "start_worker", made)
     with (
         pytest.raises(EnvironmentUnmet) as refusal,
         Signals() as signals,
-        first_worker("cuda", signals),
+        open_workers("cuda", signals),
     ):
         raise AssertionError("it was used")
     assert str(refusal.value).startswith(said)
@@ -105,7 +104,7 @@ def test_a_first_worker_that_is_killed_while_it_starts_is_tried_once_more(
 ) -> None:
     worker = SimpleNamespace(exit_code=exit_code, wait_ready=Mock(side_effect=[*failures, None]))
     made = Mock(return_value=worker)
-    monkeypatch.setattr(module, "WorkerProcess", made)
+    monkeypatch.setattr(worker_pool, "WorkerProcess", made)
     if len(failures) < starts:
         assert start_worker("cpu") is worker
     else:
