@@ -176,12 +176,12 @@ def test_a_command_that_is_too_slow_is_ended_with_what_it_started(
     trap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "GRACE_S", 1.0)
-    words = f"{trap}sleep 60 & echo $!; wait"
+    words = f"{trap}sleep 600 & echo $!; wait"
     ended = program.execute(["/bin/sh", "-c", words], tmp_path / "a.log", 2.0, {})
     assert ended.cut_off
     assert ended.code in (130, 137)
     left = Path("/proc") / (tmp_path / "a.log").read_text().strip() / "stat"
-    wait_for(lambda: not left.exists() or "Z" in left.read_text().split()[2])
+    wait_for(lambda: not left.exists() or "Z" in left.read_text().split()[2], 20)
 
 
 # ---- a call after another ------------------------------------------------------------------------
