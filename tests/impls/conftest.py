@@ -135,11 +135,6 @@ def shape(request: pytest.FixtureRequest) -> Problem:
     return PROBLEMS[request.param]
 
 
-@pytest.fixture(params=MASKED)
-def masked_shape(request: pytest.FixtureRequest) -> Problem:
-    return MASKED[request.param]
-
-
 @pytest.fixture(scope="session")
 def problems() -> dict[str, Problem]:
     return PROBLEMS
