@@ -18,15 +18,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.search_path import searched
 
 from . import machine
-from .commands import ROOT
-from .day import ARCHIVE_S, REPORT_S, Call, Place
+from .day import ARCHIVE_S, PAGE_S, ROOT, Call
 from .steps import STEPS, WALL_SHARE
 
 UNMET = 4
@@ -39,41 +37,51 @@ MOST_JOBS = 8  # each holds a CUDA context and a compiler
 
 def main() -> None:
     begin = time.monotonic()
-    options = parse(sys.argv[1:])
-    if options.dry_run:
-        print(plan(place(options, {"memory_bytes": None}), options.minutes))
-        return
-    signal.signal(signal.SIGTERM, stopped)
-    signal.signal(signal.SIGHUP, stopped)
-    machine.unpack()
-    environment = surroundings()
-    facts = asked(environment)
-    problems = [f"{name}: not installed" for name, one in facts["packages"].items() if one is None]
-    if facts["gpu"] is None and not options.rehearse:
-        problems.append(facts.get("torch_error") or "torch finds no CUDA device")
-    if problems:
-        hint = "`make wheels` elsewhere, then bring .whl; --rehearse needs no GPU"
-        print(*problems, f"next: {hint}", sep="\n", file=sys.stderr)
-        sys.exit(UNMET)
-    where = place(options, facts)
+    options = parse()
+    path = searched(ROOT / ".package", ROOT, machine.SITE)
+    environment = {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
+    facts: dict[str, Any] = {"memory_bytes": H200_BYTES}
+    if not options.dry_run:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, stopped)
+        machine.unpack()
+        facts = asked(environment)
+        refuse_without(facts, rehearsed=options.rehearse)
+    patience = PATIENCE if options.rehearse else 1.0
+    out = (options.out or Path(".rehearsal/gpu" if options.rehearse else "results/gpu")).resolve()
     call = Call(
         every=STEPS,
-        place=where,
-        archive=Path(options.archive or options.out / "gpu.tar.gz").resolve(),
+        root=out,
+        archive=(options.archive or out / "gpu.tar.gz").resolve(),
         machine=facts,
-        deadline_s=begin + 60 * (options.minutes or MINUTES * where.patience),
+        deadline_s=begin + 60 * (options.minutes or MINUTES * patience),
+        values={
+            "python": sys.executable,
+            "device": "cpu" if options.rehearse else "cuda",
+            "memory_gib": f"{WALL_SHARE * (facts['memory_bytes'] or H200_BYTES) / 2**30:.1f}",
+            "jobs": str(max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // 2))),
+            "runs": str(out / "runs"),
+        },
         environment=environment,
+        rehearsed=options.rehearse,
+        patience=patience,
         say=lambda text: print(f"{time.strftime('%H:%M:%S')} {text}", flush=True),
     )
+    if options.dry_run:
+        print(plan(call, options.minutes or MINUTES))
+        return
     try:
         code = call.run()
-        print(summary(call), flush=True)
+        if failed := call.failed():
+            print(f"failed: {', '.join(failed)}; see {call.log('').parent}")
+        if unfinished := call.unfinished():
+            print(f"not finished: {', '.join(unfinished)}; call it again")
     finally:
         print(call.archive, flush=True)
     sys.exit(code)
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.gpu_day",
         description=__doc__,
@@ -84,27 +92,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, help=f"{MINUTES:g}, or longer")
     parser.add_argument("--rehearse", action="store_true", help="small, on the CPU")
     parser.add_argument("--dry-run", action="store_true", help="print the plan")
-    found = parser.parse_args(words)
-    if found.out is None:
-        found.out = Path(".rehearsal/gpu" if found.rehearse else "results/gpu")
-    return found
-
-
-def place(options: argparse.Namespace, facts: dict[str, Any]) -> Place:
-    return Place(
-        python=sys.executable,
-        device="cpu" if options.rehearse else "cuda",
-        memory_gib=WALL_SHARE * (facts["memory_bytes"] or H200_BYTES) / 2**30,
-        jobs=max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // 2)),
-        root=options.out.resolve(),
-        patience=PATIENCE if options.rehearse else 1.0,
-    )
-
-
-def surroundings() -> dict[str, str]:
-    """What steps get beside our own environment."""
-    path = searched(ROOT / ".package", ROOT, machine.SITE)
-    return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
+    return parser.parse_args()
 
 
 def asked(environment: dict[str, str]) -> dict[str, Any]:
@@ -121,30 +109,28 @@ def asked(environment: dict[str, str]) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def plan(where: Place, minutes: float | None) -> str:
+def refuse_without(facts: dict[str, Any], *, rehearsed: bool) -> None:
+    """Ends the program if something is missing."""
+    problems = [f"{name}: not installed" for name, one in facts["packages"].items() if one is None]
+    if facts["gpu"] is None and not rehearsed:
+        problems.append(facts.get("torch_error") or "torch finds no CUDA device")
+    if problems:
+        hint = "`make wheels` elsewhere, then bring .whl; --rehearse needs no GPU"
+        print(*problems, f"next: {hint}", sep="\n", file=sys.stderr)
+        sys.exit(UNMET)
+
+
+def plan(call: Call, minutes: float) -> str:
     """What a call would do, and how long at most."""
     spent = [(START_S, "start", "wheels, and the facts of the machine")]
-    spent += [(one.most_s, one.name, shlex.join(where.command(one))) for one in STEPS]
-    spent += [(REPORT_S, "pages", "of all runs"), (ARCHIVE_S, "archive", "of all that was made")]
-    timed = [line for line in spent if line[0]]
-    left = [line for line in spent if not line[0]]
-    total_s = sum(seconds for seconds, *_ in timed)
-    return "\n".join(
-        [
-            *(f"  {seconds:4.0f} s  {name:18} {text}" for seconds, name, text in timed),
-            f"  {total_s:4.0f} s  of {60 * (minutes or MINUTES):.0f} s; with what is left:",
-            *(f"          {name:18} {text}" for _, name, text in left),
-        ]
+    spent += [(one.most_s, one.name, shlex.join(call.filled(call.words(one)))) for one in STEPS]
+    spent += [(PAGE_S, "pages", "of all runs"), (ARCHIVE_S, "archive", "of all that was made")]
+    lines = [f"  {seconds:4.0f} s  {name:18} {text}" for seconds, name, text in spent if seconds]
+    lines.append(
+        f"  {sum(seconds for seconds, *_ in spent):4.0f} s  of {60 * minutes:.0f} s;"
+        " with what is left:"
     )
-
-
-def summary(call: Call) -> str:
-    lines = []
-    if failed := call.failed():
-        lines.append(f"failed: {', '.join(failed)}; see {call.folder / 'logs'}")
-    if unfinished := call.unfinished():
-        lines.append(f"not finished: {', '.join(unfinished)}; call it again")
-    return "\n".join(lines or ["every step ended well"])
+    return "\n".join(lines + [f"          {name:18} {text}" for s, name, text in spent if not s])
 
 
 def stopped(number: int, _frame: object) -> None:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,6 @@ ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / ".whl"
 SITE = ROOT / ".site" / str(sys.implementation.cache_tag)  # compiled wheels fit one Python only
 NEEDED_TOO = ("triton", "pytest", "pytest-xdist")
-IDENTITY = ("gpu", "capability", "driver", "python", "torch", "triton")
-"""Where these differ, nothing that was measured belongs together."""
 
 
 def unpack(wheels: Path = WHEELS, site: Path = SITE) -> None:
@@ -63,18 +62,17 @@ def facts() -> dict[str, Any]:
 
 
 def installed(name: str) -> str | None:
-    try:
+    with suppress(PackageNotFoundError):
         return version(name)
-    except PackageNotFoundError:
-        return None
+    return None
 
 
 def said(*command: str) -> str | None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=True
+        ).stdout
+    return None
 
 
 if __name__ == "__main__":

@@ -69,7 +69,6 @@ WIDE = ("--only", "-n2048-d2048-h16-", "--only", "-n4096-d2048-h16-")  # heads o
 OF_64 = ("--only", "-n4096-d2048-h32-")
 IN_THREE = ("--set", "plan.processes=3", "--set", "plan.min_blocks=3", "--timeout", "30")
 TIMED = ("--set", "measure=[latency,memory]", *IN_THREE)
-ONE_GLUON = "d64 full 128x128 w8 s3 descriptors gluon"  # of 86 configurations
 AGREEMENT = "tests/impls/test_agreement.py"
 TESTS = (
     "tests/harness/measure/test_clock.py",
@@ -117,13 +116,6 @@ STEPS = (
     run("kernel-sweep", 95, "kernel_sweep", *WIDE, *TIMED, cpu=("--only", "-n512-")),
     run("heads-of-64", 50, "kernel_sweep", *OF_64, *TIMED, cpu=("--only", "-n512-")),
     pytest("tests", 0, *TESTS),
-    Step(
-        name="launch-each",
-        words=(PYTHON, "-m", "tests.gpu_day.launches"),
-        most_s=0,
-        gpu=("--seconds", "10"),
-        cpu=("--compile", "--seconds", "300", "--only", ONE_GLUON),
-    ),
     pytest("tests-of-backends", 0, "-k", f"not ({COMPILED})", *OF_BACKENDS, jobs=True),
     pytest("tests-of-compiled", 0, "-k", COMPILED, *OF_BACKENDS, jobs=True),
     Step(

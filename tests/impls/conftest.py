@@ -2,7 +2,7 @@
 same-dtype reference.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.harness.measure.prepared_call import output_shape
-from attnbench.impls import Inputs, Problem, Weights, load, make_inputs, make_weights
+from attnbench.harness.measure.correctness import CorrectnessCheck, widen
+from attnbench.harness.measure.prepared_call import make_tensors, output_shape, prepare_call
+from attnbench.impls import Inputs, Problem, Weights, input_order, load, make_inputs, make_weights
 from attnbench.impls.backend import leaves
 from attnbench.impls.reference import reference, same_dtype_reference
 
@@ -135,11 +136,6 @@ def shape(request: pytest.FixtureRequest) -> Problem:
     return PROBLEMS[request.param]
 
 
-@pytest.fixture(params=MASKED)
-def masked_shape(request: pytest.FixtureRequest) -> Problem:
-    return MASKED[request.param]
-
-
 @pytest.fixture(scope="session")
 def problems() -> dict[str, Problem]:
     return PROBLEMS
@@ -234,6 +230,28 @@ def copies(
     )
     more = {name: made[id(tensor)] for name, tensor in inputs.more.items()}
     return Inputs(*(made[id(tensor)] for tensor in inputs), more), its_weights
+
+
+def complaints(
+    problem: Problem, names: Iterable[str], seed: int, device: str = "cpu", *, wide: bool = False
+) -> dict[str, str]:
+    """What the harness's own check says of each backend that computes the problem; "": right."""
+    where = torch.device(device)
+    found = {name: load(name) for name in names}
+    found = {name: one for name, one in found.items() if not one.why_not(problem, where)}
+    if not found:
+        return {}
+    tensors = make_tensors(problem, where, seed, input_order(next(iter(found)), problem))
+    if wide:
+        widen(problem, tensors.inputs, seed)
+    check = CorrectnessCheck(problem, *tensors, seed, wide=wide)
+
+    def complaint(backend: Any) -> str:
+        prepared = prepare_call(problem, backend, tensors, check.grad_output)
+        with prepared.in_force():
+            return check.check(*prepared.result()).complaint
+
+    return {name: complaint(backend) for name, backend in found.items()}
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,14 @@
 """Every backend that names() lists, on one list of problems: forward and gradients, in every dtype
 and both scopes.
 
-Exact backends are checked against the reference, the others for shape, finite numbers and zeros. A
-backend that compiles takes seconds for each of these 90 cases. It gets the problems of COMPILED
-only, each in one dtype and scope, so that every such pair occurs, on a CPU those of OFTEN each
-time; `make nightly` runs all.
+Exact backends are checked against the reference, the others for shape, finite numbers and zeros;
+what a backend refuses, or needs a device for that is not here, is no test. A backend that compiles
+takes seconds for each of these 90 cases. It gets the problems of COMPILED only, each in one dtype
+and scope, so that every such pair occurs, on a CPU those of OFTEN each time; `make nightly` runs
+all.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -21,6 +22,7 @@ from attnbench.impls.masks.tensors import fully_masked_rows
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
 LIMIT_RATIO = 2.0
+ALL = PROBLEMS | MASKED
 KINDS = tuple(product(("fp32", "bf16", "fp16"), ("core", "layer")))
 COMPILED = (
     "odd",
@@ -34,146 +36,100 @@ COMPILED = (
 )
 COMPILED_MASKED = ("padded_causal", "random", "local_causal", "ragged_causal", "ragged_local")
 OFTEN = ("multi_query", "bottom_right_grouped", "empty_rows", "random", "ragged_local")
-EXACT = [name for name in names() if exactness(name) == "exact"]
-INEXACT = [name for name in names() if exactness(name) != "exact"]
-COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]
-
-
-def case(name: str, problem: str) -> Any:
-    """Long if it compiles."""
-    return pytest.param(name, problem, marks=[pytest.mark.long] if name in COMPILE else [])
-
-
-CASES = [
-    case(name, problem) for name in EXACT for problem in (COMPILED if name in COMPILE else PROBLEMS)
-]
-MASKED_CASES = [
-    case(name, problem)
-    for name in EXACT
-    for problem in (COMPILED_MASKED if name in COMPILE else MASKED)
-]
-
-
-def often(cases: Iterable[Any]) -> list[Any]:
-    """The others in the nightly run."""
-    found = []
-    for one in cases:
-        name, problem = one.values
-        seldom = [] if name not in COMPILE or problem in OFTEN else [pytest.mark.nightly]
-        found.append(pytest.param(name, problem, marks=[*one.marks, *seldom]))
-    return found
-
-
-@pytest.mark.parametrize(("name", "problem"), often(CASES))
-def test_backend_is_as_close_as_the_same_dtype_reference(
-    name: str, problem: str, make_case: Callable, require: Callable
-) -> None:
-    if name in COMPILE and load(name).unavailable(torch.device("cpu")):
-        require("g++")
-    check(name, PROBLEMS[problem], make_case, "cpu", kinds_of(name, problem))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", COMPILE)
-def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(
-    name: str, shape: Problem, make_case: Callable
-) -> None:
-    check(name, shape, make_case, "cpu", KINDS)
-
-
+BACKENDS = {name: load(name) for name in names() if missing(name) is None}
+DEVICES = {"cpu": [], **({"cuda": [pytest.mark.gpu]} if torch.cuda.is_available() else {})}
 # Over ten draws the gradient of W_q's bias, 32 numbers, is 0.7 to 2.3 times as far off as the
 # textbook's: tests/harness/measure/test_correctness.py judges it by the rule that users have.
 JUDGED_BY_THE_HARNESS = {("torch_mha", "padded_cross"), ("torch_mha:no_fast_path", "padded_cross")}
 
 
-@pytest.mark.parametrize(("name", "problem"), often(MASKED_CASES))
-def test_backend_is_as_close_under_masks(name: str, problem: str, make_case: Callable) -> None:
-    kinds = KINDS[:1] if name in COMPILE else KINDS
+def passes_of(name: str, problem: Problem, device: str) -> str | None:
+    """Those that the backend computes: both, forward alone, or None."""
+    for passes in ("forward+backward", "forward"):
+        if not BACKENDS[name].why_not(replace(problem, passes=passes), torch.device(device)):
+            return passes
+    return None
+
+
+def kinds_of(name: str, problem: str) -> tuple[tuple[str, str], ...]:
+    """The dtypes and scopes to try: one, of few problems, if the backend compiles."""
+    if BACKENDS[name].compiles:
+        if problem in COMPILED:
+            return (KINDS[COMPILED.index(problem) % len(KINDS)],)
+        return KINDS[:1] if problem in COMPILED_MASKED else ()
     if (name, problem) in JUDGED_BY_THE_HARNESS:
-        kinds = tuple(kind for kind in kinds if kind != ("fp16", "layer"))
-    check(name, MASKED[problem], make_case, "cpu", kinds)
+        return tuple(kind for kind in KINDS if kind != ("fp16", "layer"))
+    return KINDS
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize(("name", "problem"), CASES)
-def test_backend_is_as_close_on_cuda(name: str, problem: str, make_case: Callable) -> None:
-    check(name, PROBLEMS[problem], make_case, "cuda", kinds_of(name, problem))
+def cases(*, exact: bool) -> list[Any]:
+    """Each backend with each problem that it computes, on each device that is here."""
+    found = []
+    for (name, backend), device in product(BACKENDS.items(), DEVICES):
+        if (exactness(name) == "exact") != exact or backend.unavailable(torch.device(device)):
+            continue
+        for problem, shape in ALL.items():
+            kinds = (replace(shape, dtype=a, scope=b) for a, b in kinds_of(name, problem))
+            if any(passes_of(name, one, device) for one in kinds):
+                marks = [pytest.mark.long] if backend.compiles else []
+                seldom = backend.compiles and device == "cpu" and problem not in OFTEN
+                marks += [*DEVICES[device], *([pytest.mark.nightly] if seldom else [])]
+                found.append(pytest.param(name, problem, device, marks=marks))
+    return found
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize(("name", "problem"), MASKED_CASES)
-def test_backend_is_as_close_under_masks_on_cuda(
-    name: str, problem: str, make_case: Callable
+@pytest.mark.parametrize(("name", "problem", "device"), cases(exact=True))
+def test_backend_is_as_close_as_the_same_dtype_reference(
+    name: str, problem: str, device: str, make_case: Callable
 ) -> None:
-    check(name, MASKED[problem], make_case, "cuda", KINDS[:1] if name in COMPILE else KINDS)
+    check(name, problem, make_case, device, kinds_of(name, problem))
 
 
-def kinds_of(name: str, problem: str) -> Iterable[tuple[str, str]]:
-    return [KINDS[COMPILED.index(problem) % len(KINDS)]] if name in COMPILE else KINDS
+@pytest.mark.long
+def test_backends_that_compile_are_among_them(require: Callable) -> None:
+    require("g++")
+    assert {"compiled", "flex"} <= {case.values[0] for case in cases(exact=True)}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", [name for name, one in BACKENDS.items() if one.compiles])
+def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(
+    name: str, make_case: Callable
+) -> None:
+    for problem in PROBLEMS:
+        check(name, problem, make_case, "cpu", KINDS)
 
 
 def check(
-    name: str, shape: Problem, make_case: Callable, device: str, kinds: Iterable[tuple[str, str]]
+    name: str, problem: str, make_case: Callable, device: str, kinds: tuple[tuple[str, str], ...]
 ) -> None:
-    """In these dtypes and scopes, forward only if the backend has no gradients.
-
-    Skips, with the reasons, if the backend refuses all of them.
-    """
-    ran, reasons, too_far = 0, set(), {}
-    why_not = load(name).why_not if missing(name) is None else lambda *_: missing(name)
+    """Where the backend computes it; forward only if it has no gradients."""
+    too_far = {}
     for dtype, scope in kinds:
-        problem = replace(shape, dtype=dtype, scope=scope, passes="forward+backward")
-        no_gradients = why_not(problem, torch.device(device))
-        if no_gradients and why_not(replace(problem, passes="forward"), torch.device(device)):
-            reasons.add(no_gradients)
-            continue
-        ran += 1
-        order = input_order(name, problem)
-        case = make_case(shape, dtype=dtype, scope=scope, device=device, order=order)
-        results = case.backend_forward(name) if no_gradients else case.backend(name)
-        assert results[0].dtype == case.inputs.query.dtype
-        ratio = case.worst_ratio(results)
-        if ratio > LIMIT_RATIO:
-            too_far[dtype, scope] = ratio
+        one = replace(ALL[problem], dtype=dtype, scope=scope)
+        if passes := passes_of(name, one, device):
+            order = input_order(name, replace(one, passes="forward+backward"))
+            case = make_case(ALL[problem], dtype=dtype, scope=scope, device=device, order=order)
+            results = case.backend_forward(name) if passes == "forward" else case.backend(name)
+            assert results[0].dtype == case.inputs.query.dtype
+            if (ratio := case.worst_ratio(results)) > LIMIT_RATIO:
+                too_far[dtype, scope] = ratio
     assert not too_far
-    if not ran:
-        pytest.skip("; ".join(sorted(reasons)))
 
 
-@pytest.mark.parametrize("name", INEXACT)
+@pytest.mark.parametrize(("name", "problem", "device"), cases(exact=False))
 def test_backend_that_is_not_exact_gives_finite_numbers_of_the_right_shape(
-    name: str, shape: Problem, make_case: Callable
+    name: str, problem: str, device: str, make_case: Callable
 ) -> None:
-    check_inexact(name, shape, make_case, "cpu")
-
-
-@pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_them_under_masks(
-    name: str, masked_shape: Problem, make_case: Callable
-) -> None:
-    check_inexact(name, masked_shape, make_case, "cpu")
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_them_on_cuda(
-    name: str, shape: Problem, make_case: Callable
-) -> None:
-    check_inexact(name, shape, make_case, "cuda")
-
-
-def check_inexact(name: str, shape: Problem, make_case: Callable, device: str) -> None:
-    """Output and gradients, and zeros for queries without keys; skips like `check`."""
-    ran, reasons = 0, set()
+    """Output and gradients, and zeros for queries without keys."""
     for dtype, scope in KINDS:
-        p, backend = replace(shape, dtype=dtype, scope=scope, passes="forward+backward"), load(name)
-        reason = backend.why_not(p, torch.device(device))
-        if reason:
-            reasons.add(reason)
+        p = replace(ALL[problem], dtype=dtype, scope=scope, passes="forward+backward")
+        if passes_of(name, p, device) != p.passes:
             continue
-        ran += 1
-        case = make_case(shape, dtype=dtype, scope=scope, device=device)
-        prepared = prepare_call(p, backend, Tensors(case.inputs, case.weights), case.gradient)
+        case = make_case(ALL[problem], dtype=dtype, scope=scope, device=device)
+        prepared = prepare_call(
+            p, BACKENDS[name], Tensors(case.inputs, case.weights), case.gradient
+        )
         with prepared.in_force():
             output, gradients = prepared.result()
         assert output.shape == output_shape(p)
@@ -184,8 +140,6 @@ def check_inexact(name: str, shape: Problem, make_case: Callable, device: str) -
         if p.scope == "core":
             assert not output[:, :, : p.empty_rows].any()
             assert output[:, :, p.empty_rows :].any(-1).all()
-    if not ran:
-        pytest.skip("; ".join(sorted(reasons)))
 
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash"])

@@ -13,9 +13,7 @@ import pytest
 import torch
 
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_flops
-from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.harness.measure.physical_floor import least_flops
-from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls import Problem, load, make_inputs, names
 from attnbench.impls.attention_flops import form_flops
 from attnbench.impls.kv_storage import token_bytes
@@ -24,7 +22,8 @@ from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.problem import ALL_MASKS
 from attnbench.impls.reference import reference
 from tests.budget import first
-from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
+from tests.impls.conftest import complaints
+from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, measured_peak
 
 CPU = torch.device("cpu")
 DECODE: dict[str, Any] = {"causal": True, "causal_align": "bottom_right"}
@@ -79,17 +78,11 @@ def test_backends_are_as_close_as_the_textbook_on_random_problems(
     kind: str, dtype: str, count: int
 ) -> None:
     ran: set[str] = set()
+    some = [one for one in names() if one.partition(":")[0] in ("mla", "kv_cache")]
     for seed, problem in enumerate(random_problems(kind, dtype, count)):
-        tensors = make_tensors(problem, CPU, seed)
-        exact = CorrectnessCheck(problem, *tensors, seed)
-        for name in (one for one in names() if one.partition(":")[0] in ("mla", "kv_cache")):
-            backend = load(name)
-            if backend.why_not(problem, CPU):
-                continue
-            prepared = prepare_call(problem, backend, tensors, exact.grad_output)
-            with prepared.in_force():
-                assert exact.check(*prepared.result()).complaint == "", (name, problem)
-            ran.add(name)
+        found = complaints(problem, some, seed)
+        assert not any(found.values()), (found, problem)
+        ran |= found.keys()
     wanted = {"mla", "mla:absorbed", "mla:unabsorbed"}
     assert ran == (wanted if kind == "latent" else {"kv_cache", "kv_cache:blocks"})
 
@@ -102,11 +95,7 @@ def test_pages_are_read_as_closely_on_cuda(name: str) -> None:
     computed = [one for one in drawn if not backend.why_not(one, cuda)][:12]
     assert len(computed) == 12
     for seed, problem in enumerate(computed):
-        tensors = make_tensors(problem, cuda, seed)
-        exact = CorrectnessCheck(problem, *tensors, seed)
-        prepared = prepare_call(problem, backend, tensors, None)
-        with prepared.in_force():
-            assert exact.check(*prepared.result()).complaint == "", problem
+        assert complaints(problem, [name], seed, "cuda") == {name: ""}, problem
 
 
 def attended(q: Any, keys: list[Any], values: list[Any], scale: float) -> Any:
@@ -240,11 +229,7 @@ def test_the_formula_for_a_latent_cache_is_exact(name: str, changes: dict[str, A
             kv_seq_len=n_kv,
             **changes,
         )
-        found = backend.peak_bytes(problem, CPU, 1)
-        call = backend.prepare(problem, make_inputs(problem, CPU, 0), None)
-        with torch.no_grad():
-            call()
-            measured = peak(call)
+        found, measured = backend.peak_bytes(problem, CPU, 1), measured_peak(name, problem)
         assert found is None or abs(found - measured) <= FORWARD_BYTES, problem
         known += found is not None
     assert known == (12 if name == "mla:unabsorbed" else 8)
@@ -275,10 +260,7 @@ def test_the_formula_for_the_peak_is_exact_in_fp32_and_a_bound_in_bf16(
             found = backend.peak_bytes(near.problem, CPU, 1)
             assert found is not None
             found += near.more_bytes
-        call = backend.prepare(problem, make_inputs(problem, CPU, 0), None)
-        with torch.no_grad():
-            call()
-            measured = peak(call)
+        measured = measured_peak(name, problem)
         assert found is not None
         assert measured <= found + FORWARD_BYTES, problem
         assert dtype != "fp32" or measured >= found - FORWARD_BYTES, problem

@@ -1,6 +1,7 @@
 """Packages' own functions, by fakes of their signatures that compute what is documented."""
 
 import sys
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -26,91 +27,46 @@ def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool, left:
     return (s.masked_fill(~seen, float("-inf")).softmax(-1) @ v).transpose(0, 1)
 
 
-def flash_attn_2(
-    q,
-    k,
-    v,
-    dropout_p=0.0,
-    softmax_scale=None,
-    causal=False,
-    window_size=(-1, -1),
-    softcap=0.0,
-    alibi_slopes=None,
-    deterministic=False,
-    return_attn_probs=False,
-):
-    assert window_size[1] in ((0, -1) if causal else (window_size[0],))
-    some = zip(q, k, v, strict=True)
-    made = [attention(*one, softmax_scale, causal, window_size[0], softcap) for one in some]
-    return torch.stack(made).to(q.dtype)
+SIGNATURES = {
+    "flash_attn_2": "q, k, v, dropout_p=0.0, softmax_scale=None, causal=False,"
+    " window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False,"
+    " return_attn_probs=False",
+    "flash_attn_3": "q, k, v, softmax_scale=None, causal=False, qv=None, q_descale=None,"
+    " k_descale=None, v_descale=None, window_size=(-1, -1), attention_chunk=0, softcap=0.0,"
+    " num_splits=1, pack_gqa=None, deterministic=False, sm_margin=0, return_attn_probs=False",
+    "flash_attn_4": "q, k, v, qv=None, gather_kv_indices=None, softmax_scale=None, causal=False,"
+    " window_size=(None, None), learnable_sink=None, softcap=0.0, num_splits=1, pack_gqa=None,"
+    " deterministic=False, return_lse=False",
+    "flashinfer": "q, k, v, scale_q=None, scale_k=None, scale_v=None, o_dtype=None,"
+    " custom_mask=None, packed_custom_mask=None, causal=False, kv_layout='NHD',"
+    " pos_encoding_mode='NONE', use_fp16_qk_reduction=False, sm_scale=None, window_left=-1,"
+    " logits_soft_cap=None, rope_scale=None, rope_theta=None, backend='auto', return_lse=False",
+}
+"""As the packages document them: another argument is a TypeError."""
 
 
-def flash_attn_3(
-    q,
-    k,
-    v,
-    softmax_scale=None,
-    causal=False,
-    qv=None,
-    q_descale=None,
-    k_descale=None,
-    v_descale=None,
-    window_size=(-1, -1),
-    attention_chunk=0,
-    softcap=0.0,
-    num_splits=1,
-    pack_gqa=None,
-    deterministic=False,
-    sm_margin=0,
-    return_attn_probs=False,
-):
-    return flash_attn_2(q, k, v, 0.0, softmax_scale, causal, window_size, softcap)
+def of_flash_attn(given: dict[str, Any]) -> Tensor:
+    left, right = (-1 if one is None else one for one in given["window_size"])
+    causal = given["causal"]
+    assert right in ((0, -1) if causal else (left,))
+    some = zip(given["q"], given["k"], given["v"], strict=True)
+    scale, cap = given["softmax_scale"], given["softcap"]
+    made = [attention(*one, scale, causal, left, cap) for one in some]
+    return torch.stack(made).to(given["q"].dtype)
 
 
-def flash_attn_4(
-    q,
-    k,
-    v,
-    qv=None,
-    gather_kv_indices=None,
-    softmax_scale=None,
-    causal=False,
-    window_size=(None, None),
-    learnable_sink=None,
-    softcap=0.0,
-    num_splits=1,
-    pack_gqa=None,
-    deterministic=False,
-    return_lse=False,
-):
-    window = (-1, -1) if window_size[0] is None else window_size
-    return flash_attn_2(q, k, v, 0.0, softmax_scale, causal, window, softcap), None
+def of_flashinfer(given: dict[str, Any]) -> Tensor:
+    names = ("q", "k", "v", "sm_scale", "causal", "window_left")
+    cap = given["logits_soft_cap"] or 0.0
+    return attention(*(given[name] for name in names), cap).to(given["q"].dtype)
 
 
-def flashinfer(
-    q,
-    k,
-    v,
-    scale_q=None,
-    scale_k=None,
-    scale_v=None,
-    o_dtype=None,
-    custom_mask=None,
-    packed_custom_mask=None,
-    causal=False,
-    kv_layout="NHD",
-    pos_encoding_mode="NONE",
-    use_fp16_qk_reduction=False,
-    sm_scale=None,
-    window_left=-1,
-    logits_soft_cap=None,
-    rope_scale=None,
-    rope_theta=None,
-    backend="auto",
-    return_lse=False,
-):
-    found = attention(q, k, v, sm_scale, causal, window_left, logits_soft_cap or 0.0)
-    return found.to(q.dtype)
+def fake(name: str) -> Callable[..., Any]:
+    bound = eval(f"lambda {SIGNATURES[name]}: locals()")
+    computed = of_flashinfer if name == "flashinfer" else of_flash_attn
+    if name == "flash_attn_4":
+        return lambda *given, **named: (computed(bound(*given, **named)), None)
+    return lambda *given, **named: computed(bound(*given, **named))
 
 
 class LowerTriangularFromBottomRightMask:
@@ -127,13 +83,7 @@ def xformers(query, key, value, attn_bias=None, p=0.0, scale=None, *, op=None, o
     return torch.stack([attention(*one, scale, causal, -1, 0.0) for one in some]).to(query.dtype)
 
 
-FAKES = {
-    "flash_attn_2": flash_attn_2,
-    "flash_attn_3": flash_attn_3,
-    "flash_attn_4": flash_attn_4,
-    "flashinfer": flashinfer,
-    "xformers": xformers,
-}
+FAKES = {**{name: fake(name) for name in SIGNATURES}, "xformers": xformers}
 
 
 @pytest.fixture(params=FAKES)

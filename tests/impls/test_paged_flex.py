@@ -5,13 +5,13 @@ from random import Random
 import pytest
 import torch
 
-from attnbench.harness.measure.correctness import CorrectnessCheck
-from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
+from attnbench.harness.measure.prepared_call import make_tensors
 from attnbench.impls import Problem, load
 from attnbench.impls.kv_tensors import read_back
 from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.paged_flex import in_one_row, page_mask
 from tests.budget import first
+from tests.impls.conftest import complaints
 
 CPU = torch.device("cpu")
 DECODE = {"causal": True, "causal_align": "bottom_right"}
@@ -66,12 +66,6 @@ def test_a_gpu_needs_pages_as_large_as_blocks() -> None:
 @pytest.mark.parametrize("shape", first(2, SHAPES))
 def test_results_are_as_close_as_the_textbook(shape: dict[str, int], dtype: str) -> None:
     p = problem_of(**shape, dtype=dtype)
-    backend = load("paged_flex")
-    if reason := backend.why_not(p, CPU):
+    if reason := load("paged_flex").why_not(p, CPU):
         pytest.skip(reason)
-    seed = Random(ascii(p)).randrange(1000)
-    tensors = make_tensors(p, CPU, seed)
-    exact = CorrectnessCheck(p, *tensors, seed)
-    prepared = prepare_call(p, backend, tensors, None)
-    with prepared.in_force():
-        assert exact.check(*prepared.result()).complaint == ""
+    assert complaints(p, ["paged_flex"], Random(ascii(p)).randrange(1000)) == {"paged_flex": ""}

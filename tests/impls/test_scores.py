@@ -12,9 +12,10 @@ import torch
 
 from attnbench.harness.measure.correctness import CorrectnessCheck, widen
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
-from attnbench.impls import Problem, flex, input_order, load, make_inputs, missing
+from attnbench.impls import Problem, flex, load, make_inputs, missing
 from attnbench.impls.masks.given import given_mask
 from tests.budget import first
+from tests.impls.conftest import complaints
 
 CPU = torch.device("cpu")
 
@@ -113,16 +114,7 @@ def test_flex_attention_gives_a_sink_its_share(count: int, monkeypatch: pytest.M
 
 def find_error(name: str, problem: Problem, wide: bool, device: str = "cpu") -> str | None:
     """None if the backend does not compute it, "" if it is right."""
-    backend, where = load(name), torch.device(device)
-    if backend.why_not(problem, where):
-        return None
-    tensors = make_tensors(problem, where, 0, input_order(name, problem))
-    if wide:
-        widen(problem, tensors.inputs, 0)
-    check = CorrectnessCheck(problem, *tensors, 0, wide=wide)
-    prepared = prepare_call(problem, backend, tensors, check.grad_output)
-    with prepared.in_force():
-        complaint = check.check(*prepared.result()).complaint
+    complaint = complaints(problem, [name], 0, device, wide=wide).get(name)
     return complaint and f"{complaint}: {problem}"
 
 

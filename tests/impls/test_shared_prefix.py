@@ -12,15 +12,13 @@ import torch
 from torch import Tensor
 
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_exps, work_flops
-from attnbench.harness.measure.correctness import CorrectnessCheck
-from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls.backend import leaves
 from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.reference import reference, same_dtype_reference
 from tests.budget import first
-from tests.impls.conftest import BOTTOM_RIGHT
-from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, peak
+from tests.impls.conftest import BOTTOM_RIGHT, complaints
+from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, measured_peak
 
 CPU = torch.device("cpu")
 BACKENDS = ("kv_cache", "kv_cache:blocks", "cascade")
@@ -56,19 +54,12 @@ def random_problems(
         )
 
 
-def check_backends(problems: Iterator[Problem], device: torch.device) -> dict[str, set[str]]:
+def check_backends(problems: Iterator[Problem], device: str) -> dict[str, set[str]]:
     """The passes that each backend ran, of problems that it does not refuse."""
     ran: dict[str, set[str]] = {name: set() for name in BACKENDS}
     for seed, problem in enumerate(problems):
-        tensors = make_tensors(problem, device, seed)
-        exact = CorrectnessCheck(problem, *tensors, seed)
-        for name in BACKENDS:
-            backend = load(name)
-            if backend.why_not(problem, device):
-                continue
-            prepared = prepare_call(problem, backend, tensors, exact.grad_output)
-            with prepared.in_force():
-                assert exact.check(*prepared.result()).complaint == "", (name, problem)
+        for name, complaint in complaints(problem, BACKENDS, seed, device).items():
+            assert complaint == "", (name, problem)
             ran[name].add(problem.passes)
     return ran
 
@@ -77,14 +68,14 @@ def check_backends(problems: Iterator[Problem], device: torch.device) -> dict[st
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 def test_backends_are_as_close_as_the_textbook_on_random_problems(dtype: str, count: int) -> None:
     both = {"forward", "forward+backward"}
-    ran = check_backends(random_problems(dtype, count), CPU)
+    ran = check_backends(random_problems(dtype, count), "cpu")
     assert ran == {"kv_cache": both, "kv_cache:blocks": {"forward"}, "cascade": both}
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_backends_are_as_close_as_the_textbook_on_cuda(dtype: str) -> None:
-    ran = check_backends(random_problems(dtype, COUNT, (16, 64)), torch.device("cuda"))
+    ran = check_backends(random_problems(dtype, COUNT, (16, 64)), "cuda")
     assert ran["cascade"] == ran["kv_cache"] == {"forward", "forward+backward"}
 
 
@@ -157,10 +148,7 @@ def test_the_peak_is_the_formulas_in_fp32_and_within_its_bound_in_half(
                 found, more = backend.peak_bytes(near.problem, CPU, 1), near.more_bytes
             if found is None:
                 continue
-            call = backend.prepare(problem, make_inputs(problem, CPU, 0), None)
-            with torch.no_grad():
-                call()
-                measured = peak(call)
+            measured = measured_peak(name, problem)
             assert measured <= found + more + FORWARD_BYTES, problem
             assert near is not None or measured >= found - FORWARD_BYTES, problem
             known, bounded = known + (near is None), bounded + (near is not None)

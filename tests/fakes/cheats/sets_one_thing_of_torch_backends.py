@@ -1,11 +1,13 @@
 """Sets one thing of torch.backends in its calls: each that it has, in a backend of its own."""
 
+from contextlib import suppress
+from functools import partial
+
+import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from tests.fakes.cheats._torch_backends import settable
-
 CONTAINED = "the setting is one of its own process"
-VARIANTS = (  # all that a walk through torch 2.13 finds
+VARIANTS = (  # all that torch 2.13 lets a process set
     "cuda.cudnn_sdp",
     "cuda.flash_sdp",
     "cuda.fp16_bf16_reduction_math_sdp",
@@ -43,10 +45,48 @@ VARIANTS = (  # all that a walk through torch 2.13 finds
 )
 
 NEEDS_A_GPU = ("cuda.preferred_linalg_library",)
+# Values to try in place of a text, until one is taken.
+TEXTS = ("ieee", "tf32", "bf16", "onednn", "qnnpack", "none", "optimal", "native", "cudnn")
+
+
+def reader_and_writer(variant):
+    """Raises AttributeError where this torch has no such thing."""
+    *places, name = variant.split(".")
+    owner = torch.backends
+    for place in places:
+        owner = getattr(owner, place)
+    for read, write in (
+        ("{}_enabled", "enable_{}"),
+        ("{}_allowed", "allow_{}"),
+        ("get_{}", "set_{}"),
+    ):
+        if hasattr(owner, write.format(name)):
+            return getattr(owner, read.format(name)), getattr(owner, write.format(name))
+    if variant == "nnpack.enabled":
+        return torch._C._get_nnpack_enabled, torch.backends.nnpack.set_flags
+    if callable(found := getattr(owner, name)):
+        return found, found
+    return partial(getattr, owner, name), partial(setattr, owner, name)
+
+
+def change(variant):
+    """Whether another value was taken."""
+    read, write = reader_and_writer(variant)
+    before = read()
+    named = getattr(type(before), "__members__", {}).values()
+    texts = TEXTS if isinstance(before, str) else ()
+    for value in [not before] if isinstance(before, bool) else [*texts, *named]:
+        with suppress(Exception):
+            write(value)
+            if read() != before:
+                return True
+    return False
 
 
 def unavailable(device, variant):
-    if variant not in settable():
+    try:
+        reader_and_writer(variant)
+    except AttributeError:
         return f"this torch has no torch.backends.{variant}"
     if device.type == "cpu" and variant in NEEDS_A_GPU:
         return f"torch.backends.{variant} has one value on a CPU"
@@ -54,10 +94,8 @@ def unavailable(device, variant):
 
 
 def prepare(problem, inputs, weights, variant):
-    thing = settable()[variant]
-
     def call():
-        thing.change()
+        change(variant)
         return scaled_dot_product_attention(*inputs)
 
     return call

@@ -1,18 +1,15 @@
 """What stands in for a missing formula is a bound: no call takes more."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
 
-from attnbench.impls import Problem, input_order, load
-from attnbench.impls.backend import leaves
+from attnbench.impls import Problem, load
 from attnbench.impls.peak_formulas import FAMILIES, nearest
 from tests.budget import first
-from tests.impls.peak_formulas.test_peak_bytes import peak
+from tests.impls.peak_formulas.test_peak_bytes import measured_peak
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
 
@@ -50,30 +47,9 @@ def bound(backend: str, problem: Problem) -> int | None:
     return None
 
 
-def measured(name: str, problem: Problem, make_case: Callable) -> int:
-    case, backend = make_case(problem, order=input_order(name, problem)), load(name)
-    with ExitStack() as stack:
-        stack.enter_context(backend.context(problem))
-        call = backend.prepare(problem, case.inputs, case.weights)
-
-        def run() -> object:
-            output = call()
-            if not problem.backward:
-                return output
-            tensors = leaves(case.inputs, case.weights)
-            return output, torch.autograd.grad(output, tensors, case.gradient)
-
-        if not problem.backward:
-            stack.enter_context(torch.no_grad())
-        run()
-        return peak(run)
-
-
 @pytest.mark.parametrize(("backend", "changes"), CASES, ids=str)
 @pytest.mark.parametrize("dtype", first(2, ["fp32", "bf16", "fp16"]))
-def test_no_call_takes_more_than_its_bound(
-    backend: str, dtype: str, changes: dict, make_case: Callable
-) -> None:
+def test_no_call_takes_more_than_its_bound(backend: str, dtype: str, changes: dict) -> None:
     if backend.startswith("hf"):
         pytest.importorskip("transformers")
     problem = replace(PROBLEM, dtype=dtype, **{"kv_heads": PROBLEM.heads, **changes})
@@ -81,4 +57,4 @@ def test_no_call_takes_more_than_its_bound(
     if most is None:
         assert (dtype == "fp32" and backend not in FAMILIES) or backend == "sdpa:math"
         return
-    assert measured(backend, problem, make_case) <= most + SCALARS
+    assert measured_peak(backend, problem) <= most + SCALARS

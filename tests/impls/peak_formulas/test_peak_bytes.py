@@ -1,7 +1,6 @@
 """The formulas against the allocator's own events, to the byte except for scalars."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 import torch
 from torch._C._dynamo.eval_frame import set_eval_frame
 
+from attnbench.harness.measure.prepared_call import make_tensors, output_shape
 from attnbench.impls import Inputs, Problem, input_order, load, missing
 from attnbench.impls._sdpa_kernels import would_run
 from attnbench.impls.backend import leaves
@@ -48,6 +48,22 @@ def peak(run: Callable[[], object]) -> int:
     return highest
 
 
+def measured_peak(name: str, problem: Problem) -> int:
+    """Of the second call, with its gradients if the problem has some."""
+    backend = load(name)
+    inputs, weights = make_tensors(problem, CPU, 1, input_order(name, problem))
+    gradient = torch.ones(output_shape(problem), dtype=inputs.query.dtype)
+    with backend.context(problem), torch.set_grad_enabled(problem.backward):
+        call, tensors = backend.prepare(problem, inputs, weights), leaves(inputs, weights)
+
+        def run() -> object:
+            output = call()
+            return output, problem.backward and torch.autograd.grad(output, tensors, gradient)
+
+        run()
+        return peak(run)
+
+
 @pytest.fixture(params=[name for name, one in MASKED.items() if one.mask in WINDOWS])
 def window(request: pytest.FixtureRequest) -> Problem:
     return replace(MASKED[request.param], lengths="")
@@ -58,72 +74,51 @@ def matrix(request: pytest.FixtureRequest) -> Problem:
     return SHAPES[request.param]
 
 
-def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -> bool:
+def compare(name: str, shape: Problem, **changes: object) -> bool:
     """Whether there is a formula; fails if it is wrong."""
-    problem = replace(shape, **changes)
-    case = make_case(problem, order=input_order(name, problem))
-    backend = load(name)
+    problem, backend = replace(shape, **changes), load(name)
     if backend.why_not(problem, CPU):
         return False
     predicted = backend.peak_bytes(problem, CPU, torch.get_num_threads())
     if predicted is None:
         return False
-    with ExitStack() as stack:
-        stack.enter_context(backend.context(problem))
-        call = backend.prepare(problem, case.inputs, case.weights)
-        if problem.backward:
-            tensors = leaves(case.inputs, case.weights)
-
-            def run() -> object:
-                output = call()
-                return output, torch.autograd.grad(output, tensors, case.gradient)
-        else:
-            stack.enter_context(torch.no_grad())
-            run = call
-        run()
-        measured = peak(run)
-    assert abs(measured - predicted) <= (TRAINING_BYTES if problem.backward else FORWARD_BYTES)
+    most = TRAINING_BYTES if problem.backward else FORWARD_BYTES
+    assert abs(measured_peak(name, problem) - predicted) <= most
     return True
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_forward_peak_is_as_predicted_in_both_scopes(
-    name: str, shape: Problem, make_case: Callable
-) -> None:
-    predicted = [compare(name, shape, make_case, scope=scope) for scope in ("core", "layer")]
+def test_forward_peak_is_as_predicted_in_both_scopes(name: str, shape: Problem) -> None:
+    predicted = [compare(name, shape, scope=scope) for scope in ("core", "layer")]
     assert all(predicted) or name.startswith("sdpa")
 
 
 @pytest.mark.parametrize("name", ["hf", "hf:sdpa"])
-def test_transformers_sdpa_adds_nothing_to_inputs_of_a_model(
-    name: str, shape: Problem, make_case: Callable
-) -> None:
+def test_transformers_sdpa_adds_nothing_to_inputs_of_a_model(name: str, shape: Problem) -> None:
     if why := missing(name):
         pytest.skip(why)
-    known = compare(name, shape, make_case)
+    known = compare(name, shape)
     square = shape.kv_seq_len == shape.seq_len
     plain = (square or not shape.causal) and shape.d_k == shape.d_v
     assert known or not plain
-    assert not compare(name, shape, make_case, passes="forward+backward")
+    assert not compare(name, shape, passes="forward+backward")
 
 
 @pytest.mark.parametrize("shape", [LONG, LONGER, replace(LONG, causal=True)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_flash_peak_follows_the_tiles_and_the_threads(
-    shape: Problem, threads: int, make_case: Callable
-) -> None:
+def test_flash_peak_follows_the_tiles_and_the_threads(shape: Problem, threads: int) -> None:
     torch.set_num_threads(threads)
-    assert compare("sdpa:flash", shape, make_case)
-    assert compare("sdpa", shape, make_case, scope="layer")
-    assert compare("sdpa:flash", shape, make_case, passes="forward+backward")
+    assert compare("sdpa:flash", shape)
+    assert compare("sdpa", shape, scope="layer")
+    assert compare("sdpa:flash", shape, passes="forward+backward")
 
 
 @pytest.mark.parametrize("name", ["naive", "fused"])
-def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Callable) -> None:
-    assert compare(name, shape, make_case, passes="forward+backward") or shape.empty_rows
-    compare(name, shape, make_case, passes="forward+backward", scope="layer")
+def test_training_peak_is_as_predicted(name: str, shape: Problem) -> None:
+    assert compare(name, shape, passes="forward+backward") or shape.empty_rows
+    compare(name, shape, passes="forward+backward", scope="layer")
     if name == "naive":
-        compare("sdpa:flash", shape, make_case, passes="forward+backward")
+        compare("sdpa:flash", shape, passes="forward+backward")
 
 
 @pytest.fixture(params=["", "while torch.compile watches frames"])
@@ -141,35 +136,31 @@ def frames(request: pytest.FixtureRequest) -> Iterator[None]:
 )
 @pytest.mark.parametrize("name", ["naive", "fused"])
 def test_peaks_are_as_predicted_with_softcap_and_sinks(
-    name: str, scores: dict[str, Any], shape: Problem, make_case: Callable
+    name: str, scores: dict[str, Any], shape: Problem
 ) -> None:
     with_scores = replace(shape, **scores)
     for scope in ("core", "layer"):
-        assert compare(name, with_scores, make_case, scope=scope)
-    assert compare(name, with_scores, make_case, passes="forward+backward") or shape.empty_rows
-    compare(name, with_scores, make_case, passes="forward+backward", scope="layer")
+        assert compare(name, with_scores, scope=scope)
+    assert compare(name, with_scores, passes="forward+backward") or shape.empty_rows
+    compare(name, with_scores, passes="forward+backward", scope="layer")
     check_backward_alone(name, with_scores)
 
 
 @pytest.mark.usefixtures("frames")
 @pytest.mark.parametrize("name", ["naive", "fused"])
-def test_peaks_under_a_window_or_in_chunks_are_as_predicted(
-    name: str, window: Problem, make_case: Callable
-) -> None:
+def test_peaks_under_a_window_or_in_chunks_are_as_predicted(name: str, window: Problem) -> None:
     one = {"heads": 1, "kv_heads": 1, "d_k": 1, "d_v": 1}  # where making the mask needs most
     for problem in (window, replace(window, **one)):
         for scope in ("core", "layer"):
-            assert compare(name, problem, make_case, scope=scope)
-        compare(name, problem, make_case, passes="forward+backward")
+            assert compare(name, problem, scope=scope)
+        compare(name, problem, passes="forward+backward")
         check_backward_alone(name, problem)
 
 
 @pytest.mark.parametrize("name", ["sdpa", "sdpa:flash"])
-def test_the_peak_of_flash_under_a_matrix_is_as_predicted(
-    name: str, matrix: Problem, make_case: Callable
-) -> None:
+def test_the_peak_of_flash_under_a_matrix_is_as_predicted(name: str, matrix: Problem) -> None:
     for scope in ("core", "layer"):
-        assert compare(name, matrix, make_case, scope=scope) or matrix.d_k != matrix.d_v
+        assert compare(name, matrix, scope=scope) or matrix.d_k != matrix.d_v
 
 
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])

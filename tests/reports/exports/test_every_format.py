@@ -22,7 +22,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_the_same_run_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
+    run = quickstart(tmp_path, lengths=(512, 8192))
     assert len(export(run, name).content) > 1000
     assert export(run, name) == export(str(run), name)
 
@@ -39,7 +39,7 @@ def test_a_format_whose_package_is_missing_says_how_to_get_it(
 
 
 def test_a_torn_last_line_has_a_note(name: str, tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
+    run = quickstart(tmp_path, lengths=(512,))
     with (run / "rows.jsonl").open("a") as file:
         file.write('{"torn')
     assert any("torn off" in note for note in export(run, name).notes)
