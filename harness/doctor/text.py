@@ -1,30 +1,39 @@
-"""What `doctor` found, also with --deep, as tables and sentences."""
+"""What doctor found, also with --deep, as tables and sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...reports.data.noise_floor import FEWEST_STARTS
 from ...reports.elements import Block, Table, Text, table_of
 from ...reports.formatting import ratio_bounds_text, rough_percent_text, share_text
-from ...reports.quantity import Cell, Quantity, Unit
+from ...reports.quantity import Quantity, Unit
 from ..devices.calibration_file import FILE as CALIBRATIONS
-from . import Findings
+from ..stats.intervals import latency_interval
+from . import Examined
 from .noise import FILE as SELFCHECKS
 from .noise import MAX_FALSE_ALARMS, NoiseFloor, newest_noise
 
-if TYPE_CHECKING:  # they import torch
-    from .calibrate import Calibration
-    from .peaks import Peak
+
+def blocks(seen: Examined, root: Path) -> Iterator[Block]:
+    """`root`: the folder that has calibrations and checks of noise."""
+    yield from of_machine(seen)
+    if seen.calibration is not None:
+        yield Text(text="")
+        yield from of_calibration(seen.calibration, root)
+    if seen.noise is not None:
+        yield Text(text="")
+        yield from of_noise(seen.noise, root)
 
 
-def of_machine(found: Findings) -> Iterator[Block]:
+def of_machine(seen: Examined) -> Iterator[Table]:
     """A table for the machine, and one for each GPU."""
-    titles = {"": ""} | {finding.gpu: finding.gpu for finding in found.findings}
-    used = {gpu["short_uuid"] for gpu in found.gpus if gpu["torch_uses"]}
+    titles = {"": ""} | {finding.gpu: finding.gpu for finding in seen.findings}
+    used = {gpu["short_uuid"] for gpu in seen.gpus if gpu["torch_uses"]}
     for gpu, title in titles.items():
         rows: list[tuple[str, ...]] = []
-        for one in (one for one in found.findings if one.gpu == gpu):
+        for one in (one for one in seen.findings if one.gpu == gpu):
             rows.append((one.about, one.grade, one.found))
             if one.advice:  # below the finding: three columns fit 80 characters, four do not
                 rows.append(("", "", f"-> {one.advice}"))
@@ -35,75 +44,67 @@ def of_machine(found: Findings) -> Iterator[Block]:
 # ---- peaks and counters --------------------------------------------------------------------------
 
 
-def of_calibration(found: "Calibration", root: Path) -> Iterator[Block]:
+def of_calibration(line: Mapping[str, Any], root: Path) -> Iterator[Block]:
     """Peaks, then checks, whose reasons follow as sentences, so that 80 columns are enough."""
-
-    def best(peak: "Peak") -> Cell:
-        known = peak.best_per_s is not None
-        return Quantity(peak.best_per_s, _unit(peak)) if known else "not measured"
-
-    def specified(peak: "Peak") -> Quantity:
-        return Quantity(found.specified.get(peak.name), _unit(peak))
-
-    def share(peak: "Peak") -> Cell:
-        found_per_s, stated = peak.best_per_s, specified(peak).value
-        return share_text(found_per_s / stated) if found_per_s and stated else ""
-
-    def half_width(peak: "Peak") -> Cell:
-        return f"± {100 * peak.typical.half_width_ratio:.1f} %" if peak.block_ms else ""
-
-    def typical(peak: "Peak") -> Quantity:
-        per_s = peak.work / (peak.typical.value / 1e3) if peak.block_ms else None
-        return Quantity(per_s, _unit(peak))
-
+    columns = ("peak", "best", "typical", "95 %", "specified", "share")
+    rows = tuple(peak_row(line, name) for name in line["peaks"])
+    yield Table(title="", columns=columns, rows=rows)
     yield table_of(
         "",
-        found.peaks,
+        line["checks"],
         {
-            "peak": _name,
-            "best": best,
-            "typical": typical,
-            "95 %": half_width,
-            "specified": specified,
-            "share": share,
+            "check": itemgetter("name"),
+            "expected": itemgetter("wanted"),
+            "found": lambda one: "" if one["found"] is None else f"{one['found']:.3g}",
+            "": itemgetter("verdict"),
         },
     )
-    checks = [
-        (one.name, one.wanted, "" if one.found is None else f"{one.found:.3g}", one.verdict)
-        for one in found.checks
-    ]
-    yield Table(title="", columns=("check", "expected", "found", ""), rows=tuple(checks))
-    yield from (Text(text=sentence) for sentence in calibration_sentences(found, root))
+    yield from (Text(text=sentence) for sentence in calibration_sentences(line, root))
 
 
-def _unit(peak: "Peak") -> Unit:
-    return "flops_per_s" if peak.name.endswith("flops_per_s") else "bytes_per_s"
+def peak_row(line: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    unit, word = named(name)
+    best, stated = line["peaks"][name], line["specified"][name]
+    if name not in line["samples"]:
+        return word, "not measured", Quantity(None, unit), "", Quantity(stated, unit), ""
+    sample = line["samples"][name]
+    typical = latency_interval([sample["block_ms"]])
+    return (
+        word,
+        Quantity(best, unit),
+        Quantity(sample["work"] / (typical.value / 1e3), unit),
+        f"± {100 * typical.half_width_ratio:.1f} %",
+        Quantity(stated, unit),
+        share_text(best / stated) if stated else "",
+    )
 
 
-def _name(peak: "Peak") -> str:
-    """`gemm bf16` of gemm_bf16_flops_per_s."""
-    return peak.name.removesuffix(f"_{_unit(peak)}").replace("_", " ")
+def named(peak: str) -> tuple[Unit, str]:
+    """Of gemm_bf16_flops_per_s its unit and `gemm bf16`."""
+    unit: Unit = "flops_per_s" if peak.endswith("flops_per_s") else "bytes_per_s"
+    return unit, peak.removesuffix(f"_{unit}").replace("_", " ")
 
 
-def calibration_sentences(found: "Calibration", root: Path) -> Iterator[str]:
+def calibration_sentences(line: Mapping[str, Any], root: Path) -> Iterator[str]:
     """What may be wrong, and where the numbers are."""
-    for check in found.checks:
-        if check.verdict != "ok":
-            yield f"{check.verdict}: {check.name}: {check.reason}"
-    for peak in found.peaks:
-        best, stated = peak.best_per_s, found.specified.get(peak.name)
-        if peak.clock_mhz is not None:
-            yield f"{_name(peak)}: measured at {peak.clock_mhz:.0f} MHz."
+    checks = line["checks"]
+    for check in checks:
+        if check["verdict"] != "ok":
+            yield f"{check['verdict']}: {check['name']}: {check['reason']}"
+    for name, best in line["peaks"].items():
+        (unit, word), stated = named(name), line["specified"][name]
+        if name in line["clocks_mhz"]:
+            yield f"{word}: measured at {line['clocks_mhz'][name]:.0f} MHz."
         if stated is not None and best is not None and best > stated:
             yield (
-                f"{_name(peak)}: {Quantity(best, _unit(peak))} is more than the"
-                f" {Quantity(stated, _unit(peak))} that are specified: the device is another one"
-                " than its data sheet's, or the clock is wrong."
+                f"{word}: {Quantity(best, unit)} is more than the {Quantity(stated, unit)} that are"
+                " specified: the device is another one than its data sheet's, or the clock is"
+                " wrong."
             )
-    if off := sum(check.verdict == "off" for check in found.checks):
+    if off := sum(check["verdict"] == "off" for check in checks):
         yield (
-            f"{off} of {len(found.checks)} checks are off: do not trust utilization from"
-            f" {found.device_name or found.device} until they are ok."
+            f"{off} of {len(checks)} checks are off: do not trust utilization from"
+            f" {line['device_name'] or line['device']} until they are ok."
         )
     yield f"Appended to {root / CALIBRATIONS}."
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ..cases.case import Case
+from ..devices.host import CHOICE
 from ..devices.nvml import each_gpu
-from ..devices.settings import CHOICE
 from ..files.errors import BadInput, Refusal, Spelling
 from ..files.printable import visible
 from ..rows.record import Status

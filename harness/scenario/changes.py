@@ -1,19 +1,29 @@
-"""Prepare a document for the models: axes as fields, short axis names, the user's changes."""
+"""Prepare a document for the models: axes as fields, and the user's changes."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from ...impls.discovery.names import separated
-from ...impls.problem import AXES
-from ..cases.case import ALIASES, VALUE_ALIASES
+from ..cases.case import ALIASES
 from ..files.errors import BadInput, option, shown
-from .document import Document, Fields, Items, Keys, option_in, parse_yaml, placeless, value_at
+from .document import (
+    SHORT,
+    Document,
+    Fields,
+    Items,
+    Keys,
+    option_in,
+    parse_yaml,
+    placeless,
+    value_at,
+)
 from .fields import DeviceKind
 
 SEPARATOR = r"\s*,\s*|\s+"
-GRID, WALL = "grid", "wall"
-"""The names of scenarios that options give; runs of earlier versions are named `flags`."""
+OF_SCENARIO = ("backends", "baseline")
+BESIDE_MODEL = ("batch", "dtype", "scope")
+"""Axes that no model gives."""
 
 
 class Change(NamedTuple):
@@ -24,61 +34,53 @@ class Change(NamedTuple):
     label: str
 
 
-MODEL_OPTIONS = ("model", "phase", "queries", "tp", "seq_len")
-SHAPE_OPTIONS = (
-    "head_dim",
-    *(name for name in AXES if name not in ("batch", "seq_len", "dtype", "scope")),
-)
-AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
-
-
 def axes_document(axes: Mapping[str, Any], *, find_wall: bool) -> Document:
     """A scenario from fields and axes, each a text as in a shell or a value. Raises BadInput."""
-    data = Fields(name=GRID, question="How do these cases compare?", grid=Fields())
+    data = Fields(name="grid", question="How do these cases compare?", grid=Fields())
     if find_wall:
         question = "How long a sequence fits in memory?"
-        data.update(name=WALL, question=question, find_wall=True)
-    data.at["backends"] = option("backends")
-    data["grid"].at = {name: option(name) for name in ("seq_len", "heads")}
-    data["grid"].at["d_model"] = f"{option('d_model')} or {option('head_dim')}"
+        data.update(name="wall", question=question, find_wall=True)
+    data.at = options_at("backends")
+    data["grid"].at = options_at("seq_len", "heads")
+    d_model = f"{option('d_model')} or {option('head_dim')}"
+    data["grid"].at["d_model"] = d_model, d_model
     document = Document(data, "command line")
+    for name, given in axes.items():
+        if name == "backends" and isinstance(given, str):
+            document.replace((name,), Items(separated(given)), label(name, given))
+        elif name in OF_SCENARIO:
+            document.replace((name,), placeless(given), label(name, given))
+        elif "model" not in axes or name in BESIDE_MODEL:
+            document.replace(("grid", name), values_of(name, given), label(name, given))
     if "model" in axes:
         document.replace(("cases",), model_cases(axes), label("model", axes["model"]))
-        axes = {name: value for name, value in axes.items() if name not in MODEL_OPTIONS}
-    for name, value in axes.items():
-        given = label(name, value)
-        if name == "backends":
-            names = separated(value) if isinstance(value, str) else value
-            document.replace((name,), Items(names), given)
-        elif name == "baseline":
-            document.replace((name,), value, given)
-        elif name != "head_dim":
-            document.replace(("grid", name), values_of(name, value), given)
-    if "head_dim" in axes:
-        add_head_dim(document, axes["head_dim"])
+    elif "head_dim" in axes:
+        set_head_dim(document, label("head_dim", axes["head_dim"]))
     return document
 
 
+def options_at(*names: str) -> dict[str | int, tuple[str, str]]:
+    return {name: (option(name), option(name)) for name in names}
+
+
 def model_cases(axes: Mapping[str, Any]) -> Items:
-    """A case for each model and length. Raises BadInput for an axis that the model gives."""
-    if wrong := [name for name in axes if name in SHAPE_OPTIONS]:
-        raise BadInput(
-            f"{option(wrong[0])}: the model says it; leave out {option(wrong[0])}, or"
-            f" {option('model')}"
-        )
-    fixed = {name: axes[name] for name in ("phase",) if name in axes}
-    for name in ("queries", "tp"):
-        if name in axes:
-            fixed[name] = value_of(name, axes[name], axes[name])
-    lengths: list[dict[str, Any]] = [{}]
-    if "seq_len" in axes:
-        lengths = [{"seq_len": one} for one in values_of("seq_len", axes["seq_len"])]
+    """A case for each model and length, with all that is given beside them."""
+    beside = {
+        name: value_of(name, value)
+        for name, value in axes.items()
+        if name not in (*OF_SCENARIO, *BESIDE_MODEL, "model", "seq_len")
+    }
+    lengths = values_of("seq_len", axes["seq_len"]) if "seq_len" in axes else [None]
     models = axes["model"]
     if isinstance(models, str):
         models = re.split(r"\s*,\s*", models.strip())
-    cases = Items(Fields(model=model, **length, **fixed) for model in models for length in lengths)
-    for case in cases:
-        case.at = {name: option(name) for name in MODEL_OPTIONS[1:]}
+    cases = Items()
+    for model in models:
+        for length in lengths:
+            case = Fields(beside, model=model)
+            case |= {} if length is None else {"seq_len": length}
+            case.at = options_at(*beside, "seq_len")
+            cases.append(case)
     return cases
 
 
@@ -88,16 +90,15 @@ def values_of(name: str, given: Any) -> Any:
         return given
     if isinstance(given, str):
         text = ",".join(re.split(SEPARATOR, given.strip()))
-        return value_of(name, f"[{text}]", given)
-    several = given if isinstance(given, Sequence) else [given]
-    return Items(value_of(name, one, given) for one in several)
+        return parse_yaml(f"[{text}]", label(name, given), lines=False).data
+    return Items(value_of(name, one) for one in (given if isinstance(given, Sequence) else [given]))
 
 
-def value_of(name: str, value: Any, given: Any) -> Any:
-    """A value as it is, or from its text."""
-    if isinstance(value, str):
-        return parse_yaml(value, label(name, given), lines=False).data
-    return placeless(value)
+def value_of(name: str, given: Any) -> Any:
+    """A value as it is, or from its text. Raises BadInput."""
+    if isinstance(given, str):
+        return parse_yaml(given, label(name, given), lines=False).data
+    return placeless(given)
 
 
 def label(name: str, given: Any) -> str:
@@ -108,75 +109,30 @@ def label(name: str, given: Any) -> str:
     return option(name, one_line(",".join(map(str, given)) if listed else str(given)))
 
 
-def add_head_dim(document: Document, width: Any) -> None:
-    """The width of a head, of queries, keys and values alike. Raises BadInput.
-
-    Without d_model, the model is as wide as its heads together.
-    """
-    given = label("head_dim", width)
-    grid, widths = document.data["grid"], values_of("head_dim", width)
-    if len(widths) != 1:
-        raise BadInput(f"{given}: {len(widths)} widths; wanted one; measure one after the other")
-    heads = grid.get("heads")
-    if "d_model" not in grid and heads is not None:
-        numbers = [*heads, *widths]
-        if len(heads) == 1 and all(type(number) is int and number > 0 for number in numbers):
-            document.replace(("grid", "d_model"), heads[0] * widths[0], given)
-            return
-        if len(heads) > 1:
-            raise BadInput(
-                f"{given}: with {len(heads)} numbers of heads the width of the model is open;"
-                f" wanted {option('d_model')} too"
-            )
-    for axis in ("d_k", "d_v"):
-        document.replace(("grid", axis), widths, given)
-
-
 def one_line(text: str) -> str:
     return text if text.isprintable() and len(text) <= 100 else shown(text)
 
 
-def add_backends(document: Document, more: Mapping[str, str]) -> None:
-    """Append backends, name to the option that asked for it."""
-    backends = document.data.setdefault("backends", Items())
-    if not isinstance(backends, Items):
-        backends = document.data["backends"] = Items([backends])
-    for name, place in more.items():
-        backends.at[len(backends)] = place
-        backends.append(name)
+def set_head_dim(document: Document, given: str) -> None:
+    """The width of a head, of queries, keys and values alike. Raises BadInput.
 
-
-def expand_aliases(document: Document) -> None:
-    """Replace N, h and B by the full names, and bfloat16, gpu and such by ours.
-
-    Raises BadInput if an axis is given under both names.
+    Without d_model, the model is as wide as its heads together.
     """
-    cases = value_at(document.data, ("cases",))
-    indices = range(len(cases)) if isinstance(cases, list) else ()
-    problems: list[str] = []
-    for keys in ((), *AXIS_HOLDERS, *(("cases", index) for index in indices)):
-        holder = value_at(document.data, keys)
-        if not isinstance(holder, Fields):
-            continue
-        for short, full in ALIASES.items() if keys else ():
-            if short in holder and full in holder:
-                label = document.label((*keys, short), of_key=True)
-                problems.append(f"{label}the same axis as {full}; wanted it once; remove one")
-            elif short in holder:
-                holder.rename(short, full)
-        for name, aliases in VALUE_ALIASES.items():
-            holder.update({name: real_values(holder[name], aliases)} if name in holder else {})
-    if "contrast" in document.data:
-        document.data["contrast"] = real_values(document.data["contrast"], ALIASES)
-    if problems:
-        raise BadInput(*problems)
-
-
-def real_values(value: Any, aliases: Mapping[str, str]) -> Any:
-    """A value or a list of values by our names."""
-    if isinstance(value, list):
-        value[:] = [real_values(one, aliases) for one in value]
-    return aliases.get(value, value) if isinstance(value, str) else value
+    grid = document.data["grid"]
+    widths = grid.pop("head_dim")
+    heads = grid.get("heads", ()) if "d_model" not in grid else ()
+    if len(widths) != 1:
+        raise BadInput(f"{given}: {len(widths)} widths; wanted one; measure one after the other")
+    if len(heads) > 1:
+        raise BadInput(
+            f"{given}: with {len(heads)} numbers of heads the width of the model is open; wanted"
+            f" {option('d_model')} too"
+        )
+    if heads and all(type(number) is int and number > 0 for number in (*heads, *widths)):
+        document.replace(("grid", "d_model"), heads[0] * widths[0], given)
+        return
+    for axis in ("d_k", "d_v"):
+        document.replace(("grid", axis), widths, given)
 
 
 def apply(document: Document, changes: Sequence[Change]) -> None:
@@ -187,7 +143,7 @@ def apply(document: Document, changes: Sequence[Change]) -> None:
     """
     problems: list[str] = []
     labels: dict[Keys, str] = {}
-    for change in sorted(changes, key=lambda one: len(keys_of(one))):
+    for change in sorted(changes, key=lambda one: one.path.count(".")):
         try:
             other = labels.setdefault(keys_of(change), change.label)
             if other is not change.label:
@@ -200,22 +156,19 @@ def apply(document: Document, changes: Sequence[Change]) -> None:
             problems += error.problems
     if problems:
         raise BadInput(*problems)
-    expand_aliases(document)
 
 
 def keys_of(change: Change) -> Keys:
     """Where it goes, by our names."""
-    keys = change.path.split(".")
-    if keys[0] in ("grid", "watch"):
-        keys[-1] = ALIASES.get(keys[-1], keys[-1])
-    return tuple(keys)
+    *above, last = change.path.split(".")
+    return (*above, ALIASES.get(last, last) if above[:1] in (["grid"], ["watch"]) else last)
 
 
 def read_change(text: str) -> Change:
     """What --set asks for: field=value, the value in YAML. Raises BadInput."""
     given = option("set", one_line(text))
     path, equals, value = text.partition("=")
-    if not equals or not all(path.split(".")):
+    if not equals or not path:
         raise BadInput(
             f"{given}: not a change; wanted {option('set', 'field=value')}, for example"
             f" {option('set', 'limits.memory_gib=2')}"
@@ -226,6 +179,10 @@ def read_change(text: str) -> Change:
 def apply_one(document: Document, change: Change) -> None:
     """Raises BadInput for a field of what has none."""
     place, keys = change.label, keys_of(change)
+    if not all(keys):
+        raise BadInput(
+            f"{place}: {shown(change.path)}: not a field; wanted a path such as grid.seq_len"
+        )
     if len(keys) > 1 and keys[0] == "plan" and isinstance(document.data.get("plan"), str):
         document.replace(("plan",), Fields(like=document.data["plan"]), document.place(("plan",)))
     for depth in range(1, len(keys)):
@@ -240,14 +197,8 @@ def apply_one(document: Document, change: Change) -> None:
                 f" use {use}"
             )
     document.replace(keys, placeless(change.value), place)
-    if keys[:-1] == ("grid",):
-        _drop_special(document.data["grid"], str(keys[-1]))
-
-
-def _drop_special(grid: dict[str, Any], axis: str) -> None:
-    """A changed axis holds on every kind of device, also where the file has values of its own."""
-    for device in get_args(DeviceKind):
-        special = grid.get(device)
-        if isinstance(special, dict):
-            for name in [name for name in special if ALIASES.get(name, name) == axis]:
-                del special[name]
+    if keys[:-1] == ("grid",):  # it holds on every kind of device, also where the file has others
+        for device in get_args(DeviceKind):
+            special = value_at(document.data, ("grid", device))
+            for name in (keys[-1], SHORT.get(keys[-1])) if isinstance(special, dict) else ():
+                special.pop(name, None)

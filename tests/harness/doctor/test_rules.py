@@ -3,8 +3,8 @@
 import pytest
 
 from attnbench.harness.devices.nvml import Reading
-from attnbench.harness.doctor.gpu_facts import GpuFacts
-from attnbench.harness.doctor.gpu_findings import gpu_findings
+from attnbench.harness.doctor.facts import as_facts
+from attnbench.harness.doctor.rules import CALIBRATION, GPU_RULES, findings
 from attnbench.harness.process.gpu_users import Process, Users
 from tests.fakes.nvml.driver import UUID
 
@@ -43,15 +43,20 @@ def facts(**values):
         name: Reading(value, f"nvmlSome{name}: this GPU does not offer it")
         for name, value in known.items()
     }
-    return GpuFacts(readings=readings, torch_uses=True, tier="gpm")
+    known = {"torch_uses": True, "tier": "gpm", "calibration": None}
+    return as_facts(readings) | known
+
+
+def found(**values):
+    return [*findings((*GPU_RULES, *CALIBRATION), facts(**values))]
 
 
 def finding(about, **values):
-    return next(one for one in gpu_findings(facts(**values)) if one.about == about)
+    return next(one for one in found(**values) if one.about == about)
 
 
 def test_a_gpu_in_good_health_has_no_trouble():
-    assert {one.grade for one in gpu_findings(facts())} == {"ok"}
+    assert {one.grade for one in found()} == {"ok"}
 
 
 def test_a_run_needs_one_context_at_a_time_so_exclusive_mode_is_no_fault():
@@ -106,7 +111,5 @@ def test_other_processes_are_bad_if_they_work_and_never_guessed(users, busy, gra
 
 @pytest.mark.parametrize(("mask", "is_said"), [(0x1, True), (0x3, False)])
 def test_clocks_that_are_not_locked_are_named(mask: int, is_said: bool) -> None:
-    (found,) = (
-        one.found for one in gpu_findings(facts(clock_event_mask=mask)) if one.about == "clocks"
-    )
-    assert ("not known to be locked" in found) is is_said
+    said = finding("clocks", clock_event_mask=mask).found
+    assert ("not known to be locked" in said) is is_said
