@@ -19,7 +19,7 @@ from ..run.listener import Begun
 from ..scenario.selection import Selection
 from ..terminal.progress import LiveProgress, counts, lines_console
 from ..verbs.compare import NOTHING_DECIDED, CompareRequest, compared
-from ..verbs.measuring import How
+from ..verbs.measuring import How, ended
 from ..verbs.run import RunRequest, planned, started_job
 from .options import PytestRequest
 
@@ -65,14 +65,9 @@ class FileRun(LiveProgress):
         # from where the tests of the project import
         folders = [str(Path(one).absolute()) for one in (str(self.config.rootpath), *sys.path)]
         imports = self.request.allow_import and tuple(dict.fromkeys(folders))
-        command = ["pytest", *map(str, self.config.invocation_params.args)]
-        how = How(
-            request=self.asked,
-            spelling=Spelling.PYTEST,
-            call=command,
-            allow_import=imports,
-            listener=self,
-        )
+        call = ["pytest", *map(str, self.config.invocation_params.args)]
+        given: Any = {"call": call, "allow_import": imports, "listener": self}
+        how = How(request=self.asked, spelling=Spelling.PYTEST, **given)
         entry = replace(self.entry, selection=Selection(ids=cases))
         self.refusal = Refusal("its run ended early")
         # torch and other packages warn when they are imported; no case fails for that
@@ -81,7 +76,7 @@ class FileRun(LiveProgress):
             from ...reports.data.read import read_runs
 
             try:
-                how.measured(started_job(entry, self.asked))
+                ended(how.measured(started_job(entry, self.asked)), how)
                 self.refusal = None
             except Refusal as refusal:
                 self.refusal = refusal
@@ -131,8 +126,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for run in config.stash.get(runs_key, []):
         if run.path:
             statuses = Counter(row["status"] for row in run.rows.values())
-            ended = run.refusal is None and not statuses[Status.INTERRUPTED]
-            verb, path = "report" if ended else "run --resume", shlex.quote(shortest(run.path))
+            whole = run.refusal is None and not statuses[Status.INTERRUPTED]
+            verb, path = "report" if whole else "run --resume", shlex.quote(shortest(run.path))
             lines.append(f"{counts(statuses)}; next: attnbench {verb} {path}")
         lines += run.said
     if lines:
