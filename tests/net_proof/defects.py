@@ -78,8 +78,8 @@ DEFECTS = (
         patches=(
             Patch(
                 "harness/run/group.py",
-                "while names := self._wanting(seat):",
-                "while names := self._wanting(seat)[:1]:",
+                "while wanting := self._wanting(seat):",
+                "while wanting := self._wanting(seat)[:1]:",
             ),
         ),
         noticed_by=(
