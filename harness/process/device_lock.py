@@ -28,19 +28,25 @@ MEETING = Path("/tmp") / OWN  # noqa: S108 - a folder that only this user can wr
 
 
 @contextmanager
-def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterator[None]:
+def device_lock(
+    device: str, *, wait: bool, check: Callable[[], None], held: str | None = None
+) -> Iterator[None]:
     """Hold a device ("cpu", or a GPU's UUID) against this user's other runs.
 
     The kernel frees the lock when its holder dies. Raises EnvironmentUnmet if another run holds
-    it, unless told to `wait`; `check` is called while waiting and may raise.
+    it, unless told to `wait`; `check` is called while waiting and may raise. `held`: a device that
+    the caller has locked already.
     """
-    with ExitStack() as held:
+    if device == held:
+        yield
+        return
+    with ExitStack() as stack:
         place, folder_fd = _meeting_place()
-        held.callback(os.close, folder_fd)
+        stack.callback(os.close, folder_fd)
         name = f"attnbench-{device}.lock"
         while True:
             try:
-                held.callback(FileLock(name, dir_fd=folder_fd, own=True).release)
+                stack.callback(FileLock(name, dir_fd=folder_fd, own=True).release)
                 break
             except Held as other:
                 check()

@@ -235,8 +235,7 @@ class GroupRun:
         # what only the backward pass is measured of keeps its inputs
         values_seed = self.spec.seed if problem.passes == "backward" else seed
         try:
-            verdict = self.runtime.pool.judge().ask(
-                "judged",
+            verdict = self.runtime.pool.judged(
                 REFERENCE_TIMES * self.spec.how.limits.timeout_s,
                 problem=fields_of(problem),
                 seeds={"values": values_seed, "first": self.spec.seed, "places": places_seed},
@@ -244,7 +243,6 @@ class GroupRun:
                 exactness=one.exactness,
             )
         except WorkerFailure as failure:
-            self.runtime.pool.dismiss_judge()
             reason = f"its result could not be judged: {failure.reason}"
             raise CaseEnded(Status.ERROR, reason, "latency") from None
         if verdict.complaint:

@@ -4,14 +4,14 @@ its last, every row on disk at once.
 
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
 from ..devices.load import LoadMeter, busy_text
 from ..process.device_lock import device_lock
 from ..process.signals import Signals
-from ..process.worker_process import ANSWER_S, Interrupted, WorkerProcess, signal_name
+from ..process.worker_process import ANSWER_S, Interrupted, signal_name
 from ..rows.record import Record, Status
 from ..rows.run_files import Document
 from ..rows.run_store import LOGS
@@ -41,19 +41,9 @@ def open_here(
     with (
         Signals(embedded=options.embedded) as signals,
         open_workers(device, signals, allow_import=options.allow_import) as pool,
-        lock_device(pool.first, signals, wait=options.wait, held_device=held),
+        device_lock(pool.lock_name, wait=options.wait, check=signals.check, held=held),
     ):
         yield DeviceHere(pool, signals, load, attachments)
-
-
-def lock_device(
-    worker: WorkerProcess, signals: Signals, *, wait: bool, held_device: str | None = None
-) -> AbstractContextManager[None]:
-    """The lock of the device that the worker uses, unless the caller holds it already."""
-    device = worker.ready.environment.device_uuid or worker.ready.device
-    if device == held_device:
-        return nullcontext()
-    return device_lock(device, wait=wait, check=signals.check)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,11 @@ class WorkerPool:
         self.first = self._workers[FIRST] = self._start()
         return self.first
 
+    @property
+    def lock_name(self) -> str:
+        """Of the device that the workers use: a GPU's UUID, or cpu."""
+        return str(self.first.ready.environment.device_uuid or self.first.ready.device)
+
     def configure(self, spec: RunSpec, logs: Path) -> None:
         """What all workers are told from here on."""
         self.spec, self.logs, self.device = spec, logs, spec.device
@@ -165,21 +170,27 @@ class WorkerPool:
         launch = unreturned(self._workers[seat].pid) if seat in self._workers else ""
         return f", in a launch of {launch} that has not returned" if launch else ""
 
-    def judge(self) -> WorkerProcess:
-        """The process that judges results. Raises WorkerFailure, Interrupted."""
-        if self._judge is None:
-            judge = WorkerProcess(
-                JUDGE, server=self.server, wake_fd=self.wake_fd, name="judge", replies=replies.JUDGE
-            )
-            judge.wait_ready()
-            self._judge = judge
-        return self._judge
+    def judged(self, timeout_s: float, **request: Any) -> Any:
+        """What the process says that judges results; after a failure the next one gets another.
 
-    def dismiss_judge(self) -> None:
-        """After a failure: the next result gets another one."""
-        if self._judge is not None:
-            self._judge.kill(term_s=0)
-        self._judge = None
+        Raises WorkerFailure, Interrupted.
+        """
+        try:
+            if self._judge is None:
+                self._judge = WorkerProcess(
+                    JUDGE,
+                    server=self.server,
+                    wake_fd=self.wake_fd,
+                    name="judge",
+                    replies=replies.JUDGE,
+                )
+                self._judge.wait_ready()
+            return self._judge.ask("judged", timeout_s, **request)
+        except WorkerFailure:
+            if self._judge is not None:
+                self._judge.kill(term_s=0)
+            self._judge = None
+            raise
 
     def ask(self, op: str, **fields: Any) -> Any:
         """The reply of the first worker. Raises WorkerFailure."""

@@ -78,8 +78,8 @@ DEFECTS = (
         "tests/contract/test_timing.py::test_the_blocks_of_a_problem_are_interleaved_in_changing_order",
         Patch(
             "harness/run/group.py",
-            "while names := self._wanting(seat):",
-            "while names := self._wanting(seat)[:1]:",
+            "while wanting := self._wanting(seat):",
+            "while wanting := self._wanting(seat)[:1]:",
         ),
     ),
     defect(

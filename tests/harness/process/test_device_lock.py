@@ -39,6 +39,17 @@ def test_a_second_run_names_the_process_that_measures() -> None:
     hold()
 
 
+def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is() -> None:
+    with device_lock("GPU-1", wait=False, check=lambda: None):
+        with device_lock("GPU-1", wait=False, check=lambda: None, held="GPU-1"):
+            pass
+        with (
+            pytest.raises(EnvironmentUnmet, match="is measuring on this"),
+            device_lock("GPU-1", wait=False, check=lambda: None, held="cpu"),
+        ):
+            pass
+
+
 HOLD = """
 import sys
 from attnbench.harness.process.device_lock import device_lock

@@ -1,6 +1,5 @@
 """The first worker of a run: refused in one line, gone at the end, and what it tells compared."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -8,7 +7,6 @@ from unittest.mock import Mock
 import pytest
 
 from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.process.device_lock import device_lock
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
@@ -18,7 +16,6 @@ from attnbench.harness.run.environments import (
     changes,
     unlike,
 )
-from attnbench.harness.run.session import lock_device
 from attnbench.harness.run.worker_pool import open_workers, start_worker
 
 BROKEN = WorkerFailure(Status.CRASHED, "exit code 1", "Traceback\nImportError: no libcudnn\n")
@@ -55,30 +52,6 @@ def test_a_fact_that_changed_is_named_and_the_version_of_python_may_change() -> 
     moved = {**now, "device_uuid": "GPU-1"}
     assert changes(then, moved) == [Change("device_uuid", None, "GPU-1")]
     assert unlike(then, moved) == []
-
-
-def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ATTNBENCH_LOCKS", str(tmp_path))
-    on_cpu, on_gpu = (
-        Mock(ready=SimpleNamespace(device=device, environment=SimpleNamespace(device_uuid=uuid)))
-        for device, uuid in (("cpu", None), ("cuda", "GPU-1"))
-    )
-    with (
-        Signals() as signals,
-        device_lock("cpu", wait=False, check=lambda: None),
-        device_lock("GPU-1", wait=False, check=lambda: None),
-    ):
-        for worker, held in ((on_cpu, "cpu"), (on_gpu, "GPU-1")):
-            with lock_device(worker, signals, wait=False, held_device=held):
-                pass
-        for worker, held in ((on_cpu, None), (on_cpu, "GPU-1"), (on_gpu, "cuda")):
-            with (
-                pytest.raises(EnvironmentUnmet, match="is measuring on this"),
-                lock_device(worker, signals, wait=False, held_device=held),
-            ):
-                pass
 
 
 KILLED = WorkerFailure(Status.CRASHED, "SIGKILL")

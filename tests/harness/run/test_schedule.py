@@ -120,22 +120,13 @@ class FakePool:
         found = reply(op, self.call_ms)
         return found if self.sees or op != "window" else found.model_copy(update={"window": None})
 
-    def judge(self) -> Any:
-        pool = self
-
-        class Judge:
-            def ask(self, op: str, timeout_s: float, **fields: Any) -> Reply:
-                pool.notes.append((pool.seat, op, fields["exactness"]))
-                right = {"complaint": ""}
-                right |= {"error_ratio": 0.5, "error_limit_ratio": 2.0}
-                return JUDGE[op].model_validate({"op": op, **right, **pool.judges})
-
-        return Judge()
+    def judged(self, timeout_s: float, **fields: Any) -> Reply:
+        self.notes.append((self.seat, "judged", fields["exactness"]))
+        right = {"op": "judged", "complaint": "", "error_ratio": 0.5, "error_limit_ratio": 2.0}
+        return JUDGE["judged"].model_validate({**right, **self.judges})
 
     def hanging_launch(self, seat: Seat) -> str:
         return ""
-
-    def dismiss_judge(self) -> None: ...
 
     def dismiss(self, seat: Seat) -> None:
         self.notes.append((seat, "dismiss", ""))
