@@ -23,6 +23,15 @@ class CompileTime:
         if ms is not None:
             self.ms = (self.ms or 0.0) + ms
 
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add how long the work inside takes by the host's clock, also if it fails."""
+        begun_s = perf_counter()
+        try:
+            yield
+        finally:
+            self.add((perf_counter() - begun_s) * 1e3)
+
 
 @contextmanager
 def compile_time() -> Iterator[CompileTime]:
@@ -62,16 +71,3 @@ def _listening(found: CompileTime) -> Iterator[None]:
         yield
     finally:
         knobs.compilation.listener = before
-
-
-class Stopwatch:
-    """Measures the time inside it, also if that ends with an error."""
-
-    def __init__(self) -> None:
-        self.total_s = 0.0
-
-    def __enter__(self) -> None:
-        self._since = perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.total_s += perf_counter() - self._since

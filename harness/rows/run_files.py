@@ -57,9 +57,8 @@ def read_document(path: Path) -> Document:
         raise BadRun(f"{where}: no such file; wanted the folder of a run, with {META} in it")
     with file, _refusals(where):
         text = file.read(DOCUMENT_CAP_BYTES + 1)
-    if len(text) > DOCUMENT_CAP_BYTES:
-        raise BadRun(f"{where}: longer than {DOCUMENT_CAP_BYTES >> 20} MiB")
-    with _refusals(where):
+        if len(text) > DOCUMENT_CAP_BYTES:
+            raise ValueError(f"longer than {DOCUMENT_CAP_BYTES >> 20} MiB")
         return _current(parsed(text))
 
 

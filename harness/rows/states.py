@@ -20,7 +20,6 @@ class RunState:
 
     path: Path
     device: str
-    scenario: str
     statuses: Counter[str]
     missing: int
     question: str = ""
@@ -52,7 +51,6 @@ def run_state(path: Path) -> RunState:
     return RunState(
         path=path,
         device=meta["device"],
-        scenario=str(meta["scenario"].get("name")),
         statuses=Counter(last.values()),
         missing=len(planned - set(last)),
         question=str(meta["scenario"].get("question") or ""),

@@ -72,10 +72,8 @@ class Checker:
         """
         backend, compiling = self.backend, CompileTime()
         if backend.compiles_ahead:
-            begun_s = now_s()
-            with self.budget.for_code():
+            with compiling.timed(), self.budget.for_code():
                 backend.compile_ahead(self.case.problem, self.device)
-            compiling.add((now_s() - begun_s) * 1e3)
         kept = kept_memory(self.case.problem, self.device, compiles=backend.compiles)
         prepared = kept.of(self._prepare)
         compiling.add(prepared.setup_facts["compile_ms"])
