@@ -56,7 +56,7 @@ def _measures(meta: Mapping[str, Any], entry: SuiteEntry, seed: int, here: ThisD
     ):
         return False
     planned = [one["case"] for name in PLANNED for one in meta.get(name, ())]
-    return planned == select(entry.scenario, here.kind, entry.selection).units.ids
+    return planned == select(entry.scenario, here.kind, entry.selection).ids
 
 
 def measure_entry(
