@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from ... import impls
 from ...impls.discovery import names
@@ -64,41 +63,27 @@ def matching(pattern: str, one: Unit) -> bool:
     )
 
 
-class SelectedCases(NamedTuple):
-    """`duplicates`: how many repetitions of problems were left out. `whole`: the plan of which
-    `units` are one shard; without shards, the same.
-    """
-
-    units: Units
-    duplicates: int
-    whole: Units
-
-    @property
-    def cases(self) -> list[Case]:
-        return self.units.cases
-
-
-def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
+def select(scenario: Scenario, device: str, selection: Selection) -> Units:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
     every = planned(scenario, device, selection.attachments)
     whole = every.where(selection.takes)
-    if not any(whole):
+    if not whole.planned:
         example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
             f"{option('only')} and {option('skip')} leave no case of {scenario.name}; they match"
             f" parts of case ids such as {example}"
         )
     if (shard := selection.shard) is None:
-        return SelectedCases(whole, every.duplicates, whole)
+        return whole
     part = part_of(whole, shard, scenario.plan, device)
-    if not any(part):
+    if not part.planned:
         units = len(units_of(whole))
         raise NothingSelected(
             f"{option('shard', shard)}: empty: {scenario.name} has {units}"
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
             f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
         )
-    return SelectedCases(part, every.duplicates, whole)
+    return part._replace(whole=whole)
 
 
 def refuse_empty(scenario: Scenario, selection: Selection) -> None:

@@ -110,7 +110,7 @@ def finished(tmp_path, monkeypatch) -> Path:
     def refused(*arguments: object, **settings: object) -> None:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr("attnbench.harness.run.session.first_worker", refused)
+    monkeypatch.setattr("attnbench.harness.run.session.open_workers", refused)
     run = tmp_path / "results" / json.loads((REFERENCE / "run.json").read_text())["run"]
     shutil.copytree(REFERENCE, run)
     return run
