@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import attnbench
-from tests.conftest import ROOT, ran
+from tests.conftest import ROOT
 
 LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
 
@@ -198,18 +198,3 @@ def test_lowest_versions_are_those_that_pyproject_allows() -> None:
         if requirement.name in found and not requirement.marker:
             assert Version(found[requirement.name]) == Version(only.version)
     assert Version(found["typer"]) >= Version("0.15.4")  # before, it fails with click 8.2
-
-
-@pytest.mark.long
-def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
-    def commands(*settings: str) -> str:
-        words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]
-        return ran(words, cwd=ROOT, check=True).stdout
-
-    assert "-c constraints.txt -e .\n" in commands()
-    assert "-c constraints.txt --group dev" in commands()
-    assert "uv" not in commands()
-    assert "--torch-backend cpu -c constraints.txt torch\n" in commands("TORCH_BACKEND=cpu")
-    assert "--require-hashes" not in commands()
-    assert "--require-hashes -r .ci/locked.txt" in commands("LOCK=.ci/locked.txt")
-    assert "constraints.txt" not in commands("CONSTRAINTS=")

@@ -40,3 +40,17 @@ def test_make_takes_where_results_go_from_its_command_line_only(make: Callable[.
     first = make("gpu", "PYTHON=py", "ARCHIVE=/a/b.tar.gz", "ARGS=--dry-run", OUT="/x")
     assert first == ('py -m tests.gpu_day --out "results/gpu" --archive "/a/b.tar.gz" --dry-run\n')
     assert "--archive" not in make("gpu")
+
+
+@pytest.mark.long
+def test_make_installs_the_lock_only_where_it_is_asked_for(make: Callable[..., str]) -> None:
+    plain = make(".venv/.installed")
+    assert "-c constraints.txt -e .\n" in plain
+    assert "-c constraints.txt --group dev" in plain
+    assert "uv" not in plain
+    assert "--require-hashes" not in plain
+    with_torch = make(".venv/.installed", "TORCH_BACKEND=cpu")
+    assert "--torch-backend cpu -c constraints.txt torch\n" in with_torch
+    locked = make(".venv/.installed", "LOCK=.ci/locked.txt")
+    assert "--require-hashes -r .ci/locked.txt" in locked
+    assert "constraints.txt" not in make(".venv/.installed", "CONSTRAINTS=")

@@ -178,14 +178,3 @@ def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
         check=True,
     )
     assert done.stdout == "1 1\n"
-
-
-@pytest.mark.nightly
-def test_the_short_sweep_survives(tmp_path: Path) -> None:
-    words = ["--short", "--seed", "1", "--findings", str(tmp_path / "findings")]
-    ran(
-        [sys.executable, "-m", "tests.faults", *words],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
-        check=True,
-    )

@@ -118,18 +118,6 @@ def test_a_backend_that_does_not_know_lengths_says_so() -> None:
     assert said.startswith(f"does not compute lengths {LONG[:40]}; see flex, fused, ")
 
 
-def test_padding_is_not_seen_whatever_is_in_it() -> None:
-    """A sequence gives the same alone and beside a longer one."""
-    p = Problem(**SHAPE, lengths="q3_q40", causal=True)
-    q, k, v = make_inputs(p, CPU, 1)
-    both = load("padded").prepare(p, type(make_inputs(p, CPU, 1))(q, k, v), None)()
-    alone = Problem(**SHAPE, lengths="q3", causal=True)
-    first = make_inputs(alone, CPU, 1)
-    for own, whole in zip(first, (q, k, v), strict=True):
-        own.copy_(whole[:, :, :3])
-    assert torch.allclose(both[:, :, :3], load("padded").prepare(alone, first, None)(), atol=1e-6)
-
-
 @pytest.mark.parametrize("asks_for_gqa", [False, True])
 def test_varlen_gets_packed_tokens_and_where_each_sequence_begins(
     monkeypatch: pytest.MonkeyPatch, asks_for_gqa: bool

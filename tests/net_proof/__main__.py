@@ -78,9 +78,6 @@ def main() -> int:
     names = [defect.name for defect in DEFECTS]
     parser.add_argument("defects", nargs="*", choices=[*names, []], metavar="DEFECT")
     parser.add_argument("--all", action="store_true", help="the whole net for each defect")
-    parser.add_argument(
-        "--list", action="store_true", help="names, and whether each can be planted"
-    )
     chosen = parser.parse_args()
     some = [one for one in DEFECTS if not chosen.defects or one.name in chosen.defects]
     with tempfile.TemporaryDirectory(prefix="net-proof-") as folder:

@@ -4,7 +4,6 @@ keep them.
 
 import json
 import re
-from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
 from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import compare_backends
-from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
+from attnbench.reports.formatting import measured_bounds_text
 from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run
@@ -31,27 +30,6 @@ def run(tmp_path: Path) -> Path:
         for one in planned
     ]
     return write_run(tmp_path, planned, rows)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (2.05, 2.16, "2.05 to 2.16"),
-        (0.11, 10.9, "0.11 to 10.9"),
-        (0.1, 10.0, UNCERTAIN),
-        (7.46e-8, 354369.0, UNCERTAIN),
-        (0.0, inf, UNCERTAIN),
-        (3.0, 900.0, "3.00 to 900"),  # more than 1: that is decided
-        (1e-9, 0.5, "1.00e-09 to 0.50"),
-        (nan, nan, ""),
-        (None, None, ""),
-    ],
-)
-def test_a_ratio_has_bounds_as_far_as_they_decide(
-    low: float | None, high: float | None, said: str
-) -> None:
-    assert ratio_bounds_text(low, high) == said
-    assert times_text(2.0, low, high) == "2.00 times" + (f" ({said})" if said else "")
 
 
 def test_a_time_has_no_1_to_be_beside() -> None:

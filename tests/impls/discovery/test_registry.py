@@ -125,26 +125,3 @@ def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path:
     done = ran([sys.executable, "-c", code], env=environment({"PYTHONPATH": path}), check=True)
     reason = "1.0 is left out: its entry points cannot be read"
     assert done.stdout == f"True the package binary {reason} the package cut {reason}\n"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("words", [("list", "backends"), ("run",)])
-def test_no_file_of_a_folder_stops_or_hangs_a_command(
-    attnbench: Callable, folder: Path, words: tuple[str, ...]
-) -> None:
-    os.mkfifo(folder / "waits.py")
-    (folder / "inner.py").mkdir()
-    (folder / ".#mine.py").symlink_to("user@host.1234")
-    (folder / "latin.py").write_bytes(b"NAME = '\xfc'\ndef prepare(): ...\n")
-    (folder / "mine.py").write_text(FAKE.format(boom=0).replace("no_such_package", "torch"))
-    axes = ("--batch", 1, "--seq-len", 64, "--d-model", 32, "--heads", 2, "--device", "cpu")
-    if words == ("run",):
-        words = ("run", "--backends", "mine:left,waits,inner,latin", *axes, "--dry-run")
-    done = attnbench(*words, env={"ATTNBENCH_BACKENDS": str(folder)}, timeout=120, check=True)
-    assert "Traceback" not in done.stderr
-    for name in ("waits", "inner"):
-        assert f"{folder}/{name}.py: not a regular file" in done.stdout
-    assert f"{folder}/latin.py:1:" in done.stdout
-    if words == ("list", "backends"):
-        assert len(re.findall(r"^(?:waits|inner|latin) .* broken ", done.stdout, re.M)) == 3
-        assert "'.#mine.py' in" in done.stderr

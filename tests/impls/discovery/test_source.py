@@ -56,7 +56,9 @@ def test_a_broken_file_is_named_with_its_line(folder: Path, text: str, message: 
         load("broken")
 
 
-@pytest.mark.parametrize("what", ["fifo", "folder", "dangling", "loop", "socket", "huge", "device"])
+@pytest.mark.parametrize(
+    "what", ["fifo", "folder", "dangling", "loop", "socket", "huge", "latin", "device"]
+)
 def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(
     folder: Path, what: str
 ) -> None:
@@ -72,6 +74,8 @@ def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(
     elif what == "socket":
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(str(path))
+    elif what == "latin":
+        path.write_bytes(b"NAME = '\xfc'\ndef prepare(): ...\n")
     elif what == "huge":
         path.write_text("#" * (MOST_BYTES + 1))
     else:

@@ -11,7 +11,6 @@ from tests.made_runs import (
     head_sweep,
     made,
     problem,
-    pruning,
     quickstart,
     row,
     run_of,
@@ -55,12 +54,6 @@ def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
     assert "64 heads" in figure.title
     (table,) = tables_of(list(told.blocks))
     assert {line[2] for line in table.rows} == {1, 2, 4, 8, 16, 32, 64}
-
-
-def test_the_unpruned_layer_is_among_its_pruned_ones(tmp_path: Path) -> None:
-    """8 * 64 = d_model, which once gave the whole layer another problem than its pruned ones."""
-    (table,) = tables_of(list(subject_of(heads, pruning(tmp_path)).blocks))
-    assert [line[2] for line in table.rows] == [1, 4, 8]
 
 
 def test_a_backend_with_two_marks_is_named_with_the_place_of_each(tmp_path: Path) -> None:

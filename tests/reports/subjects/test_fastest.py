@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.row_groups import groups
 from attnbench.reports.elements import Table
 from attnbench.reports.subjects import fastest
 from attnbench.reports.subjects._choice import NOT_JUDGED, Choices, choices, take
 from attnbench.reports.subjects._race import race, races
 from attnbench.reports.words import NOISY
 from tests import made_runs
-from tests.made_runs import case, grid, inexact, problem, row, write_run
+from tests.made_runs import case, grid, problem, row, write_run
 from tests.reports.rendering import card_of, rows_of
 
 THREE = {  # c was slower in one block, and faster in another
@@ -38,13 +37,6 @@ def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_p
     assert found.tied == []
     assert found.mark == NOISY
     assert found.rival[1].value == pytest.approx(2.07, abs=0.01)
-
-
-def test_an_inexact_backend_wins_no_race(tmp_path: Path) -> None:
-    rows = rows_of(inexact(tmp_path))
-    for alone in groups(rows, None):
-        first, second = race(alone.rows).ranking[:2]
-        assert (first["backend"], second["backend"]) == ("sdpa", "fused")
 
 
 # ---- the card and the table of every problem -----------------------------------------------------

@@ -11,7 +11,7 @@ from attnbench.reports.elements import Bars
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects import utilization
-from tests.made_runs import case, grid, problem, row, write_run
+from tests.made_runs import grid, row, with_windows, write_run
 from tests.reports.rendering import card_of, subject_of
 
 COMMAND = "--measure latency,memory,utilization,energy"
@@ -27,22 +27,9 @@ def window(backend: str, **changes: Any) -> dict[str, Any]:
     return {**start, **counters, **changes}
 
 
-def run_on_gpu(
-    parent: Path, lengths: tuple[int, ...] = (1024,), of_window: Any = None, **changes: Any
-) -> Path:
-    cases = [
-        case(name, problem(n, device="cuda", dtype="bf16")) for n in lengths for name in ACTIVE
-    ]
-    rows = [
-        row(
-            one,
-            **{"utilization_tier": "gpm", "missing": {}, "tables": None}
-            | {"windows": [window(one["backend"], **(of_window or {}))]}
-            | changes,
-        )
-        for one in cases
-    ]
-    return write_run(parent, cases, rows, device="cuda")
+def run_on_gpu(parent: Path, of_window: Any = None, **changes: Any) -> Path:
+    windows = {name: [window(name, **(of_window or {}))] for name in ACTIVE}
+    return with_windows(parent, windows, **changes)
 
 
 def briefly(run: Path) -> list[str]:
