@@ -3,27 +3,14 @@
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ..files.errors import BadInput, option, shown
-from ..verbs.fields import (
-    DEFAULT_ROOT,
-    HOW,
-    OUTPUT,
-    AsJson,
-    DeviceKind,
-    Quiet,
-    Runs,
-    Threads,
-    Timeout,
-    Wait,
-    WaitIdle,
-    device_option,
-)
+from ..verbs import fields
 from ..verbs.measuring import How, ended, torch_threads_kept
 from ..verbs.request import Option, Verb, words
 from .ask import Ended, Measuring, answered, measured
@@ -40,24 +27,24 @@ MEASURED_ELSEWHERE = ("measure", "json", "policy", "quiet", "wait", "wait_idle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseRequest(Question):
-    measure: Annotated[bool, Option("", group=HOW)] = False
+    measure: Annotated[bool, Option("", group=fields.HOW)] = False
     """Measure what no earlier run here has measured; minutes."""
     device: Annotated[
-        DeviceKind | None,
-        device_option("Where to measure; auto, the default, takes a GPU if there is one."),
+        fields.DeviceKind | None,
+        fields.device_option("Where to measure; auto, the default, takes a GPU if there is one."),
     ] = None
-    threads: Threads = None
-    wait: Wait = False
-    wait_idle: WaitIdle = None
-    timeout: Timeout = None
-    runs: Runs = DEFAULT_ROOT
-    output: Annotated[Path | None, Option("", "FILE", OUTPUT, short="-o")] = None
+    threads: fields.Threads = None
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    timeout: fields.Timeout = None
+    runs: fields.Runs = fields.DEFAULT_ROOT
+    output: Annotated[Path | None, Option("", "FILE", fields.OUTPUT, short="-o")] = None
     """Also write a page."""
-    policy: Annotated[Path | None, Option("", "FILE", OUTPUT)] = None
+    policy: Annotated[Path | None, Option("", "FILE", fields.OUTPUT)] = None
     """Also write which to take in which phase over which lengths: .json, or .py for transformers.
     """
-    quiet: Quiet = False
-    json: AsJson = False
+    quiet: fields.Quiet = False
+    json: fields.AsJson = False
 
     def __post_init__(self) -> None:
         if self.policy is not None and self.policy.suffix not in (".json", ".py"):
@@ -78,13 +65,11 @@ def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> 
     """
     from ...reports.advise.answer import advise
     from ..devices.this_device import this_device
-    from ..terminal.idle import wait_until_idle
 
     here = this_device(request.device)
     inquiry = inquiry_of(request, here, words(request, but=MEASURED_ELSEWHERE))
     if request.measure:
-        wait_until_idle(how.wait_idle, quiet=not how.talks)
-        how = replace(how, wait_idle=None)
+        how.wait_until_idle()
         limits = {"memory_gib": request.memory_gib, "timeout_s": request.timeout}
         measuring = Measuring(
             options=how.started,
@@ -132,7 +117,7 @@ def tell(request: AdviseRequest) -> int:
     """
     from ..terminal.progress import kept, say
 
-    how = How.of(request, json=False, quiet=request.quiet or request.json)
+    how = How(request=request)
     try:
         found = answer(
             request, how, lambda sentence: None if request.quiet else say(sentence, stderr=True)
@@ -177,12 +162,12 @@ def advise(request: AdviseRequest) -> dict[str, Any]:
     """
     from ...reports.advise.document import document
 
+    how = How.python(request, "attnbench.advise()")
     try:
         with torch_threads_kept() if request.measure else nullcontext():
-            how = How.of(request, "attnbench.advise()")
             return document(answer(request, how, lambda sentence: None).advice)
     except Ended as stopped:
-        ended(stopped.result)
+        ended(stopped.result, how)
         raise
 
 

@@ -69,9 +69,8 @@ def why_unreadable(root: Path) -> str:
 def _is_of(found: Any, device_uuid: str | None, device_name: str | None) -> bool:
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         return False
-    if not {"peaks", "checks", "utc"} <= found.keys():
-        return False
-    if device_uuid is not None:
-        return bool(found.get("device_uuid") == device_uuid)
-    same_name = device_name is not None and found.get("device_name") == device_name
-    return found.get("device_uuid") is None and same_name
+    uuid, name = found.get("device_uuid"), found.get("device_name")
+    same = (
+        uuid == device_uuid if device_uuid else device_name and (uuid, name) == (None, device_name)
+    )
+    return bool(same) and {"peaks", "checks", "utc"} <= found.keys()

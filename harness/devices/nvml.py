@@ -10,8 +10,7 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .host_memory import host_available_bytes, host_total_bytes
-from .settings import CHOICE
+from .host import CHOICE, host_available_bytes, host_total_bytes
 
 if TYPE_CHECKING:
     import torch

@@ -6,10 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from ..files.errors import EnvironmentUnmet, option
-from .cpu import cpu_name
-from .host_memory import host_available_bytes
+from .host import CHOICE, cpu_name, host_available_bytes
 from .nvml import Gpu, SharedMemory, each_gpu, has_gpu, memory_info, nvml_device, open_gpu, text
-from .settings import CHOICE
 
 NO_TORCH = (
     "torch is not installed, and only reading results does without: README.md, Install, says which"

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ..devices.calibration_file import SCHEMA, append, check_writable
-from ..devices.cpu import cpu_name
 from ..devices.environment import fix_threads, pick_device
+from ..devices.host import cpu_name
 from ..devices.nvml import Device, nvml_device
 from ..devices.probes import load as load_probe
 from ..devices.this_device import no_device
@@ -28,7 +28,7 @@ from ..measure.physical_floor import specified
 from ..measure.steady_loop import steady_loop
 from ..process.device_lock import device_lock
 from ..stats.intervals import latency_interval
-from .peaks import KINDS, Peak, Sizes, gemm, measure
+from .peaks import KINDS, Peak, gemm, measure
 
 WINDOW_S = 3.0
 """The driver's ring has a sample each 1/6 to 1 s (nvml.h); the first and the last do not count."""
@@ -127,7 +127,7 @@ def gpu_loads(device: torch.device) -> Iterator[Load]:
         Range("hmma_ratio", 0.4, 1, tensor),
         Range(DISORDER, 0, 0.02, disorder),
     )
-    _, multiply = gemm(device, torch.bfloat16, GEMM)()
+    _, multiply = gemm(device, torch.bfloat16, GEMM)
     multiply()
     call_ms = 1e3 * seconds_of(multiply, device)
     yield Load("large bf16 product", multiply, call_ms, product, device)
@@ -160,10 +160,10 @@ def seconds_of(call: Call, device: torch.device) -> float:
     return time.perf_counter() - start
 
 
-def check_load(load: Load, kind: str, gpu: Device, window_s: float) -> Iterator[dict[str, Any]]:
+def check_load(load: Load, kind: str, gpu: Device) -> Iterator[dict[str, Any]]:
     """All its readings from one window."""
     watches = [load_probe(name).watch(gpu) for name in PROBES[kind]]
-    steady_loop(load.call, load.call_ms, window_s, [*watches], load.device)
+    steady_loop(load.call, load.call_ms, WINDOW_S, [*watches], load.device)
     values: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for watch in watches:
@@ -200,8 +200,6 @@ def calibrate(
     root: Path,
     *,
     wait: bool,
-    sizes: Sizes | None = None,
-    window_s: float = WINDOW_S,
     step: Callable[[str, int], object] = lambda what, total: None,
 ) -> dict[str, Any]:
     """Measure, check, and append to `root`/calibration.jsonl the line that is returned.
@@ -223,12 +221,12 @@ def calibrate(
         try:
             for load in loads(device):
                 step(f"checking counters: {load.name}", total)
-                checks += check_load(load, device.type, gpu, window_s)
+                checks += check_load(load, device.type, gpu)
         except torch.OutOfMemoryError:
             raise EnvironmentUnmet(
                 f"{name} has too little free memory to be calibrated; see attnbench doctor"
             ) from None
-        peaks = list(measure(device, sizes, lambda what: step(what, total)))
+        peaks = measure(device, lambda what: step(what, total))
     stated = specified(name)
     line = {
         "schema": SCHEMA,

@@ -16,9 +16,16 @@ import torch
 
 from ...impls._inductor import missing_for_compile
 from ..devices.calibration_file import newest_calibration
-from ..devices.control_group import memory_limit, quota
-from ..devices.environment import collect, cudnn_path, fix_threads, other_accelerator, pick_device
-from ..devices.free_memory import available_bytes, shares_host_memory
+from ..devices.environment import (
+    available_bytes,
+    collect,
+    cudnn_path,
+    fix_threads,
+    other_accelerator,
+    pick_device,
+    shares_host_memory,
+)
+from ..devices.host import memory_limit, quota
 from ..devices.nvml import (
     BOARD_READINGS,
     Device,
@@ -128,8 +135,7 @@ def first_line(error: object) -> str:
 
 # ---- GPUs ----------------------------------------------------------------------------------------
 
-OBSERVE_S = 1.0
-"""Counters need 0.1 s (nvml.h); the ring of a driver that was just loaded needs a few samples."""
+OBSERVE_S = 1.0  # counters need 0.1 s, the driver's busy time is of up to 1 s (nvml.h)
 COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
 """nvml.h, nvmlComputeMode_t."""
 
@@ -145,27 +151,25 @@ def read_gpus(chosen: str | None) -> Reading:
     opened = [one.value for one in listed.value if one.value]
     gpus = [part for gpu in opened for part in (gpu, *instances(gpu))]
     watches = [gpm.watch(Device(uuid=uuid_of(gpu).value)) for gpu in gpus]
-    start_us = busy.unix_us()
     with ExitStack() as window:
         for watch in watches:
             window.enter_context(watch)
         time.sleep(OBSERVE_S if gpus else 0)
     found = [
-        as_facts(readings_of(gpu, watch, start_us), gpu, chosen)
+        as_facts(readings_of(gpu, watch), gpu, chosen)
         for gpu, watch in zip(gpus, watches, strict=True)
     ]
     for number, one in enumerate(listed.value):
         if one.value is None:  # the driver does not open it; not even its UUID is known
             why = Reading(None, f"number {number} in the driver's order: {one.reason}")
-            found.append(as_facts(dict.fromkeys([*READINGS, *gpm.COLUMNS, KERNEL_BUSY], why)))
+            found.append(as_facts(dict.fromkeys([*READINGS, *gpm.COLUMNS], why)))
     return Reading(found)
 
 
-def readings_of(gpu: Gpu, counters: Watch, start_us: int) -> dict[str, Reading]:
-    readings = {name: read(gpu) for name, read in READINGS.items()}
+def readings_of(gpu: Gpu, counters: Watch) -> dict[str, Reading]:
     values, reasons = counters.readings()
-    readings |= {name: Reading(value, reasons.get(name, "")) for name, value in values.items()}
-    return readings | {KERNEL_BUSY: kernel_busy_ratio(gpu, start_us)}
+    counted = {name: Reading(value, reasons.get(name, "")) for name, value in values.items()}
+    return {name: read(gpu) for name, read in READINGS.items()} | counted
 
 
 def as_facts(
@@ -187,12 +191,8 @@ def as_facts(
     }
 
 
-def kernel_busy_ratio(gpu: Gpu, start_us: int) -> Reading:
-    """As the probe `busy` reads it, since a UNIX time; else the driver's latest figure."""
-    if gpu.instance is not None:
-        return Reading(None, busy.BOARD_ONLY)
-    since = busy.kernel_percentages(gpu, start_us, busy.unix_us()).map(busy.mean_ratio)
-    return latest_busy_ratio(gpu) if since.value is None else since
+def kernel_busy_ratio(gpu: Gpu) -> Reading:
+    return Reading(None, busy.BOARD_ONLY) if gpu.instance is not None else latest_busy_ratio(gpu)
 
 
 def uuid_of(gpu: Gpu) -> Reading:
@@ -217,7 +217,6 @@ def thousandth(number: int) -> float:
     return number / 1e3
 
 
-KERNEL_BUSY = "kernel_busy_ratio"
 READINGS: dict[str, Read] = {
     "uuid": uuid_of,
     "name": lambda gpu: gpu.query("nvmlDeviceGetName").map(text),
@@ -242,5 +241,6 @@ READINGS: dict[str, Read] = {
     "compute_mode": of_board("nvmlDeviceGetComputeMode", to=mode_name),
     "mig_enabled": of_board("nvmlDeviceGetMigMode", to=first_mode),
     "processes": users,
+    "kernel_busy_ratio": kernel_busy_ratio,
 }
 """Clocks, power, temperature and errors are the board's also for an instance."""

@@ -11,7 +11,7 @@ from math import exp, log, sqrt
 from pathlib import Path
 from statistics import mean, median, stdev
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...impls.problem import Dtype, Problem
 from ..cases.case import Case
@@ -51,7 +51,8 @@ MAX_FALSE_ALARMS = 1
 NORMAL_95 = 1.96
 
 
-class Pair(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
     """A backend and its twin. `told_apart`: their interval excludes 1, a false alarm."""
 
     backend: str
@@ -89,8 +90,7 @@ class NoiseFloor:
 
     def as_dict(self) -> dict[str, Any]:
         """For --json, and with `schema` and `samples` a line of selfcheck.jsonl."""
-        pairs = [{**pair._asdict(), "ratio": asdict(pair.ratio)} for pair in self.pairs]
-        return asdict(self) | {"pairs": pairs}
+        return asdict(self)
 
 
 def noise_known(root: Path, check: Callable[[int], NoiseFloor]) -> NoiseFloor:

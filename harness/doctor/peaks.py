@@ -5,8 +5,8 @@ with less power, so at a higher clock. Results are written into given memory, so
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import NamedTuple
 
@@ -70,52 +70,48 @@ class Peak(NamedTuple):
         return self.work / (min(median(block) for block in self.block_ms) / 1e3)
 
 
-def measure(
-    device: torch.device, sizes: Sizes | None, begins: Callable[[str], object]
-) -> Iterator[Peak]:
+def measure(device: torch.device, begins: Callable[[str], object]) -> list[Peak]:
     """Every peak of this kind of device. The names end in their units. `begins` hears of each."""
-    sizes = sizes or SIZES[device.type]
-    clock, conditions = clock_for(device), conditions_for(device)
+    sizes = SIZES[device.type]
+    meter = clock_for(device), conditions_for(device), sizes
     # bf16 without instructions for it: a call of 2 048 takes 22 s, one of 512 0.2 s
     slow = device.type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX2"
-    for name in KINDS[device.type]:
-        begins(f"measuring peaks: {name} products")
-        size = sizes.gemm // (4 if slow and name == "bf16" else 1)
-        with tf32(allowed=name == "tf32"):
-            product = gemm(device, DTYPES[name], size)
-            yield measure_peak(f"gemm_{name}_flops_per_s", product, clock, sizes, conditions)
+    precision = torch.get_float32_matmul_precision()
+    found = []
+    try:
+        for name in KINDS[device.type]:
+            begins(f"measuring peaks: {name} products")
+            # "high" allows TF32, the tensor cores' rounding of fp32 products
+            torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+            size = sizes.gemm // (4 if slow and name == "bf16" else 1)
+            product = partial(gemm, device, DTYPES[name], size)
+            found.append(measure_peak(f"gemm_{name}_flops_per_s", product, *meter))
+    finally:
+        torch.set_float32_matmul_precision(precision)
     begins("measuring peaks: copying")
-    copying = copy(device, sizes.copy_bytes)
-    yield measure_peak("copy_bytes_per_s", copying, clock, sizes, conditions)
+    copying = partial(copy, device, sizes.copy_bytes)
+    return [*found, measure_peak("copy_bytes_per_s", copying, *meter)]
 
 
-def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
+def gemm(device: torch.device, dtype: torch.dtype, size: int) -> tuple[float, Call]:
     """A square matrix product: 2 * M * N * K FLOPs."""
-
-    def make() -> tuple[float, Call]:
-        generator = torch.Generator(device).manual_seed(0)
-        a, b = (
-            torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2)
-        )  # [size, size]
-        out = torch.empty_like(a)
-        return 2.0 * size**3, lambda: torch.matmul(a, b, out=out)
-
-    return make
+    generator = torch.Generator(device).manual_seed(0)
+    a, b = (
+        torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2)
+    )  # [size, size]
+    out = torch.empty_like(a)
+    return 2.0 * size**3, lambda: torch.matmul(a, b, out=out)
 
 
-def copy(device: torch.device, size_bytes: int) -> Make:
+def copy(device: torch.device, size_bytes: int) -> tuple[float, Call]:
     """A copy: each byte is read once and written once."""
-
-    def make() -> tuple[float, Call]:
-        source = torch.ones(size_bytes // 4, dtype=torch.float32, device=device)  # [size]
-        target = torch.zeros_like(source)
-        return 2.0 * size_bytes, lambda: target.copy_(source)
-
-    return make
+    source = torch.ones(size_bytes // 4, dtype=torch.float32, device=device)  # [size]
+    target = torch.zeros_like(source)
+    return 2.0 * size_bytes, lambda: target.copy_(source)
 
 
 def measure_peak(
-    name: str, make: Make, clock: Clock, sizes: Sizes, conditions: HostConditions
+    name: str, make: Make, clock: Clock, conditions: HostConditions, sizes: Sizes
 ) -> Peak:
     """Not measured if it does not fit into memory or this device cannot do it."""
     try:
@@ -138,24 +134,11 @@ def measure_peak(
 
 
 def warm_up(call: Call, clock: Clock, seconds: float) -> float:
-    """Seconds per call once libraries are loaded and clocks have risen."""
-    call()
-    clock.finish()
+    """Seconds per call once libraries are loaded, by the first, and clocks have risen."""
     spent: list[float] = []
-    while not spent or sum(spent) < seconds:
+    while len(spent) < 2 or sum(spent[1:]) < seconds:
         start = time.perf_counter()
         call()
         clock.finish()
         spent.append(time.perf_counter() - start)
-    return median(spent)
-
-
-@contextmanager
-def tf32(*, allowed: bool) -> Iterator[None]:
-    """Allow or forbid TF32, the tensor cores' rounding of fp32 products."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if allowed else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    return median(spent[1:])

@@ -24,7 +24,7 @@ class MergeRequest:
         tuple[str | Path, ...],
         Option(
             "",
-            "RUN...",
+            "RUN",
             complete=completion.runs,
             parse=listed,
             wanted="the folders of shards",

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..devices.process_tree import RUN
+from ..devices.host import RUN
 from .guard import END_ALL, guarded
 from .guard_status import GuardStatus
 

@@ -11,7 +11,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from ..devices.process_tree import descendants
+from ..devices.host import descendants
 
 
 class GuardStatus:

@@ -21,8 +21,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from ..devices.control_group import host_oom_kills
-from ..devices.process_tree import RUN
+from ..devices.host import RUN, host_oom_kills
 from ..rows.record import Status
 from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
 from .guard_status import GuardStatus

@@ -50,10 +50,9 @@ def is_ours(path: Path, parent: pytest.Collector) -> bool:
     """
     root, patterns = parent.config.rootpath, given(parent.config).get("scenarios", ())
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
-    if any(fnmatchcase(name, pattern) for pattern in patterns):
-        return True
+    chosen = any(fnmatchcase(name, pattern) for pattern in patterns)
     named, own = parent.session.isinitpath(path), path.name.endswith(OWN_SUFFIXES)
-    return named + own + has_our_keys(path) > 1
+    return chosen or (named and own) or ((named or own) and has_our_keys(path))
 
 
 def has_our_keys(path: Path) -> bool:

@@ -5,15 +5,15 @@ Stored samples become rounds of pytest-benchmark: its clock shows them, and noth
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
 import pytest
 
 from ..cases.case import Case
+from ..devices.host import CHOICE
 from ..devices.nvml import each_gpu
-from ..devices.settings import CHOICE
 from ..files.errors import BadInput, Refusal, Spelling
 from ..files.printable import visible
 from ..rows.record import Status
@@ -55,9 +55,7 @@ class ScenarioFile(pytest.File):
             run.said.append(f"note: {scenario.source}: {found} here; attnbench run measures them")
         for case in units.cases:
             name = f"{scenario.name}[{shape(case)}-{case.backend}]"
-            item = ScenarioItem.from_parent(
-                self, name=name, callobj=measure_case, case=case, run=run
-            )
+            item = ScenarioItem.from_parent(self, name=name, callobj=case_test, case=case, run=run)
             if device == "cuda":
                 item.add_marker(pytest.mark.gpu)
             yield item
@@ -67,11 +65,6 @@ def auto_device() -> str:
     """What `device: auto` will mean, before there is a worker to ask."""
     hidden = os.environ.get(CHOICE, "0") in ("", "-1")
     return "cuda" if each_gpu().value and not hidden else "cpu"
-
-
-def measure_case(request: pytest.FixtureRequest, benchmark: Any) -> None:
-    """The test function of a case: it asks for the fixture `benchmark`."""
-    request.node.replay(benchmark)
 
 
 class ScenarioItem(pytest.Function):
@@ -112,36 +105,32 @@ class ScenarioItem(pytest.Function):
             text = "\n".join([refusal.spelled(Spelling.PYTEST), *not_on_disk])
             pytest.fail(text, pytrace=False)
 
-    def replay(self, benchmark: Any) -> None:
-        """Tell how the case ended, and pass its samples on."""
-        row = self.run.rows.get(self.case.id)
-        if row is None:
-            pytest.fail("its file was measured without it; run it alone", pytrace=False)
-        self.user_properties += {name: row[name] for name in ("case", "status", "run")}.items()
-        self.raise_outcome(row)
-        samples = [*chain.from_iterable(chain.from_iterable(row["block_ms"] or ()))]
-        if samples and not benchmark.disabled:
-            benchmark.group = f"{self.run.entry.scenario.name} {shape(self.case)}"
-            benchmark.param = f"{shape(self.case)}-{self.case.backend}"
-            benchmark.params = self.case.fields()
-            benchmark.extra_info |= {"schema": SCHEMA} | {name: row.get(name) for name in OF_ROWS}
-            self.clock = chain.from_iterable((0.0, call_ms / 1e3) for call_ms in samples)
-            # its other mode would first measure how fast this clock ticks
-            benchmark.pedantic(bool, rounds=len(samples))
 
-    def raise_outcome(self, row: Mapping[str, Any]) -> None:
-        """Skip, xfail or fail a case that is not ok."""
-        status, text = row["status"], visible(f"{row['status']}: {row['reason']}", lines=True)
-        if status == Status.OK:
-            return
-        if status in (Status.UNSUPPORTED, Status.UNAVAILABLE):
-            raise pytest.skip.Exception(text, _use_item_location=True)  # the scenario's file
-        if {status, status.removeprefix("predicted_")} & {*self.run.request.expect}:
-            pytest.xfail(text)
-        if row["log_tail"]:
-            tail = "\n".join(row["log_tail"].splitlines()[-TAIL_LINES:])
-            self.add_report_section("call", "end of the worker's log", visible(tail, lines=True))
+def case_test(request: pytest.FixtureRequest, benchmark: Any) -> None:
+    """The test function of a case: it tells how the case ended, and passes its samples on."""
+    item: ScenarioItem = request.node
+    run, case, row = item.run, item.case, item.run.rows.get(item.case.id)
+    if row is None:
+        pytest.fail("its file was measured without it; run it alone", pytrace=False)
+    item.user_properties += {name: row[name] for name in ("case", "status", "run")}.items()
+    status, text = row["status"], visible(f"{row['status']}: {row['reason']}", lines=True)
+    if status in (Status.UNSUPPORTED, Status.UNAVAILABLE):
+        raise pytest.skip.Exception(text, _use_item_location=True)  # the scenario's file
+    if {status, status.removeprefix("predicted_")} & {*run.request.expect}:
+        pytest.xfail(text)
+    if status != Status.OK:
+        if tail := "\n".join((row["log_tail"] or "").splitlines()[-TAIL_LINES:]):
+            item.add_report_section("call", "end of the worker's log", visible(tail, lines=True))
         pytest.fail(text, pytrace=False)
+    samples = [*chain.from_iterable(chain.from_iterable(row["block_ms"] or ()))]
+    if samples and not benchmark.disabled:
+        benchmark.group = f"{run.entry.scenario.name} {shape(case)}"
+        benchmark.param = f"{shape(case)}-{case.backend}"
+        benchmark.params = case.fields()
+        benchmark.extra_info |= {"schema": SCHEMA} | {name: row.get(name) for name in OF_ROWS}
+        item.clock = chain.from_iterable((0.0, call_ms / 1e3) for call_ms in samples)
+        # its other mode would first measure how fast this clock ticks
+        benchmark.pedantic(bool, rounds=len(samples))
 
 
 def shape(case: Case) -> str:

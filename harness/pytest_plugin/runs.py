@@ -19,7 +19,7 @@ from ..run.listener import Begun
 from ..scenario.selection import Selection
 from ..terminal.progress import LiveProgress, counts, lines_console
 from ..verbs.compare import NOTHING_DECIDED, CompareRequest, compared
-from ..verbs.measuring import How, measured
+from ..verbs.measuring import How, ended
 from ..verbs.run import RunRequest, planned, started_job
 from .options import PytestRequest
 
@@ -39,7 +39,7 @@ class FileRun(LiveProgress):
         super().__init__(lines_console())
         self.out.quiet = config.getoption("capture") != "no"
         self.request, self.config = request, config
-        self.asked = RunRequest(scenario=(Path(shortest(file)),), **request.of_run)
+        self.asked = RunRequest(scenario=(Path(shortest(file)),), quiet=True, **request.of_run)
         ((self.entry,), _) = planned(self.asked)
         self.base = base_of(self.entry.scenario.name, request) if request.fail_slower else None
         self.path: Path | None = None
@@ -65,9 +65,9 @@ class FileRun(LiveProgress):
         # from where the tests of the project import
         folders = [str(Path(one).absolute()) for one in (str(self.config.rootpath), *sys.path)]
         imports = self.request.allow_import and tuple(dict.fromkeys(folders))
-        command = ["pytest", *map(str, self.config.invocation_params.args)]
-        given: Any = {"command": command, "quiet": True, "listener": self, "allow_import": imports}
-        how = How.of(self.asked, spelling=Spelling.PYTEST, **given)
+        call = ["pytest", *map(str, self.config.invocation_params.args)]
+        given: Any = {"call": call, "allow_import": imports, "listener": self}
+        how = How(request=self.asked, spelling=Spelling.PYTEST, **given)
         entry = replace(self.entry, selection=Selection(ids=cases))
         self.refusal = Refusal("its run ended early")
         # torch and other packages warn when they are imported; no case fails for that
@@ -76,7 +76,7 @@ class FileRun(LiveProgress):
             from ...reports.data.read import read_runs
 
             try:
-                measured(started_job(entry, self.asked), how)
+                ended(how.measured(started_job(entry, self.asked)), how)
                 self.refusal = None
             except Refusal as refusal:
                 self.refusal = refusal
@@ -126,8 +126,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for run in config.stash.get(runs_key, []):
         if run.path:
             statuses = Counter(row["status"] for row in run.rows.values())
-            ended = run.refusal is None and not statuses[Status.INTERRUPTED]
-            verb, path = "report" if ended else "run --resume", shlex.quote(shortest(run.path))
+            whole = run.refusal is None and not statuses[Status.INTERRUPTED]
+            verb, path = "report" if whole else "run --resume", shlex.quote(shortest(run.path))
             lines.append(f"{counts(statuses)}; next: attnbench {verb} {path}")
         lines += run.said
     if lines:

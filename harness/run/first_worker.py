@@ -8,8 +8,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from ..devices.host import CHOICE
 from ..devices.nvml import has_gpu
-from ..devices.settings import CHOICE
 from ..devices.this_device import NO_TORCH, no_device
 from ..files.errors import EnvironmentUnmet, Stopped
 from ..process.child import ALLOW_IMPORT, AllowImport

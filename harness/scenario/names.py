@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..files.errors import BadInput, instead_of, shown
 from .document import read_yaml
@@ -25,7 +25,7 @@ def claims() -> list[str]:
     return [name for name in shipped() if name.startswith(CLAIMS)]
 
 
-def expanded(names: Iterable[str]) -> list[str]:
+def expanded(names: Iterable[Any]) -> list[Any]:
     """With ALL_CLAIMS as those that it stands for."""
     return [one for name in names for one in (claims() if name == ALL_CLAIMS else [name])]
 

@@ -8,12 +8,12 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
 
 from ... import __version__
-from ..files.errors import BadInput, instead_of, shown
 from .help import SHORT, of_program
 from .output import lasting_output, make_streams_safe
 from .request import Verb
@@ -47,8 +47,14 @@ class Program(Group):
 
     examples = ("attnbench run quickstart",)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """`help run` is `run --help`, `help all` is `--help`, and `help` the first screen."""
+        if args[:1] == ["help"]:
+            args = [*filter(lambda word: word != "all", args[1:]), "--help"] if args[1:] else ["-h"]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*HOMES, "help"]
+        return [*HOMES]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands and cmd_name in HOMES:
@@ -56,9 +62,9 @@ class Program(Group):
         return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        for name in HOMES:
-            self.get_command(ctx, name)
-        formatter.write(of_program(self, FIRST, short=ctx.meta.get(SHORT, False)))
+        short = ctx.meta.get(SHORT, False)
+        verbs = {name: verb(name) for name in (chain(*FIRST) if short else HOMES)}
+        formatter.write(of_program(self, FIRST, verbs, short=short))
 
 
 app = typer.Typer(
@@ -85,26 +91,6 @@ def top(
     ] = False,
 ) -> None:
     pass
-
-
-@app.command("help", hidden=True)
-def help_(
-    context: typer.Context,
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="A command's name, or all.")
-    ] = None,
-) -> None:
-    """Say what a command does, with all its options; without a name: the first screen."""
-    names = words or []
-    context.meta[SHORT] = not names
-    of: Any = context.parent
-    found: Any = of.command
-    for name in names[:1] if names != ["all"] else ():
-        found = of.command.get_command(of, name)
-        if found is None:
-            raise BadInput(f"no command {shown(name)}; {instead_of(name, ['all', *HOMES])}")
-        of = type(of)(found, info_name=name, parent=of)
-    typer.echo(found.get_help(of))
 
 
 def main() -> None:

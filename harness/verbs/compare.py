@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ...reports.comparison.compare import Comparison
-    from ...reports.comparison.gate import Gate
 
 USUAL_MARGIN = "5%"
 NOTHING_DECIDED = 6
@@ -139,12 +138,13 @@ def compare(request: CompareRequest) -> "pd.DataFrame":
 
 def compared(request: CompareRequest) -> "Comparison":
     """Raises Refusal."""
-    from ...reports.comparison.compare import compare_backends, compare_interleaved
+    from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
     from ...reports.comparison.gate import Gate
-    from ..rows.names import find, number_of_last
+    from ...reports.comparison.history import compare_history
+    from ..rows.names import earlier_runs, find, number_of_last
     from .margins import margin_ratio, read_margins
 
-    limits = None
+    limits, root = None, request.runs
     if request.gate is not None:
         margins = read_margins(request.gate)
         limits = Gate(margins=margins, fail_on_undecided=request.fail_on_undecided)
@@ -157,25 +157,13 @@ def compared(request: CompareRequest) -> "Comparison":
     apart = settings | {"allow_different_devices": request.allow_different_devices}
     if new is None:
         baseline = named_backend(request.against or "")
-        return compare_backends(find(base, request.runs), baseline, limits, **settings)
+        return compare_backends(find(base, root), baseline, limits, **settings)
     if request.turns:
         return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
-    base = base if number_of_last(base) else str(find(base, request.runs))
-    return compared_with(base, find(new, request.runs), request.runs, limits, **apart)
-
-
-def compared_with(
-    base: str, run: Path, root: Path, gate: "Gate | None", **settings: Any
-) -> "Comparison":
-    """A run against an earlier one of `root`, or against last:N. Raises Refusal."""
-    from ...reports.comparison.compare import compare_runs
-    from ...reports.comparison.history import compare_history
-    from ..rows.names import earlier_runs, find, number_of_last
-
-    if most := number_of_last(base):
-        settings.pop("allow_different_devices", None)  # its runs are those of one device
-        return compare_history(earlier_runs(run, root), most, run, gate, **settings)
-    return compare_runs(find(base, root), run, gate, **settings)
+    if most := number_of_last(base):  # runs of one device
+        run = find(new, root)
+        return compare_history(earlier_runs(run, root), most, run, limits, **settings)
+    return compare_runs(find(base, root), find(new, root), limits, **apart)
 
 
 def named_backend(text: str) -> str:

@@ -1,12 +1,12 @@
 """`attnbench doctor`: what this machine can measure, and with --deep how far to believe it."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .fields import DEFAULT_ROOT, AsJson, DeviceKind, Quiet, Runs, Wait, WaitIdle, device_option
+from . import fields
 from .measuring import How, torch_threads_kept
 from .request import Option, Verb
 
@@ -24,14 +24,14 @@ class DoctorRequest:
     """Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal runs
     differ. Once, about 2 minutes.
     """
-    device: Annotated[DeviceKind, device_option("Where; auto takes a GPU if there is one.")] = (
-        "auto"
-    )
-    runs: Runs = DEFAULT_ROOT
-    wait: Wait = False
-    wait_idle: WaitIdle = None
-    quiet: Quiet = False
-    json: AsJson = False
+    device: Annotated[
+        fields.DeviceKind, fields.device_option("Where; auto takes a GPU if there is one.")
+    ] = "auto"
+    runs: fields.Runs = fields.DEFAULT_ROOT
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    quiet: fields.Quiet = False
+    json: fields.AsJson = False
 
 
 def seen(request: DoctorRequest, how: How) -> "Examined":
@@ -41,12 +41,12 @@ def seen(request: DoctorRequest, how: How) -> "Examined":
 
     quiet = not how.talks
     if request.deep:
-        await_idle(how.wait_idle, quiet=quiet, means=LEARNT_BUSY)
+        await_idle(request.wait_idle, quiet=quiet, means=LEARNT_BUSY)
     found = examine(request.runs, quiet=quiet)
     if not request.deep:
         return found
-    runs = replace(how, wait_idle=None).started
-    return measure(found, request.device, request.runs, runs, wait=how.wait, quiet=quiet)
+    root, wait = request.runs, request.wait
+    return measure(found, request.device, root, how.started, wait=wait, quiet=quiet)
 
 
 def tell(request: DoctorRequest) -> int:
@@ -55,8 +55,7 @@ def tell(request: DoctorRequest) -> int:
 
     With --deep exit code 1 where a check is off.
     """
-    how = How.of(request, json=False, quiet=request.quiet or request.json)
-    found = seen(request, how)
+    found = seen(request, How(request=request))
     if request.json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
     else:
@@ -70,7 +69,7 @@ def tell(request: DoctorRequest) -> int:
 def doctor(request: DoctorRequest) -> dict[str, Any]:
     """What this machine can measure, and what stands in the way. Raises Refusal."""
     with torch_threads_kept():
-        return seen(request, How.of(request, "attnbench.doctor()")).as_dict()
+        return seen(request, How.python(request, "attnbench.doctor()")).as_dict()
 
 
 VERBS = {

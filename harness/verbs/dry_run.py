@@ -7,8 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ..cases.case import Wall
-from ..devices.environment import pick_device
-from ..devices.free_memory import available_bytes
+from ..devices.environment import available_bytes, pick_device
 from ..devices.this_device import no_device
 from ..files.errors import EnvironmentUnmet, option
 from ..files.printable import spaced

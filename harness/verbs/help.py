@@ -1,9 +1,10 @@
 """Help as plain text: what a command is for, examples, then its options; and the first screen."""
 
+import inspect
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from itertools import chain
 from pathlib import Path
@@ -40,7 +41,7 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
             examples.pop()
         _, _, name = context.command_path.partition(" ")
         end = f"all {len(options)} options, in full: attnbench help {name}"
-        return _joined([[usage], [_summary(command)], [*chain(*examples)], shown, [end]])
+        return _joined([[usage], [_summary(command.help)], [*chain(*examples)], shown, [end]])
     parts = [[usage], *([*_wrapped(" ".join(one.split()))] for one in command.help.split("\n\n"))]
     parts += [[*_examples(verb.examples)], [*_columns(map(_line, arguments))]]
     if len(options) <= MOST_UNGROUPED:
@@ -51,15 +52,16 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
     return _joined(parts)
 
 
-def of_program(group: Any, first: Sequence[Sequence[str]], *, short: bool) -> str:
+def of_program(
+    group: Any, first: Sequence[Sequence[str]], verbs: Mapping[str, Verb], *, short: bool
+) -> str:
     """The first screen; without `short` all commands and the options."""
-    known = {name: one for name, one in group.commands.items() if not one.hidden}
-    blocks = [[name for name in some if name in known] for some in first]
-    if not short:
-        blocks.append([name for name in known if name not in chain(*blocks)])
+    blocks = [*first] if short else [*first, [one for one in verbs if one not in chain(*first)]]
     width = max(map(len, chain(*blocks)))
     parts = [[*_wrapped(group.help)], ["usage: attnbench COMMAND ..."]]
-    parts += ([*_columns([(one, _summary(known[one])) for one in some], width)] for some in blocks)
+    for some in blocks:
+        lines = [(one, _summary(inspect.getdoc(verbs[one].tell) or "")) for one in some]
+        parts.append([*_columns(lines, width)])
     if short:
         parts.append([f"begin with: {group.examples[0]}"])
         parts.append(["one command: attnbench run -h", "more: attnbench help all"])
@@ -72,9 +74,9 @@ def of_program(group: Any, first: Sequence[Sequence[str]], *, short: bool) -> st
 # ---- texts ---------------------------------------------------------------------------------------
 
 
-def _summary(command: Any) -> str:
-    """The first sentence of its help."""
-    return re.split(r"(?<=[.?]) ", " ".join(command.help.split()))[0].rstrip(".")
+def _summary(text: str) -> str:
+    """The first sentence of a command's help."""
+    return re.split(r"(?<=[.?]) ", " ".join(text.split()))[0].rstrip(".")
 
 
 def _brief(text: str) -> str:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ... import impls
 from ..files.errors import BadInput, option
 from ..files.printable import duration_text, spaced
 from .fields import DEFAULT_ROOT, DeviceKind, Runs, device_option
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 2  # of the overview, which fits one screen of 80 x 24
 BEGIN = ("quickstart", "head_cost", "memory_wall", "backends")  # what a newcomer runs first
-REPEATED = {"models": 1, "probes": 2}
-"""Tables whose first columns are printed where they change."""
 What = Literal["backends", "scenarios", "models", "studies", "probes", "runs", "baselines"]
 Row = tuple[str, ...]
 Table = tuple[Row, Sequence[Row]]
@@ -47,7 +47,6 @@ class ListRequest:
 
 def tell(request: ListRequest) -> int:
     """List scenarios, backends, models, runs and more. Without a word: what to begin with."""
-    from ... import impls
     from ..rows.names import no_runs
 
     if request.what is None:
@@ -61,16 +60,18 @@ def tell(request: ListRequest) -> int:
     }
     if request.what == "backends":
         rows = folded(rows)
-    elif count := REPEATED.get(request.what):
-        rows = [
-            ("",) * count + row[count:] if row[:count] == before[:count] else row
-            for before, row in zip([(), *rows], rows, strict=False)
-        ]
+    rows = [_where_new(row, above) for above, row in pairwise([(), *rows])]
     _print(columns, rows, nothing.get(request.what, ""))
     if request.what == "backends":
         for sentence in impls.ignored():
             typer.echo(sentence, err=True)
     return 0
+
+
+def _where_new(row: Row, above: Row) -> Row:
+    """Without its first cells, as far as they are those of the row above."""
+    same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(row, above, strict=False))])
+    return ("",) * same + row[same:]
 
 
 def listing(request: ListRequest) -> "pd.DataFrame":
@@ -96,7 +97,6 @@ def _print(columns: Row, rows: Sequence[Row], nothing: str = "") -> None:
 
 def _overview(request: ListRequest) -> None:
     """One screen."""
-    from ... import impls
     from ..rows.names import no_runs
     from ..rows.run_store import runs
     from ..terminal.progress import say

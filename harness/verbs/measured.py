@@ -5,26 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from ...impls.problem import AXES
 from ..files.errors import Spelling, option
-from . import completion
-from .fields import (
-    DEFAULT_ROOT,
-    OUTPUT,
-    SHAPE,
-    WHAT,
-    AllowImport,
-    Device,
-    JsonLines,
-    MemoryGib,
-    OnRow,
-    Quiet,
-    Runs,
-    Seed,
-    Threads,
-    Timeout,
-    Values,
-    Wait,
-    WaitIdle,
-)
+from . import completion, fields
 from .own_backends import Backends, Named, named_backends
 from .request import Option, as_typed
 
@@ -35,7 +16,7 @@ if TYPE_CHECKING:
 BACKENDS = Option(
     "Backends, as naive,fused,sdpa; my_module:attend is a function of yours, which workers import.",
     "A,B",
-    WHAT,
+    fields.WHAT,
     complete=completion.backends,
     wanted="names of backends, or functions",
 )
@@ -47,7 +28,7 @@ def axis_option(name: str) -> Option:
     return Option(
         axis.option or axis.meaning,
         "SIZE,SIZE" if axis.type is int else "A,B",
-        SHAPE,
+        fields.SHAPE,
         complete=completion.values_of(name),
         wanted="a value, or several",
         of=None if axis.option else Spelling.PYTHON,
@@ -59,7 +40,7 @@ AXIS_FIELDS: Any = make_dataclass(
     [
         (name, Annotated[bool, axis_option(name)], False)
         if axis.type is bool
-        else (name, Annotated[Values | None, axis_option(name)], None)
+        else (name, Annotated[fields.Values | None, axis_option(name)], None)
         for name, axis in AXES.items()
         if name != "seq_len"  # what `wall` searches for
     ],
@@ -71,28 +52,31 @@ AXIS_FIELDS: Any = make_dataclass(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
-    """`changed`: which fields set which of a scenario's."""
+    """`json_lines`: what --json means. `changed`: which fields set which of a scenario's."""
 
-    head_dim: Annotated[Values | None, Option("", "WIDTH", SHAPE, wanted="a width")] = None
+    head_dim: Annotated[
+        fields.Values | None, Option("", "WIDTH", fields.SHAPE, wanted="a width")
+    ] = None
     """Width of one head; d_model / heads if not given. Without --d-model: d_model is heads times
     this.
     """
     backends: Annotated[Backends | None, BACKENDS] = None
-    allow_import: AllowImport = False
-    device: Device = None
-    threads: Threads = None
-    wait: Wait = False
-    wait_idle: WaitIdle = None
-    seed: Seed = 0
-    timeout: Timeout = None
-    memory_gib: MemoryGib = None
-    runs: Runs = DEFAULT_ROOT
-    dry_run: Annotated[bool, Option("", group=OUTPUT, short="-n", of=Spelling.SHELL)] = False
+    allow_import: fields.AllowImport = False
+    device: fields.Device = None
+    threads: fields.Threads = None
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    seed: fields.Seed = 0
+    timeout: fields.Timeout = None
+    memory_gib: fields.MemoryGib = None
+    runs: fields.Runs = fields.DEFAULT_ROOT
+    dry_run: Annotated[bool, Option("", group=fields.OUTPUT, short="-n", of=Spelling.SHELL)] = False
     """Check scenarios and show every case with its predicted bytes; measure nothing."""
-    quiet: Quiet = False
-    json: JsonLines = False
-    on_row: OnRow = None
+    quiet: fields.Quiet = False
+    json: fields.JsonLines = False
+    on_row: fields.OnRow = None
 
+    json_lines: ClassVar = True
     changed: ClassVar = {
         "device": "device",
         "plan": "plan",

@@ -30,57 +30,55 @@ Job = Callable[["RunOptions"], "RunResult"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
-    """How runs are measured. `command`: as run.json keeps it. `folders`: from which workers may
-    import, beside the current one. `engine`: devices elsewhere. `listener`: in place of a bar.
+    """How the runs of a request are measured. `call`: as run.json keeps it; that of the shell if
+    empty. `folders`: from which workers may import, beside the current one. `engine`: devices
+    elsewhere. `listener`: in place of a bar.
     """
 
-    command: Sequence[str]
-    spelling: Spelling
-    wait: bool = False
-    wait_idle: str | None = None
-    quiet: bool = False
-    json: bool = False
-    threads: int | None = None
-    on_row: Callable[[Row], object] | None = None
+    request: Any
+    spelling: Spelling = Spelling.SHELL
+    call: Sequence[str] = ()
     allow_import: AllowImport = False
-    listener: "Listener | None" = None
     folders: Iterable[str] = ()
     engine: Any = None
+    listener: "Listener | None" = None
 
     @classmethod
-    def of(cls, request: Any, python: str = "", **more: Any) -> "How":
-        """`python`: the call, if it is one of Python."""
-        names = ("wait", "wait_idle", "quiet", "json", "threads", "on_row")
-        given = {name: getattr(request, name) for name in names if hasattr(request, name)}
-        command = [python] if python else ["attnbench", *sys.argv[1:]]
-        spelling = Spelling.PYTHON if python else Spelling.SHELL
-        return cls(**{"command": command, "spelling": spelling, **given, **more})
+    def python(cls, request: Any, call: str, **more: Any) -> "How":
+        return cls(request=request, spelling=Spelling.PYTHON, call=[call], **more)
 
     @property
     def talks(self) -> bool:
-        return not (self.quiet or self.json)
+        return not (self.request.quiet or self.request.json)
+
+    def spelled(self, text: str) -> str:
+        return spelled(text, self.spelling)
+
+    def wait_until_idle(self) -> None:
+        from ..terminal.idle import wait_until_idle
+
+        wait_until_idle(self.request.wait_idle, quiet=not self.talks)
 
     @contextmanager
     def options(self) -> Iterator["RunOptions"]:
         """For runs in this process. Raises Refusal."""
         from ..run.start import RunOptions
-        from ..terminal.idle import wait_until_idle
         from ..terminal.progress import progress
 
-        wait_until_idle(self.wait_idle, quiet=not self.talks)
-        listener = self.listener or progress(quiet=self.quiet, as_json=self.json)
-        _spell(listener, self.spelling)
-        if self.on_row is not None:
-            _tell_rows(listener, self.on_row)
+        request, lines = self.request, getattr(self.request, "json_lines", False)
         embedded = self.spelling is not Spelling.SHELL
+        listener = self.listener or progress(quiet=not self.talks, as_json=request.json and lines)
+        _spell(listener, self.spelled)
+        if on_row := getattr(request, "on_row", None):
+            _tell_rows(listener, on_row)
         with (
-            worker_variables(self.threads, self.folders),
+            worker_variables(getattr(request, "threads", None), self.folders),
             signals_passed_on() if embedded else nullcontext(),
         ):
             yield RunOptions(
-                command=self.command,
+                command=self.call or ["attnbench", *sys.argv[1:]],
                 listener=listener,
-                wait=self.wait,
+                wait=request.wait,
                 embedded=embedded,
                 allow_import=self.allow_import,
                 engine=self.engine,
@@ -94,16 +92,22 @@ class How:
         with self.options() as options, started(options.listener):
             yield options
 
+    def measured(self, job: Job) -> "RunResult":
+        """Once the cores are idle, if that is asked for. Raises Refusal."""
+        self.wait_until_idle()
+        with self.started() as options:
+            return job(options)
 
-def _spell(listener: "Listener", spelling: Spelling) -> None:
+
+def _spell(listener: "Listener", spelled: Callable[[str], str]) -> None:
     """Its remarks name options as the user does."""
     begin, remark = listener.begin, listener.remark
 
     def begun(run: "Begun") -> None:
-        begin(run._replace(remarks=[spelled(one, spelling) for one in run.remarks]))
+        begin(run._replace(remarks=[*map(spelled, run.remarks)]))
 
     listener.begin = begun  # type: ignore[method-assign]
-    listener.remark = lambda text: remark(spelled(text, spelling))  # type: ignore[method-assign]
+    listener.remark = lambda text: remark(spelled(text))  # type: ignore[method-assign]
 
 
 def _tell_rows(listener: "Listener", on_row: Callable[[Row], object]) -> None:
@@ -152,18 +156,12 @@ def torch_threads_kept() -> Iterator[None]:
 # ---- in Python -----------------------------------------------------------------------------------
 
 
-def measured(job: Job, how: How) -> Path:
-    """The folder of a run. A signal that ended it is raised again, for the caller's own handler."""
+def ended(result: "RunResult", how: How) -> Path:
+    """The run's folder. A signal that ended it is raised again, for the caller's own handler."""
     from ..terminal.progress import say
 
-    with how.started() as options:
-        result = job(options)
     if result.few_threads and how.talks:
-        say(spelled(result.few_threads, how.spelling), stderr=True)
-    return ended(result)
-
-
-def ended(result: "RunResult") -> Path:
+        say(how.spelled(result.few_threads), stderr=True)
     path = result.path.resolve()  # it still leads there when the caller changes the directory
     if (
         result.signal == signal.SIGINT
@@ -190,8 +188,8 @@ def signals_passed_on() -> Iterator[None]:
 # ---- in a terminal -------------------------------------------------------------------------------
 
 
-def measured_and_told(
-    job: Job, how: How, answers: Callable[[Path], Mapping[str, Any]] = lambda _: {}
+def told(
+    result: "RunResult", how: How, answers: Callable[[Path], Mapping[str, Any]] = lambda _: {}
 ) -> int:
     """Print a run's folder on stdout, and a summary on stderr. `answers`: what --json says of it
     beside how its cases ended.
@@ -200,22 +198,20 @@ def measured_and_told(
     from ..terminal.live_bar import busy
     from ..terminal.progress import counts, kept, say
 
-    with how.started() as options:
-        result = job(options)
-    if how.json:
+    if how.request.json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
         typer.echo(json.dumps({**end, **answers(result.path)}))
         return result.exit_code
     typer.echo(result.path)
     where = shlex.quote(str(result.path))
-    if how.quiet:
+    if how.request.quiet:
         return result.exit_code
     if result.signal is not None:
         say(f"{kept(result.statuses)} Go on: attnbench run --resume {where}", stderr=True)
         return result.exit_code
     say(counts(result.statuses), stderr=True)
     if result.few_threads:
-        say(spelled(result.few_threads, how.spelling), stderr=True)
+        say(how.spelled(result.few_threads), stderr=True)
     with busy("reading the results"):
         from ...reports.pages.report import open_report
 

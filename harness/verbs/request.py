@@ -159,13 +159,13 @@ def _strings_below(module: str) -> dict[str, str]:
     classes = [one for one in tree.body if isinstance(one, ast.ClassDef)]
     for of, body in [("", tree.body), *((f"{one.name}.", one.body) for one in classes)]:
         for one, below in pairwise([*body, ast.Pass()]):
-            match one, below:
-                case (
-                    ast.AnnAssign(target=ast.Name(name)) | ast.Assign(targets=[ast.Name(name)]),
-                    ast.Expr(value=ast.Constant(value=str(text))),
-                ):
+            if not isinstance(one, ast.Assign | ast.AnnAssign):
+                continue
+            name = ast.unparse(one.target if isinstance(one, ast.AnnAssign) else one.targets[0])
+            match below, getattr(one, "annotation", None):
+                case ast.Expr(value=ast.Constant(value=str(text))), _:
                     found[of + name] = " ".join(text.split())
-                case ast.AnnAssign(target=ast.Name(name), annotation=ast.Name(alias)), _:
+                case _, ast.Name(alias) | ast.Attribute(attr=alias):
                     found[of + name] = found.get(alias, "")
     return found
 
@@ -235,6 +235,8 @@ def wanted_of(annotation: Any) -> str:
     parts = [one for one in get_args(annotation) if one is not NoneType]
     if get_origin(annotation) in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(wanted_of, parts)))
+    if get_origin(annotation) is tuple:
+        return wanted_of(parts[0])
     if get_origin(annotation) is Literal:
         return f"one of {', '.join(map(str, parts))}"
     plain: dict[Any, str] = {

@@ -16,7 +16,7 @@ from ..files.errors import BadInput, option, shown
 from . import completion
 from .fields import DEVICES, EARLIER, MODELS, SHAPE, WHAT, Measures, Plan, Several, Values, listed
 from .measured import Measured, axis_option, may_import
-from .measuring import How, Job, measured, measured_and_told, print_dry_run
+from .measuring import How, Job, ended, print_dry_run, told
 from .request import Option, Verb
 
 if TYPE_CHECKING:
@@ -248,18 +248,16 @@ def _entries(request: RunRequest, changes: "list[Change]") -> "tuple[list[Entry]
             f" {' '.join(option(name, value) for name, value in such.items())}"
         )
     if not scenarios:
-        return [
-            Entry(scenario=from_axes(axes | ({"backends": names} if names else {}), changes))
-        ], False
+        given = axes | ({"backends": names} if names else {})
+        return [Entry(scenario=from_axes(given, changes))], False
     if names:
         changes = [*changes, Change("backends", [*names], option("backends", ",".join(names)))]
     files, problems = [], dict[str, None]()
-    for one in scenarios:
-        for name in expanded([one]) if isinstance(one, str) and "\n" not in one else [one]:
-            try:
-                files.append(load_entries(name, changes))
-            except BadInput as error:
-                problems |= dict.fromkeys(error.problems)
+    for one in expanded(scenarios):
+        try:
+            files.append(load_entries(one, changes))
+        except BadInput as error:
+            problems |= dict.fromkeys(error.problems)
     if problems:
         raise BadInput(*problems)
     are_several = len(files) > 1 or any(file.is_list for file in files)
@@ -322,18 +320,18 @@ def tell(request: RunRequest) -> int:
         raise BadInput(hint)
     if request.resume is not None:
         _, job = _resumed(request)
-        how = How.of(request, allow_import=request.allow_import, engine=request.engine())
-        return measured_and_told(job, how)
+        how = How(request=request, allow_import=request.allow_import, engine=request.engine())
+        return told(how.measured(job), how)
     entries, are_several = planned(request)
     if request.dry_run:
         return print_dry_run(entries)
     allowed = may_import(request, entries)
-    how = How.of(request, allow_import=allowed, engine=request.engine())
+    how = How(request=request, allow_import=allowed, engine=request.engine())
     if are_several:
         from .several import measure_several
 
         return measure_several(entries, how, request.runs, request.seed)
-    return measured_and_told(started_job(entries[0], request), how)
+    return told(how.measured(started_job(entries[0], request)), how)
 
 
 def run(request: RunRequest) -> "Run":
@@ -362,7 +360,8 @@ def run(request: RunRequest) -> "Run":
         allowed, job = may_import(request, entries), started_job(entries[0], request)
         call = f"attnbench.run({entries[0].scenario.name!r})"
     more = {"folders": request.named.folders, "engine": request.engine()}
-    return Run(measured(job, How.of(request, call, allow_import=allowed, **more)))
+    how = How.python(request, call, allow_import=allowed, **more)
+    return Run(ended(how.measured(job), how))
 
 
 VERBS = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..files.errors import Refusal, Spelling, spelled
+from ..files.errors import Refusal
 from .measuring import How, print_answers
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def measure_several(entries: "Sequence[SuiteEntry]", how: How, root: Path, seed:
     from ..run.threads import worker_threads
     from ..terminal.progress import say
 
+    how.wait_until_idle()
     with how.options() as options:
         away = options.engine is not None
         earlier = [  # of other engines the devices are not known yet: there all is measured
@@ -39,7 +40,7 @@ def measure_several(entries: "Sequence[SuiteEntry]", how: How, root: Path, seed:
         left = (read_meta(one.path) for one in earlier if one is not None and not one.is_finished)
         meta = next(left, None)  # all have as many threads as that run had
         with worker_threads("elsewhere" if away else "auto", meta) as few:
-            few_threads = spelled(few, Spelling.SHELL) if how.talks else ""
+            few_threads = how.spelled(few) if how.talks else ""
             if few_threads:
                 say(f"note: {few_threads}", stderr=True)
             pairs = [*zip(entries, earlier, strict=True)]
@@ -48,7 +49,7 @@ def measure_several(entries: "Sequence[SuiteEntry]", how: How, root: Path, seed:
         say(few_threads, stderr=True)
     code = max(end.exit_code for end in ends)
     results = [end for end in ends if not isinstance(end, Refusal)]
-    if how.json:
+    if how.request.json:
         statuses = sum((end.statuses for end in results), Counter[str]())
         found = zip(entries, ends, strict=False)  # a signal ends them early
         told = [_end_of(entry, end) for entry, end in found]
@@ -75,7 +76,7 @@ def _ends_of(
     ends: list[End] = []
     for number, (entry, earlier) in enumerate(entries, 1):
         scenario = entry.scenario
-        if how.json:
+        if how.request.json:
             of = {"number": number - 1, "of": len(entries), "scenario": scenario.name}
             typer.echo(json.dumps({"reason": "entry", **of}))
         elif how.talks:
@@ -88,7 +89,7 @@ def _ends_of(
             typer.echo(f"{scenario.name}: {end}", err=True)
         else:
             options = replace(options, wait=True)  # who takes the device skips no entry
-            if not how.json:
+            if not how.request.json:
                 typer.echo(end.path)
             if how.talks:
                 skipped = earlier is not None and earlier.is_finished

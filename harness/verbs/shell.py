@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from ..files.errors import BadInput, EnvironmentUnmet, Refusal, Spelling, StoreError
+from ..files.errors import BadInput, EnvironmentUnmet, Refusal, Spelling, StoreError, instead_of
 from ..files.printable import visible
 from .fields import GROUPS
 from .help import SHORT, of_command
@@ -172,6 +172,6 @@ def misused(error: Any) -> str:
         if unknown[1] in shipped():
             text += f"; a scenario is measured with `attnbench run {unknown[1]}`"
         elif "Did you mean" not in text:
-            text += f"; there are: {', '.join(context.command.list_commands(context))}"
+            text += f"; {instead_of(unknown[1], context.command.list_commands(context))}"
     text = " ".join(text.split())
     return visible(f"{text}{'' if text.endswith('?') else ';'} see `{command} -h`")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..files.errors import BadInput, Spelling, option, shown
 from .fields import LIMITS, DeviceKind, Several, device_option
 from .measured import BACKENDS, Measured, may_import
-from .measuring import How, measured, measured_and_told, print_dry_run
+from .measuring import How, ended, print_dry_run, told
 from .own_backends import Backends
 from .request import Option, Verb
 from .run import separated, started_job
@@ -83,8 +83,8 @@ def tell(request: WallRequest) -> int:
     entry = planned(request)
     if request.dry_run:
         return print_dry_run([entry])
-    how = How.of(request, allow_import=may_import(request, [entry]))
-    return measured_and_told(started_job(entry, request), how, _answers)
+    how = How(request=request, allow_import=may_import(request, [entry]))
+    return told(how.measured(started_job(entry, request)), how, _answers)
 
 
 def _answers(run: Path) -> Mapping[str, Any]:
@@ -104,8 +104,8 @@ def wall(request: WallRequest) -> "Run":
 
     entry = planned(request)
     allowed, folders = may_import(request, [entry]), request.named.folders
-    how = How.of(request, "attnbench.wall()", allow_import=allowed, folders=folders)
-    return Run(measured(started_job(entry, request), how))
+    how = How.python(request, "attnbench.wall()", allow_import=allowed, folders=folders)
+    return Run(ended(how.measured(started_job(entry, request)), how))
 
 
 VERBS = {

@@ -14,8 +14,8 @@ device belongs before or after the loop. `gpu_window` makes a watch from functio
 """
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -112,9 +112,11 @@ class Probe(Protocol):
 # ---- the files of this folder --------------------------------------------------------------------
 
 
+HERE = Path(__file__).parent
+
+
 def names() -> tuple[str, ...]:
-    found = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    return tuple(sorted(file.stem for file in HERE.glob("[!_]*.py")))
 
 
 @cache
@@ -130,11 +132,9 @@ def declared() -> dict[str, tuple[tuple[str, ...], bool]]:
     """
     found = {}
     for name in names():
-        path = next(file for folder in __path__ if (file := Path(folder, f"{name}.py")).is_file())
-        try:
+        path, values = HERE / f"{name}.py", {}
+        with suppress(ValueError):
             values = literals(path, ("MEASURES", "CALLS"))
-        except ValueError:
-            values = {}
         switches = values.get("MEASURES")
         if not isinstance(switches, tuple) or not all(isinstance(one, str) for one in switches):
             raise ValueError(

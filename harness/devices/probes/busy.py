@@ -25,14 +25,16 @@ def watch(device: Device) -> Watch:
     return gpu_window(device, COLUMNS, start=unix_us, end=unix_us, read=read, board_only=BOARD_ONLY)
 
 
-def unix_us(_: Gpu | None = None) -> int:
+def unix_us(_: Gpu) -> int:
     """UNIX time, which the driver's samples carry."""
     return time.time_ns() // 1000
 
 
 def read(gpu: Gpu, start_us: int, end_us: int) -> dict[str, Reading]:
-    kernels = kernel_percentages(gpu, start_us, end_us)
-    memory = _percentages(gpu, gpu.nvml.NVML_MEMORY_UTILIZATION_SAMPLES, start_us, end_us)
+    kernels, memory = (
+        percentages(gpu, getattr(gpu.nvml, f"NVML_{kind}_UTILIZATION_SAMPLES"), start_us, end_us)
+        for kind in ("GPU", "MEMORY")
+    )
     return {
         "kernel_busy_ratio": kernels.map(mean_ratio),
         "memory_busy_ratio": memory.map(mean_ratio),
@@ -40,16 +42,12 @@ def read(gpu: Gpu, start_us: int, end_us: int) -> dict[str, Reading]:
     }
 
 
-def kernel_percentages(gpu: Gpu, start_us: int, end_us: int) -> Reading:
-    """Busy time in percent, of each sample that lies wholly between two times."""
-    return _percentages(gpu, gpu.nvml.NVML_GPU_UTILIZATION_SAMPLES, start_us, end_us)
-
-
 def mean_ratio(percentages: list[int]) -> float:
     return sum(percentages) / len(percentages) / 100
 
 
-def _percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
+def percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
+    """Busy time in percent, of each sample that lies wholly between two times."""
     ring = gpu.query("nvmlDeviceGetSamples", kind, start_us)
     if ring.value is None:
         return ring

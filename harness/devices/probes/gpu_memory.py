@@ -5,8 +5,8 @@ Processes are listed after the window: the driver's list takes a lock that kerne
 
 import os
 
+from ..host import descendants, run_pid
 from ..nvml import Device, Gpu, Reading, used_bytes
-from ..process_tree import descendants, run_pid
 from . import Watch, gpu_window
 
 MEASURES = ("utilization",)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.devices.control_group import (
+from attnbench.harness.devices.host import (
     MemoryLimit,
     QuotaLimit,
     host_oom_kills,

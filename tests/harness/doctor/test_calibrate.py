@@ -11,7 +11,7 @@ import torch
 from attnbench.harness.devices.calibration_file import newest_calibration
 from attnbench.harness.doctor import calibrate as checks
 from attnbench.harness.doctor.calibrate import Range, calibrate, check_peak, disorder
-from attnbench.harness.doctor.peaks import Peak, Sizes
+from attnbench.harness.doctor.peaks import SIZES, Peak, Sizes
 from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
 
@@ -70,8 +70,8 @@ from attnbench.harness.doctor import calibrate as checks
 from attnbench.harness.devices.nvml import Device
 from tests.harness.doctor.test_calibrate import gpu_loads
 loads = [one._replace(call=checks.idle, device=torch.device("cpu")) for one in gpu_loads(100)]
-gpu = Device(uuid="{UUID}")
-print(json.dumps([one for load in loads for one in checks.check_load(load, "cuda", gpu, 0.8)]))
+gpu, checks.WINDOW_S = Device(uuid="{UUID}"), 0.8
+print(json.dumps([one for load in loads for one in checks.check_load(load, "cuda", gpu)]))
 """
 
 
@@ -126,8 +126,10 @@ def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
 SMALL = Sizes(gemm=128, copy_bytes=4 << 20, warm_up_s=0.01, block_s=0.005, blocks=6, most_s=0.2)
 
 
-def test_a_cpu_is_calibrated(tmp_path):
-    found = calibrate("cpu", tmp_path, wait=False, sizes=SMALL, window_s=0.2)
+def test_a_cpu_is_calibrated(tmp_path, monkeypatch):
+    monkeypatch.setitem(SIZES, "cpu", SMALL)
+    monkeypatch.setattr(checks, "WINDOW_S", 0.2)
+    found = calibrate("cpu", tmp_path, wait=False)
     assert found["device_uuid"] is None
     assert [*found["peaks"]] == [
         "gemm_fp32_flops_per_s",

@@ -15,6 +15,7 @@ from attnbench.harness.files.errors import BadInput, option
 from attnbench.harness.run.listener import Begun
 from attnbench.harness.verbs.measuring import How, worker_variables
 from attnbench.harness.verbs.own_backends import named_backends
+from attnbench.harness.verbs.run import RunRequest
 
 TINY = {
     "name": "tiny",
@@ -30,7 +31,7 @@ TINY = {
         ({"seed": "7"}, "seed: found '7'; wanted a whole number"),
         ({"seed": True}, "seed: found true; wanted a whole number"),
         ({"wait": 1}, "wait: found 1; wanted yes or no"),
-        ({"only": ["a", 3]}, "only: found a list of 2; wanted a list"),
+        ({"only": ["a", 3]}, "only: found 3; wanted text"),
         ({"set": ["plan.budget_s"]}, "set='plan.budget_s': not a change; wanted set='field=value'"),
         ({"plann": "quick"}, "plann: no such option; did you mean plan?"),
         ({"seq_len": 64}, "seq_len: cannot be combined with a scenario"),
@@ -86,7 +87,7 @@ def test_so_is_one_of_the_other_functions(
 
 
 def test_remarks_name_arguments_too(capfd: Any) -> None:
-    with How.of(None, "attnbench.run()", quiet=False).options() as options:
+    with How.python(RunRequest(), "attnbench.run()").options() as options:
         options.listener.begin(Begun(Path("x"), {}, remarks=[f"with {option('threads', 1)}"]))
         options.listener.remark(f"add {option('wait', True)}")
         options.listener.end()
