@@ -13,9 +13,9 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from attnbench.harness.cli.app import app
 from attnbench.harness.devices import this_device
 from attnbench.harness.devices.this_device import ThisDevice
+from attnbench.harness.verbs.app import app
 from attnbench.reports.pages.html import write_page
 from attnbench.reports.pages.report import open_report
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(Path(__file__).parent))
 from gallery import Example, examples  # noqa: E402
 
-from attnbench.harness.cli.app import app  # noqa: E402
+from attnbench.harness.verbs.app import HOMES, app  # noqa: E402
 
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)(#[^)\s]*)?(?=\))")
 IN_NAVIGATION = ("README.md", "CHANGELOG.md", "scenarios/README.md")
@@ -139,15 +139,11 @@ def command_line() -> str:
 
 
 def commands(group: Any, name: str) -> Iterator[str]:
-    for word, one in group.commands.items():
-        if one.hidden:
-            continue
+    for word in HOMES:
+        one = group.get_command(None, word)
         yield f"## {name} {word}\n\n{plain(one.help or '')}\n"
-        if hasattr(one, "commands"):
-            yield from commands(one, f"{name} {word}")
-        else:
-            yield from options(one)
-            yield "".join(f"    {line}\n" for line in one.examples)
+        yield from options(one)
+        yield "".join(f"    {line}\n" for line in one.verb.examples)
 
 
 def options(command: Any) -> Iterator[str]:

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 from typer.testing import CliRunner
 
-from attnbench.harness.cli.app import app
+from attnbench.harness.verbs.app import app
 from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
 

@@ -18,7 +18,7 @@ TEST_S = 2.0
 PROCESS_STARTS = 60
 OTHER_SETS = ("long", "nightly", "gpu")
 # The packages that take a second to import, and would be paid by the first test that needs them.
-HEAVY = ("torch", "pandas", "scipy.stats", "matplotlib.figure", "attnbench.harness.cli.app")
+HEAVY = ("torch", "pandas", "scipy.stats", "matplotlib.figure", "attnbench.harness.verbs.app")
 # Packages that the core does not know; their tests are in folders of these names.
 PACKS = frozenset({"heads", "fleet", "advise"})
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})

@@ -71,7 +71,7 @@ def here(
     def run(
         *args: object, env: Mapping[str, str] = {}, check: bool = False
     ) -> subprocess.CompletedProcess[str]:
-        from attnbench.harness.cli.app import main
+        from attnbench.harness.verbs.app import main
 
         words = ["attnbench", *map(str, args)]
         monkeypatch.setattr(sys, "argv", words)

@@ -21,9 +21,9 @@ import typer
 from typer.testing import CliRunner
 
 import attnbench
-from attnbench.harness.cli.app import app
 from attnbench.harness.rows.names import save
 from attnbench.harness.rows.run_store import point_latest
+from attnbench.harness.verbs.app import HOMES, app, verb
 from tests.conftest import ROOT, ran
 from tests.made_runs import case, problem, row, write_run
 
@@ -133,7 +133,7 @@ def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_command_that_does_not_exist_is_noticed() -> None:
-    for command in ("attnbench rnu", "attnbench run --nope", "attnbench list nothing"):
+    for command in ("attnbench rnu", "attnbench run --nope"):
         with pytest.raises(Exception, match="No such"):
             parse(command)
 
@@ -147,14 +147,7 @@ def parse(command: str) -> None:
         context = parser.make_context(name, list(arguments), parent=context)
 
 
-def examples_of(command: typer.core.TyperGroup | typer.core.TyperCommand) -> Iterator[str]:
-    """What the end of a help shows, of the command and of all below it."""
-    yield from command.examples
-    for one in getattr(command, "commands", {}).values():
-        yield from examples_of(one)
-
-
-HELP = list(dict.fromkeys(examples_of(typer.main.get_command(app))))
+HELP = [line for name in HOMES for line in verb(name).examples]
 
 
 def test_the_documentation_and_the_help_show_commands_of_every_kind() -> None:

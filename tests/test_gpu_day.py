@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.scenario import load
+from attnbench.harness.scenario import load, read_change
 from attnbench.harness.scenario.selection import Selection, select
 from tests.conftest import ROOT, environment, ran
 from tests.gpu_day.commands import Ended
@@ -137,7 +137,9 @@ def cases(one: Step, more: tuple[str, ...], device: str) -> list[str]:
     """The ids of the cases of a run that a step starts."""
     words = (*one.words, *more)
     given = {flag: [b for a, b in pairwise(words) if a == flag] for flag in ("--set", "--only")}
-    scenario = load(words[words.index("run") + 1], [*given["--set"], f"device={device}"])
+    scenario = load(
+        words[words.index("run") + 1], [*map(read_change, (*given["--set"], f"device={device}"))]
+    )
     selected = select(scenario, device, Selection(only=tuple(given["--only"])))
     return [case.id for case in selected.cases]
 

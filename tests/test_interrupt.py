@@ -59,7 +59,7 @@ def interrupted(
 @pytest.mark.parametrize(
     ("module", "action", "command"),
     [
-        ("attnbench.harness.cli.app", "interrupt()", "list scenarios"),
+        ("attnbench.harness.verbs.app", "interrupt()", "list scenarios"),
         ("typer", "converted()", "list scenarios"),
         ("pydantic", "Unraisable()", "list scenarios"),
         ("attnbench.harness.run.start", "Unraisable()", "run quickstart"),

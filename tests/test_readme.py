@@ -72,8 +72,10 @@ def test_functions_are_backends(attnbench, tmp_path, flags):
         code = re.search(rf"```python\n(# {name}.py\n.*?)```", README + BACKENDS, re.DOTALL)
         (tmp_path / f"{name}.py").write_text(code[1])
     command = re.search(r"`attnbench (run --backends my_attention:attend,.*?)`", README)
-    asked = command[1].replace("1k", "64").replace("512", "32").split()
-    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, *QUICK, check=True)
+    asked = (
+        command[1].replace("1k", "64").replace("512", "32").replace("sdpa", "sdpa,my_flash:attend")
+    )
+    done = attnbench(*asked.split(), *flags, *QUICK, check=True)
     rows = read_rows(Path(done.stdout.strip()))
     assert {row["backend"]: row["status"] for row in rows} == {
         "attend@my_attention": "ok",

@@ -179,7 +179,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
             "tests/reports/subjects",
         ),
         ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
-        ("tests/impls/discovery", "tests/harness/cli/test_cli.py"),
+        ("tests/impls/discovery", "tests/harness/verbs/test_cli.py"),
     ],
     ids=lambda tests: tests[0],
 )

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import pytest
 import typer
 
-from attnbench.harness.cli.app import app
+from attnbench.harness.verbs.app import app
 from tests.conftest import ROOT, environment, ran
 
 pytestmark = [
@@ -94,7 +94,7 @@ def test_links_lead_to_pages_and_places(site: Path) -> None:
 
 def test_the_reference_of_the_command_line_has_every_option(site: Path) -> None:
     text = html.unescape((site / "cli.html").read_text())
-    run = typer.main.get_command(app).commands["run"]
+    run = typer.main.get_command(app).get_command(None, "run")
     names = [name for one in run.params if not one.hidden for name in one.opts if name[0] == "-"]
     assert len(names) > 10
     assert [name for name in names if f"<code>{name}" not in text and f", {name}" not in text] == []

@@ -18,13 +18,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .harness.advise.ask import advise
-    from .harness.api.gate import gate
-    from .harness.api.runs import Run, load, open_run
-    from .harness.api.verbs import doctor, run, wall
+    from collections.abc import Callable
+
+    import pandas as pd
+
     from .harness.files.errors import BadInput, EnvironmentUnmet, Refusal
-    from .harness.fleet.merging import merge
+    from .harness.verbs.runs import Run, load, open_run
     from .reports.data.read import BadRun
+
+    advise: Callable[..., dict[str, Any]]
+    compare: Callable[..., pd.DataFrame]
+    doctor: Callable[..., dict[str, Any]]
+    gate: Callable[..., dict[str, Any]]
+    merge: Callable[..., dict[str, Any]]
+    run: Callable[..., Run]
+    wall: Callable[..., Run]
 
 __version__ = "0.2.0"
 __all__ = [
@@ -35,6 +43,7 @@ __all__ = [
     "Run",
     "__version__",
     "advise",
+    "compare",
     "doctor",
     "gate",
     "load",
@@ -45,13 +54,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Run", "load", "open_run"), "harness.api.runs"),
-    **dict.fromkeys(("doctor", "run", "wall"), "harness.api.verbs"),
+    **dict.fromkeys(("Run", "load", "open_run"), "harness.verbs.runs"),
     **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.files.errors"),
-    "advise": "harness.advise.ask",
-    "gate": "harness.api.gate",
-    "merge": "harness.fleet.merging",
     "BadRun": "reports.data.read",
+}
+
+_VERBS = {
+    **{name: f"harness.verbs.{name}" for name in ("compare", "doctor", "gate", "run", "wall")},
+    "list": "harness.verbs.listing",
+    "advise": "harness.advise.verb",
+    "merge": "harness.fleet.merge_verb",
 }
 
 _LINKS = ("harness", "impls", "reports", "scenarios")
@@ -70,6 +82,8 @@ for _link in _LINKS:
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _VERBS:
+        return import_module(f"{__name__}.{_VERBS[name]}").VERBS[name].function
     raise AttributeError(f"module 'attnbench' has no attribute {name!r}")
 
 

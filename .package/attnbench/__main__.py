@@ -19,7 +19,7 @@ def main() -> None:
     """The command line; Ctrl-C ends it in one line, also while its packages are imported."""
     interrupt = Interrupt()
     try:
-        from .harness.cli.app import main as command
+        from .harness.verbs.app import main as command
 
         command()
     except BaseException as error:

@@ -1,17 +1,10 @@
-"""`attnbench.advise`, and what the command shares with it: a question about a model, and the rows
-that answer it, measured where they are missing.
-"""
+"""A question about a model, and the rows that answer it, measured where they are missing."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from ..api.arguments import DEFAULT_ROOT, Device, Names, Sizes, public, text_of
-from ..api.measuring import How, ended, torch_threads_kept
-from ..files.errors import BadInput
-from .question import Question, inquiry_of
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
@@ -41,100 +34,10 @@ class Measuring:
     close: Callable[[str], object] = lambda sentence: None
 
 
-@public
-def advise(
-    model: str | Path,
-    *,
-    context: Sizes | None = None,
-    batch: int = 1,
-    dtype: str | None = None,
-    kv_dtype: str | None = None,
-    phase: Names | None = None,
-    chunk: int | None = None,
-    draft: int | None = None,
-    tp: int = 1,
-    memory_gib: float | None = None,
-    beside_weights: bool = False,
-    max_seconds: float | Mapping[str, float] | None = None,
-    measure: bool = False,
-    device: Device | None = None,
-    timeout_s: float | None = None,
-    threads: int | None = None,
-    out: str | Path = DEFAULT_ROOT,
-    wait: bool = False,
-    quiet: bool = True,
-) -> dict[str, Any]:
-    """Which attention a model should use here, and what context fits; as `attnbench advise --json`.
-
-    `model`: a name, a config.json of Hugging Face, or its folder. `context`: tokens, 8192 or "8k",
-    one or several. `kv_dtype`: fp8, q8 or q4, for bytes of keys and values. `phase`: of prefill,
-    chunk (the last `chunk` tokens of a prompt), decode, verify (the last token and `draft` drafted
-    ones), training. `tp`: devices that share the heads.
-    `memory_gib`: for weights, cache and attention (`beside_weights`: without the weights).
-    `max_seconds`: for attention of all layers at the longest context, or for each phase.
-    Answers from the rows of runs in `out`; `measure`: measures those that are missing. Raises
-    Refusal; KeyboardInterrupt once the rows are safe.
-    """
-    from ...reports.advise.document import document
-    from ..devices.this_device import this_device
-
-    for name, count in (("batch", batch), ("tp", tp), ("chunk", chunk), ("draft", draft)):
-        if count is not None and count < 1:
-            raise BadInput(f"{name}: found {count}; wanted 1 or more")
-    question = Question(
-        config=str(model),
-        context=_given(context),
-        batch=batch,
-        dtype=dtype,
-        kv_dtype=kv_dtype,
-        phase=_given(phase),
-        chunk=chunk,
-        draft=draft,
-        tp=tp,
-        memory_gib=memory_gib,
-        beside_weights=beside_weights,
-        max_seconds=_per_phase(max_seconds),
-    )
-    here = this_device(device)
-    where = {"device": device, "runs": None if str(out) == DEFAULT_ROOT else out}
-    given = [f"--{name}={value}" for name, value in where.items() if value is not None]
-    inquiry = inquiry_of(question, here, [*question.words(), *given])
-    if not measure:
-        return document(_answer(*answered(inquiry, here, Path(out))))
-    how = How(wait=wait, quiet=quiet, threads=threads)
-    measuring = Measuring(
-        options=lambda: how.options("attnbench.advise()"),
-        wait=wait,
-        limits=given_limits(memory_gib, timeout_s),
-    )
-    try:
-        with torch_threads_kept():
-            rows = measured(inquiry, here, Path(out), measuring)
-    except Ended as stopped:
-        ended(stopped.result)
-        raise
-    return document(_answer(inquiry, rows))
-
-
-def _given(value: "Sizes | Names | None") -> str | None:
-    return None if value is None else str(text_of(value))
-
-
-def _per_phase(value: float | Mapping[str, float] | None) -> str | None:
-    if isinstance(value, Mapping):
-        return ",".join(f"{phase}={seconds}" for phase, seconds in value.items())
-    return None if value is None else str(value)
-
-
 def _answer(inquiry: "Inquiry", rows: "StoredRows") -> "Advice":
     from ...reports.advise.answer import advise as answer
 
     return answer(inquiry, rows)
-
-
-def given_limits(memory_gib: float | None, timeout_s: float | None) -> dict[str, float]:
-    given = {"memory_gib": memory_gib, "timeout_s": timeout_s}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 # ---- rows ----------------------------------------------------------------------------------------

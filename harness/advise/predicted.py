@@ -12,7 +12,7 @@ from ...impls.discovery.loading import described
 from ...impls.peak_formulas import nearest, sdpa_on_cuda
 from ...impls.problem import Problem
 from ...reports.advise.asked import Bytes
-from ..devices.control_group import quota
+from ..devices.host import quota
 
 if TYPE_CHECKING:
     import torch

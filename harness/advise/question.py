@@ -1,12 +1,18 @@
 """A question about a model: as options have it, and as reports.advise answers it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ..files.errors import BadInput, shown
+from annotated_types import Ge, Gt, Le
+
+from ..files.errors import BadInput, option, shown
+from ..verbs import completion
+from ..verbs.fields import LIMITS, SHAPE
+from ..verbs.request import Option
 
 if TYPE_CHECKING:
     from ...impls.problem import Dtype
@@ -17,39 +23,59 @@ if TYPE_CHECKING:
 USUAL_CONTEXT = 8192  # tokens, if the model takes so many
 MOST_TOKENS = 1 << 27
 MOST_SECONDS = 1e8
+MOST_GIB = 1 << 20
 GIB = 2**30
+Count = Annotated[int, Ge(1)]
+
+
+def text_of(value: Any) -> Any:
+    """`512,1k` of [512, "1k"], `prefill=10` of {"prefill": 10}."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={one}" for name, one in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(map(str, value))
+    return str(value) if type(value) in (int, float) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The model, and the shapes that are asked about, as options have them."""
+    """The model, and the shapes that are asked about."""
 
-    config: str
-    context: str | None = None
-    batch: int = 1
-    dtype: str | None = None
-    kv_dtype: str | None = None
-    phase: str | None = None
-    chunk: int | None = None
-    draft: int | None = None
-    tp: int = 1
-    memory_gib: float | None = None
-    beside_weights: bool = False
-    max_seconds: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.memory_gib is not None and not 0 < self.memory_gib < 1 << 20:
-            raise BadInput(f"--memory-gib {self.memory_gib:g}: wanted a number of GiB above 0")
-
-    def words(self) -> list[str]:
-        """As a shell takes it."""
-        given = [
-            f"--{name.replace('_', '-')}={value}"
-            for name, of in Question.__dataclass_fields__.items()
-            if name not in ("config", "beside_weights")
-            if (value := getattr(self, name)) != of.default
-        ]
-        return [self.config, *given, *(["--beside-weights"] if self.beside_weights else [])]
+    model: Annotated[
+        str | Path,
+        Option(
+            "", "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
+        ),
+    ]
+    """A name from attnbench list models, or a config.json; that of Hugging Face, or its folder."""
+    context: Annotated[str | None, Option("", "SIZE,SIZE", SHAPE, parse=text_of)] = None
+    """Tokens of context, as 8k,32k; 8k if not given, or what the model takes."""
+    batch: Annotated[Count, Option("", "COUNT", SHAPE)] = 1
+    """Sequences."""
+    dtype: Annotated[
+        str | None, Option("", "NAME", SHAPE, complete=completion.values_of("dtype"))
+    ] = None
+    """fp32, bf16 or fp16; that of the model's weights if not given."""
+    kv_dtype: Annotated[str | None, Option("", "fp8|q8|q4", SHAPE)] = None
+    """Keys and values are kept so, for their bytes."""
+    phase: Annotated[str | None, Option("", "A,B", SHAPE, parse=text_of)] = None
+    """Of prefill, chunk, decode, verify, training; prefill and decode if not given."""
+    chunk: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    """Tokens of a prompt that phase chunk computes; 512."""
+    draft: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    """Drafted tokens that phase verify computes; 4."""
+    tp: Annotated[Count, Option("", "COUNT", SHAPE)] = 1
+    """Devices that share the heads (tensor parallelism); bytes are those of one."""
+    memory_gib: Annotated[Annotated[float, Gt(0), Le(MOST_GIB)] | None, Option("", "G", LIMITS)] = (
+        None
+    )
+    """Memory for weights, keys, values and attention; in GiB, the device's if not given."""
+    beside_weights: Annotated[bool, Option("", group=LIMITS)] = False
+    """--memory-gib is without the weights."""
+    max_seconds: Annotated[str | None, Option("", "SECONDS", LIMITS, parse=text_of)] = None
+    """How long attention of all layers may take; at the longest context: 10, or for each phase:
+    prefill=10,decode=0.05.
+    """
 
 
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
@@ -62,14 +88,16 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
     from .shapes import ModelShapes, implementations, weights_of
 
     if asked.kv_dtype not in (None, *KV_BITS):
-        raise BadInput(f"--kv-dtype {shown(asked.kv_dtype)}: wanted one of {', '.join(KV_BITS)}")
-    model = model_of(asked.config).divided(asked.tp)
+        raise BadInput(
+            f"{option('kv_dtype', shown(asked.kv_dtype))}: wanted one of {', '.join(KV_BITS)}"
+        )
+    model = model_of(str(asked.model)).divided(asked.tp)
     phases, (dtype, guess) = _phases(asked.phase, model), _dtype(asked.dtype, model)
     memory_gib, kv_dtype = asked.memory_gib, asked.kv_dtype or model.kv_dtype
     weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
-        config=asked.config,
-        checkpoint=checkpoint(asked.config),
+        config=str(asked.model),
+        checkpoint=checkpoint(str(asked.model)),
         arguments=[*arguments],
         model=model.name,
         model_type=model.model_type,
@@ -109,9 +137,9 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
 def _queries(asked: Question, phases: "Sequence[Phase]") -> "dict[Phase, int]":
     """Tokens of a chunk and of a verification, where they are given. Raises BadInput."""
     given: dict[Phase, int | None] = {"chunk": asked.chunk, "verify": asked.draft}
-    for (phase, count), option in zip(given.items(), ("--chunk", "--draft"), strict=True):
+    for (phase, count), name in zip(given.items(), ("chunk", "draft"), strict=True):
         if count is not None and phase not in phases:
-            raise BadInput(f"{option} {count}: wanted it with --phase {phase}")
+            raise BadInput(f"{option(name, count)}: wanted it with {option('phase', phase)}")
     return {phase: n + (phase == "verify") for phase, n in given.items() if n is not None}
 
 
@@ -138,8 +166,8 @@ def _contexts(text: str | None, model: "Model") -> list[int]:
     found = sorted({_tokens(part.strip()) for part in text.split(",")})
     if model.max_context is not None and found[-1] > model.max_context:
         raise BadInput(
-            f"--context {found[-1]}: {model.name} takes at most {model.max_context} tokens; wanted"
-            " no more"
+            f"{option('context', found[-1])}: {model.name} takes at most {model.max_context}"
+            " tokens; wanted no more"
         )
     return found
 
@@ -151,7 +179,8 @@ def _tokens(text: str) -> int:
         if 1 <= tokens <= MOST_TOKENS:
             return tokens
     raise BadInput(
-        f"--context {shown(text)}: wanted a number of tokens from 1 to {MOST_TOKENS}, as 8192 or 8k"
+        f"{option('context', shown(text))}: wanted a number of tokens from 1 to {MOST_TOKENS}, as"
+        " 8192 or 8k"
     )
 
 
@@ -176,7 +205,7 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
     for one in ITEM_BYTES:
         if name == one:
             return one, ""
-    raise BadInput(f"--dtype {text!r}: wanted one of {', '.join(ITEM_BYTES)}")
+    raise BadInput(f"{option('dtype', shown(text))}: wanted one of {', '.join(ITEM_BYTES)}")
 
 
 def _phases(text: str | None, model: "Model") -> "list[Phase]":
@@ -190,11 +219,11 @@ def _phases(text: str | None, model: "Model") -> "list[Phase]":
     names = [part.strip() for part in text.split(",")]
     found: list[Phase] = [phase for phase in PHASES if phase in names]
     if wrong := [name for name in names if name not in PHASES]:
-        raise BadInput(f"--phase {wrong[0]!r}: wanted one of {', '.join(PHASES)}")
+        raise BadInput(f"{option('phase', shown(wrong[0]))}: wanted one of {', '.join(PHASES)}")
     after = [phase for phase in found if phase in GENERATING]
     if after and not decodes:
         raise BadInput(
-            f"--phase {after[0]}: {model.name} has no decoder; wanted prefill or training"
+            f"{option('phase', after[0])}: {model.name} has no decoder; wanted prefill or training"
         )
     return found
 
@@ -211,8 +240,8 @@ def _max_seconds(text: str | None, phases: "list[Phase]") -> "dict[Phase, float]
         asked = next((phase for phase in phases if phase == name.strip()), None)
         if asked is None:
             raise BadInput(
-                f"--max-seconds {shown(text)}: {shown(name.strip())} is not asked for; wanted"
-                f" {' or '.join(phases)}, as {phases[0]}=10"
+                f"{option('max_seconds', shown(text))}: {shown(name.strip())} is not asked for;"
+                f" wanted {' or '.join(phases)}, as {phases[0]}=10"
             )
         found[asked] = _seconds(number, text)
     return found
@@ -224,5 +253,5 @@ def _seconds(number: str, text: str) -> float:
         if 0 < (seconds := float(number)) < MOST_SECONDS:
             return seconds
     raise BadInput(
-        f"--max-seconds {shown(text)}: wanted a number of seconds above 0, as 10 or 0.05"
+        f"{option('max_seconds', shown(text))}: wanted a number of seconds above 0, as 10 or 0.05"
     )

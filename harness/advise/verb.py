@@ -1,183 +1,149 @@
 """`attnbench advise`: which attention for a model here, how long a context, at what cost."""
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import MISSING, dataclass
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ..cli import completion, options
-from ..cli.options import (
-    DEFAULT_ROOT,
-    HOW,
-    LIMITS,
-    OUTPUT,
-    SHAPE,
-    Root,
-    argument,
-    own,
-    own_option,
-    switch,
-)
-from .ask import Ended, Measuring, answered, given_limits, measured
+from ..files.errors import BadInput, option, shown
+from ..verbs import fields
+from ..verbs.measuring import How, ended, torch_threads_kept
+from ..verbs.request import Option, Verb, words
+from .ask import Ended, Measuring, answered, measured
 from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
-    from ..run.engine import RunOptions
+    from ...reports.advise.asked import Inquiry
+    from ...reports.advise.stored import StoredRows
 
 NO_ANSWER = 3  # exit code
-MEASURED_ELSEWHERE = ("--measure", "--json", "--policy", "--quiet", "-q", "--wait", "--wait-idle")
+MEASURED_ELSEWHERE = ("measure", "json", "policy", "quiet", "wait", "wait_idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(Question):
-    """As options."""
+class AdviseRequest(Question):
+    measure: Annotated[bool, Option("", group=fields.HOW)] = False
+    """Measure what no earlier run here has measured; minutes."""
+    device: Annotated[
+        fields.DeviceKind | None,
+        fields.device_option("Where to measure; auto, the default, takes a GPU if there is one."),
+    ] = None
+    threads: fields.Threads = None
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    timeout: fields.Timeout = None
+    runs: fields.Runs = fields.DEFAULT_ROOT
+    output: Annotated[Path | None, Option("", "FILE", fields.OUTPUT, short="-o")] = None
+    """Also write a page."""
+    policy: Annotated[Path | None, Option("", "FILE", fields.OUTPUT)] = None
+    """Also write which to take in which phase over which lengths: .json, or .py for transformers.
+    """
+    quiet: fields.Quiet = False
+    json: fields.AsJson = False
 
-    config: str = own(
-        argument(
-            "CONFIG",
-            "A name from attnbench list models, or a config.json; that of Hugging Face, or its"
-            " folder.",
-            completion.models,
-        ),
-        MISSING,
-    )
-    context: str | None = own_option(
-        "--context SIZE,SIZE",
-        "Tokens of context, as 8k,32k; 8k if not given, or what the model takes.",
-        SHAPE,
-    )
-    batch: int = own_option("--batch COUNT", "Sequences.", SHAPE, min=1, default=1)
-    dtype: str | None = own_option(
-        "--dtype NAME",
-        "fp32, bf16 or fp16; that of the model's weights if not given.",
-        SHAPE,
-        completion.values_of("dtype"),
-    )
-    kv_dtype: str | None = own_option(
-        "--kv-dtype fp8|q8|q4", "Keys and values are kept so, for their bytes.", SHAPE
-    )
-    phase: str | None = own_option(
-        "--phase A,B",
-        "Of prefill, chunk, decode, verify, training; prefill and decode if not given.",
-        SHAPE,
-    )
-    chunk: int | None = own_option(
-        "--chunk COUNT", "Tokens of a prompt that phase chunk computes; 512.", SHAPE, min=1
-    )
-    draft: int | None = own_option(
-        "--draft COUNT", "Drafted tokens that phase verify computes; 4.", SHAPE, min=1
-    )
-    tp: int = own_option(
-        "--tp COUNT",
-        "Devices that share the heads (tensor parallelism); bytes are those of one.",
-        SHAPE,
-        min=1,
-        default=1,
-    )
-    memory_gib: float | None = own_option(
-        "--memory-gib G",
-        "Memory for weights, keys, values and attention; in GiB, the device's if not given.",
-        LIMITS,
-    )
-    beside_weights: bool = switch(
-        "--beside-weights", "--memory-gib is without the weights.", LIMITS
-    )
-    max_seconds: str | None = own_option(
-        "--max-seconds SECONDS",
-        "How long attention of all layers may take; at the longest context: 10, or for each"
-        " phase: prefill=10,decode=0.05.",
-        LIMITS,
-    )
+    def __post_init__(self) -> None:
+        if self.policy is not None and self.policy.suffix not in (".json", ".py"):
+            raise BadInput(
+                f"{option('policy', shown(str(self.policy)))}: wanted a file .json or .py"
+            )
 
 
-def advise(
-    asked: Asked,
-    *,
-    measure: bool = switch(
-        "--measure", "Measure what no earlier run here has measured; minutes.", HOW
-    ),
-    device: options.OwnWhere = None,
-    threads: options.Threads = None,
-    wait: options.Wait = False,
-    wait_idle: options.WaitIdle = None,
-    timeout: options.Timeout = None,
-    out: Root = DEFAULT_ROOT,
-    page: Path | None = own_option("--output -o FILE", "Also write a page.", OUTPUT),
-    policy: Path | None = own_option(
-        "--policy FILE",
-        "Also write which to take in which phase over which lengths: .json, or .py for"
-        " transformers.",
-        OUTPUT,
-    ),
-    quiet: options.Quiet = False,
-    as_json: bool = switch("--json", "The answer as JSON.", OUTPUT),
-) -> None:
+class Answer(NamedTuple):
+    inquiry: "Inquiry"
+    rows: "StoredRows"
+    advice: "Advice"
+
+
+def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> Answer:
+    """`close`: told where the choice is close and a longer run is not made. Writes what was asked
+    for. Raises Refusal, and Ended by a signal.
+    """
+    from ...reports.advise.answer import advise
+    from ..devices.this_device import this_device
+
+    here = this_device(request.device)
+    inquiry = inquiry_of(request, here, words(request, but=MEASURED_ELSEWHERE))
+    if request.measure:
+        how.wait_until_idle()
+        limits = {"memory_gib": request.memory_gib, "timeout_s": request.timeout}
+        measuring = Measuring(
+            options=how.started,
+            wait=request.wait,
+            limits={name: value for name, value in limits.items() if value is not None},
+            close=close,
+        )
+        rows = measured(inquiry, here, request.runs, measuring)
+    else:
+        inquiry, rows = answered(inquiry, here, request.runs)
+    found = Answer(inquiry, rows, advise(inquiry, rows))
+    _write_files(request, found.advice)
+    return found
+
+
+def _write_files(request: AdviseRequest, advice: "Advice") -> None:
+    if request.output is not None:
+        from ...reports.advise.page import render
+
+        _write(request.output, render(advice), "output")
+    if request.policy is not None:
+        from ...reports.advise.policy import policy
+
+        found = policy(advice)
+        is_json = request.policy.suffix == ".json"
+        lines = [json.dumps(found, indent=2)] if is_json else found["python"]
+        _write(request.policy, "\n".join((*lines, "")), "policy")
+
+
+def _write(path: Path, text: str, name: str) -> None:
+    from ..files.errors import unless_refused
+    from ..files.safe_files import write_output
+
+    with unless_refused(path, f"choose another place with {option(name, 'FILE')}"):
+        if write_output(path, text):
+            typer.echo(path, err=True)
+
+
+def tell(request: AdviseRequest) -> int:
     """Say which attention a model should use here, and what context fits. Also what it costs.
 
     Answers from the rows of earlier runs on this device, and says which are missing; --measure
     measures those. Exit code 3: the model has no attention that attnbench can measure, or its
     configuration has a field that may change attention and is not known.
     """
-    from ...reports.advise.answer import advise as answer
-    from ...reports.advise.document import document
-    from ...reports.advise.policy import policy as decided
-    from ..devices.this_device import this_device
-    from ..files.errors import BadInput, shown
-    from ..terminal.idle import wait_until_idle
     from ..terminal.progress import kept, say
 
-    if policy is not None and policy.suffix not in (".json", ".py"):
-        raise BadInput(f"--policy {shown(str(policy))}: wanted a file .json or .py")
-    here = this_device(device)
-    inquiry = inquiry_of(asked, here, _of_the_question(sys.argv[2:]))
-    if measure:
-        wait_until_idle(wait_idle, quiet=quiet or as_json)
-        measuring = Measuring(
-            options=lambda: _options(wait=wait, quiet=quiet),
-            wait=wait,
-            limits=given_limits(asked.memory_gib, timeout),
-            close=lambda sentence: None if quiet else say(sentence, stderr=True),
+    how = How(request=request)
+    try:
+        found = answer(
+            request, how, lambda sentence: None if request.quiet else say(sentence, stderr=True)
         )
-        try:
-            rows = measured(inquiry, here, out, measuring)
-        except Ended as stopped:
-            if not quiet:
-                how = "Go on: the same command; without --measure it answers from what is kept."
-                say(f"{kept(stopped.result.statuses)} {how}", stderr=True)
-            raise typer.Exit(stopped.result.exit_code) from None
-    else:
-        inquiry, rows = answered(inquiry, here, out)
-    advice = answer(inquiry, rows)
-    for note in rows.notes:
+    except Ended as stopped:
+        if not request.quiet:
+            go_on = "Go on: the same command; without --measure it answers from what is kept."
+            say(f"{kept(stopped.result.statuses)} {go_on}", stderr=True)
+        return stopped.result.exit_code
+    for note in found.rows.notes:
         typer.echo(f"note: {note}", err=True)
-    if page is not None:
-        from ...reports.advise.page import render
+    if request.json:
+        from ...reports.advise.document import document
 
-        _write(page, render(advice), "--output FILE")
-    if policy is not None:
-        found = decided(advice)
-        lines = [json.dumps(found, indent=2)] if policy.suffix == ".json" else found["python"]
-        _write(policy, "\n".join((*lines, "")), "--policy FILE")
-    if as_json:
-        whole = document(advice)
+        whole = document(found.advice)
         typer.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        _print(advice)
-    if not advice.can_be_measured or inquiry.cautions:
-        raise typer.Exit(NO_ANSWER)
+        _print(found.advice)
+    return NO_ANSWER if not found.advice.can_be_measured or found.inquiry.cautions else 0
 
 
 def _print(advice: "Advice") -> None:
     from ...reports.advise.sentences import about, room, run_commands, use
     from ...reports.advise.tables import blocks
-    from ..cli.tables import show
     from ..terminal.progress import say
+    from ..verbs.tables import show
 
     say(room(advice))
     say(use(advice))
@@ -190,31 +156,30 @@ def _print(advice: "Advice") -> None:
             say(f"  {command}")
 
 
-def _write(path: Path, text: str, given: str) -> None:
-    from ..cli.report import written_to
-    from ..files.safe_files import write_output
+def advise(request: AdviseRequest) -> dict[str, Any]:
+    """Which attention a model should use here, and what context fits, from the rows of earlier
+    runs. Raises Refusal; KeyboardInterrupt once the rows are safe.
+    """
+    from ...reports.advise.document import document
 
-    with written_to(path, given):
-        if write_output(path, text):
-            typer.echo(path, err=True)
-
-
-@contextmanager
-def _options(*, wait: bool, quiet: bool) -> "Iterator[RunOptions]":
-    """Of the command that was given, with its progress."""
-    from ..cli.measuring import run_options
-    from ..terminal.progress import progress, started
-
-    listener = progress(quiet=quiet)
-    with started(listener):
-        yield run_options(listener, wait=wait)
+    how = How.python(request, "attnbench.advise()")
+    try:
+        with torch_threads_kept() if request.measure else nullcontext():
+            return document(answer(request, how, lambda sentence: None).advice)
+    except Ended as stopped:
+        ended(stopped.result, how)
+        raise
 
 
-def _of_the_question(arguments: Sequence[str]) -> list[str]:
-    """Without those that only say how it is measured or told."""
-    return [
-        one
-        for one, before in zip(arguments, ["", *arguments], strict=False)
-        if one.partition("=")[0] not in MEASURED_ELSEWHERE
-        and before not in ("--wait-idle", "--policy")
-    ]
+VERBS = {
+    "advise": Verb(
+        tell=tell,
+        answer=advise,
+        python={"quiet": True},
+        examples=(
+            "attnbench advise llama-3-8b --context 8k --memory-gib 24",
+            "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
+        ),
+        usual="context batch dtype phase memory_gib max_seconds measure device output json runs",
+    )
+}

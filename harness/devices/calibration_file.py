@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import unless_refused
+from ..files.errors import option, unless_refused
 from ..files.safe_files import append_lines, lines_of, opened
 
 FILE = "calibration.jsonl"
@@ -19,18 +19,26 @@ CAP_BYTES = 64 << 20
 
 def check_writable(root: Path) -> None:
     """Before minutes of measuring. Raises BadInput."""
-    _append(root, "")
+    _append(root / FILE, "")
 
 
 def append(root: Path, calibration: Mapping[str, Any]) -> None:
     """One more line; earlier ones stay. Raises BadInput."""
-    _append(root, json.dumps(calibration, allow_nan=False) + "\n")
+    append_line(root / FILE, calibration)
 
 
-def _append(root: Path, text: str) -> None:
-    with unless_refused(root, "choose another with --runs DIR", f"cannot write {FILE} here"):
-        root.mkdir(parents=True, exist_ok=True)
-        append_lines(root / FILE, text)
+def append_line(path: Path, line: Mapping[str, Any]) -> None:
+    """Also of what else is known of a machine. Raises BadInput."""
+    _append(path, json.dumps(line, allow_nan=False) + "\n")
+
+
+def _append(path: Path, text: str) -> None:
+    runs = option("runs", "DIR")
+    with unless_refused(
+        path.parent, f"choose another with {runs}", f"cannot write {path.name} here"
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        append_lines(path, text)
 
 
 def newest_calibration(
@@ -61,9 +69,8 @@ def why_unreadable(root: Path) -> str:
 def _is_of(found: Any, device_uuid: str | None, device_name: str | None) -> bool:
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         return False
-    if not {"peaks", "checks", "utc"} <= found.keys():
-        return False
-    if device_uuid is not None:
-        return bool(found.get("device_uuid") == device_uuid)
-    same_name = device_name is not None and found.get("device_name") == device_name
-    return found.get("device_uuid") is None and same_name
+    uuid, name = found.get("device_uuid"), found.get("device_name")
+    same = (
+        uuid == device_uuid if device_uuid else device_name and (uuid, name) == (None, device_name)
+    )
+    return bool(same) and {"peaks", "checks", "utc"} <= found.keys()

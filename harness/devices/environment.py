@@ -11,11 +11,8 @@ from typing import Any
 import torch
 
 from ... import __version__
-from .control_group import quota
-from .cpu import cpu_cache_bytes, cpu_name
-from .host_memory import host_total_bytes
-from .nvml import has_gpu, nvml_device, system_fact
-from .settings import SETTINGS
+from .host import SETTINGS, cpu_cache_bytes, cpu_name, host_available_bytes, host_total_bytes, quota
+from .nvml import SharedMemory, each_gpu, has_gpu, memory_info, nvml_device, system_fact
 
 
 def pick_device(requested: str) -> tuple[torch.device, str]:
@@ -53,6 +50,23 @@ def other_accelerator() -> str:
     return names.get(found.type, f"a device of type {found.type}")
 
 
+def available_bytes(device: torch.device) -> int:
+    """Free memory: the device's, or the host's, which some GPUs share. Of that CUDA says how much
+    nobody uses, without the page cache, which the kernel gives back.
+    """
+    if device.type != "cuda" or shares_host_memory(device):
+        return host_available_bytes()
+    return int(torch.cuda.mem_get_info(device)[0])
+
+
+def shares_host_memory(device: torch.device) -> bool:
+    with suppress(AssertionError, RuntimeError):  # a torch that cannot use the GPU
+        properties = torch.cuda.get_device_properties(device)
+        return bool(getattr(properties, "is_integrated", False))
+    gpus = [one.value for one in each_gpu().value or [] if one.value]
+    return len(gpus) == 1 and isinstance(memory_info(gpus[0]).value, SharedMemory)
+
+
 def fix_threads() -> None:
     """One thread per core that this process may use, unless OMP_NUM_THREADS is set.
 
@@ -70,18 +84,19 @@ def quota_cores() -> float | None:
     return limit.cores if limit else None
 
 
+OF_GPU = (
+    *("device_name", "device_uuid", "compute_capability", "device_memory_bytes", "driver"),
+    "cudnn_path",
+)
+
+
 def collect(device: torch.device) -> dict[str, Any]:
     """Facts for run.json; an unknown fact is null."""
     facts: dict[str, Any] = {
         "device": device.type,
-        "device_name": None,
-        "device_uuid": None,
-        "compute_capability": None,
-        "device_memory_bytes": None,
-        "driver": None,
+        **dict.fromkeys(OF_GPU),
         "cuda": torch.version.cuda,
         "cudnn": cudnn_version(),
-        "cudnn_path": None,
         "cpu": cpu_name(),
         "cpu_cache_bytes": cpu_cache_bytes(os.sched_getaffinity(0)),
         "cores": len(os.sched_getaffinity(0)),
@@ -125,22 +140,18 @@ def cudnn_version() -> int | None:
 
 
 def cudnn_path() -> str | None:
-    """The loaded library: a system copy may shadow the wheel's (transformers#48163)."""
-    return loaded_library("libcudnn.so") or loaded_library("libcudnn")
+    """The library that is loaded: a system copy may shadow the wheel's (transformers#48163)."""
+    with suppress(OSError):
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        paths = {Path(line.split(maxsplit=5)[-1]) for line in lines}
+        found = sorted(path for path in paths if path.name.startswith("libcudnn"))
+        first = min(found, key=lambda path: not path.name.startswith("libcudnn.so"), default=None)
+        return None if first is None else str(first)
+    return None
 
 
 def triton_version() -> str | None:
     """As installed; it is not imported."""
     with suppress(PackageNotFoundError):
         return version("triton")
-    return None
-
-
-def loaded_library(name: str) -> str | None:
-    """The file from which this process loaded a library."""
-    with suppress(OSError):
-        for line in Path("/proc/self/maps").read_text().splitlines():
-            path = line.split(maxsplit=5)[-1]
-            if Path(path).name.startswith(name):
-                return path
     return None

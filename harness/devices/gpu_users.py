@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from .host import descendants
 from .nvml import Gpu, Reading
-from .process_tree import descendants
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: the driver's process numbers are ours."""

@@ -10,8 +10,7 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .host_memory import host_available_bytes, host_total_bytes
-from .settings import CHOICE
+from .host import CHOICE, host_available_bytes, host_total_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -185,46 +184,53 @@ def instances(gpu: Gpu) -> list[Gpu]:
 # ---- quantities, each with its unit; clocks, temperature and power are the whole board's ---------
 
 
-def sm_clock_mhz(gpu: Gpu) -> Reading:
-    return gpu.board.query("nvmlDeviceGetClockInfo", gpu.nvml.NVML_CLOCK_SM)
+Read = Callable[[Gpu], Reading]
 
 
-def memory_clock_mhz(gpu: Gpu) -> Reading:
-    return gpu.board.query("nvmlDeviceGetClockInfo", gpu.nvml.NVML_CLOCK_MEM)
-
-
-def temperature_c(gpu: Gpu) -> Reading:
-    """Degrees Celsius of the die, by the newer call if the driver has it.
-
-    CUDA 14 removes the older one.
+def of_board(
+    *functions: str, constants: Sequence[str] = (), to: Callable[[Any], Any] = int
+) -> Read:
+    """Ask for the whole board, by the first of these functions that gives a value: newer and older
+    drivers have other ones. `constants`: further arguments, by their names in pynvml.
     """
-    newer = gpu.board.query("nvmlDeviceGetTemperatureV", gpu.nvml.NVML_TEMPERATURE_GPU)
-    if newer.value is not None:
-        return newer
-    return gpu.board.query("nvmlDeviceGetTemperature", gpu.nvml.NVML_TEMPERATURE_GPU)
+
+    def read(gpu: Gpu) -> Reading:
+        arguments = [getattr(gpu.nvml, name) for name in constants]
+        for function in functions:
+            found = gpu.board.query(function, *arguments)
+            if found.value is not None:
+                break
+        return found.map(to)
+
+    return read
 
 
-def clock_event_mask(gpu: Gpu) -> Reading:
-    """Why the clock is below its maximum now, as bits (nvml.h, nvmlClocksEventReasons).
+sm_clock_mhz = of_board("nvmlDeviceGetClockInfo", constants=["NVML_CLOCK_SM"])
+temperature_c = of_board(  # CUDA 14 removes the older one
+    *("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature"), constants=["NVML_TEMPERATURE_GPU"]
+)
+clock_event_mask = of_board(
+    *("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"),
+    to=lambda bits: int(bits) & KNOWN_REASONS,
+)
+"""Why the clock is below its maximum now, as bits (nvml.h, nvmlClocksEventReasons)."""
 
-    Older drivers have the older name.
-    """
-    mask = gpu.board.query("nvmlDeviceGetCurrentClocksEventReasons")
-    if mask.value is None:
-        mask = gpu.board.query("nvmlDeviceGetCurrentClocksThrottleReasons")
-    return mask.map(lambda bits: int(bits) & KNOWN_REASONS)
+BOARD_READINGS: dict[str, Read] = {
+    "sm_clock_mhz": sm_clock_mhz,
+    "memory_clock_mhz": of_board("nvmlDeviceGetClockInfo", constants=["NVML_CLOCK_MEM"]),
+    "temperature_c": temperature_c,
+    "clock_event_mask": clock_event_mask,
+    "power_w": of_board("nvmlDeviceGetPowerUsage", to=lambda milliwatt: milliwatt / 1e3),
+}
 
 
-def throttled_s(gpu: Gpu, names: Sequence[str] = ()) -> dict[str, Reading]:
-    """For how long the clocks were held down until now, by cause; all of THROTTLED_FIELDS if none
-    is named.
-    """
-    names = names or tuple(THROTTLED_FIELDS)
-    fields = gpu.board.query("nvmlDeviceGetFieldValues", [THROTTLED_FIELDS[one] for one in names])
+def throttled_s(gpu: Gpu) -> dict[str, Reading]:
+    """For how long the clocks were held down until now, by cause."""
+    fields = gpu.board.query("nvmlDeviceGetFieldValues", [*THROTTLED_FIELDS.values()])
     if fields.value is None:
-        return dict.fromkeys(names, fields)
+        return dict.fromkeys(THROTTLED_FIELDS, fields)
     found = {}
-    for name, field in zip(names, fields.value, strict=True):
+    for name, field in zip(THROTTLED_FIELDS, fields.value, strict=True):
         if field.nvmlReturn == gpu.nvml.NVML_SUCCESS:
             found[name] = Reading(field.value.ullVal / NS)
         else:

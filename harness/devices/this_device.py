@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from ..files.errors import EnvironmentUnmet
-from .cpu import cpu_name
-from .host_memory import host_available_bytes
+from ..files.errors import EnvironmentUnmet, option
+from .host import CHOICE, cpu_name, host_available_bytes
 from .nvml import Gpu, SharedMemory, each_gpu, has_gpu, memory_info, nvml_device, open_gpu, text
-from .settings import CHOICE
 
 NO_TORCH = (
     "torch is not installed, and only reading results does without: README.md, Install, says which"
@@ -77,7 +75,7 @@ def _of_torch(requested: str, torch_version: str) -> ThisDevice:
 
     device, why = pick_device(requested)
     if why:
-        raise EnvironmentUnmet(f"{no_device(requested, why)}; try with --device cpu")
+        raise EnvironmentUnmet(f"{no_device(requested, why)}; try with {option('device', 'cpu')}")
     if device.type == "cpu":
         return _host(torch_version)
     known = nvml_device(device)

@@ -1,93 +1,98 @@
-"""What this machine can measure, and what stands in the way: a finding on each.
+"""What this machine can measure, and what stands in the way; how far its numbers can be believed.
 
-gpu_facts.py reads NVML, gpu_findings.py grades it; host.py covers the rest. Nothing
-here measures a backend, and a driver that refuses raises nothing.
+facts.py reads, rules.py and host_rules.py say what that means, calibrate.py and noise.py measure,
+text.py has all of it as printed.
 """
 
-from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-Grade = Literal["ok", "note", "bad"]
+from ..terminal.live_bar import Steps, busy
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`grade` bad: a run on the GPU is impossible or cannot be trusted.
-
-    `gpu`: the short UUID of the GPU that it is about, "" for the machine.
-    """
-
-    about: str
-    found: str
-    grade: Grade = "ok"
-    advice: str = ""
-    gpu: str = ""
+if TYPE_CHECKING:
+    from ..run.engine import RunOptions
+    from .noise import NoiseFloor
+    from .rules import Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """All findings. `gpus`: NVML's facts about each GPU and each instance of one (MIG)."""
+class Examined:
+    """`gpus`: NVML's facts about each GPU and each instance of one (MIG).
 
-    findings: tuple[Finding, ...]
+    `calibration`, as in its file, and `noise`: None if they were not measured.
+    """
+
+    findings: "tuple[Finding, ...]"
     environment: dict[str, Any]
-    gpus: tuple[dict[str, Any], ...] = ()
+    gpus: tuple[dict[str, Any], ...]
+    calibration: dict[str, Any] | None = None
+    noise: "NoiseFloor | None" = None
 
     @property
     def exit_code(self) -> int:
-        """4 if a GPU is there that cannot be used, or runs on it cannot be trusted."""
-        return 4 if any(finding.grade == "bad" for finding in self.findings) else 0
+        """4 if a GPU is there that cannot be used, or runs on it cannot be trusted; 1 if what was
+        measured is off.
+        """
+        if any(finding.grade == "bad" for finding in self.findings):
+            return 4
+        checks = self.calibration["checks"] if self.calibration else ()
+        off = any(check["verdict"] == "off" for check in checks)
+        return int(off or (self.noise is not None and self.noise.is_off))
 
     def as_dict(self) -> dict[str, Any]:
         findings = [asdict(finding) for finding in self.findings]
-        return {"findings": findings, "environment": self.environment, "gpus": list(self.gpus)}
+        found = {"findings": findings, "environment": self.environment, "gpus": list(self.gpus)}
+        if self.calibration is not None and self.noise is not None:
+            found |= {"calibration": self.calibration, "selfcheck": self.noise.as_dict()}
+        return found
 
 
-def calibration_finding(newest: dict[str, Any] | None, gpu: str = "") -> Finding:
-    """`newest`: the device's last line of calibration.jsonl; None if it has none."""
-    if newest is None:
-        advice = "attnbench doctor --deep measures the peaks that utilization is a share of"
-        return Finding("calibration", "none yet", "ok", advice, gpu)
-    outcomes = Counter(check["verdict"] for check in newest["checks"])
-    counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
-    found = f"of {newest['utc']}: {counts}"
-    if not outcomes["off"]:
-        return Finding("calibration", found, gpu=gpu)
-    advice = (
-        "counters or peaks cannot be trusted here: repeat attnbench doctor --deep with nothing"
-        " else on this device"
-    )
-    return Finding("calibration", found, "note", advice, gpu)
-
-
-def examine(root: Path) -> Findings:
+def examine(root: Path, *, quiet: bool = True) -> Examined:
     """Look at the machine as a run would; `root` has the calibrations. Imports torch."""
-    import torch
+    with busy("looking at this machine", quiet=quiet):
+        from .facts import read_machine
+        from .host_rules import HOST_RULES, SOFTWARE_RULES
+        from .rules import CALIBRATION, GPU_RULES, LOST, findings, is_lost
 
-    from ..devices.environment import collect, fix_threads
-    from ..process.command import git_commit
-    from .gpu_facts import read_gpus
-    from .gpu_findings import gpu_findings
-    from .host import host_findings, software_findings, try_torch
+        environment, host, gpus = read_machine(root)
+    found = [*findings(SOFTWARE_RULES, host)]
+    for gpu in gpus:
+        rules = (*GPU_RULES, *(CALIBRATION if gpu["torch_uses"] else ()))
+        for one in findings(LOST if is_lost(gpu) else rules, gpu):
+            # A bad GPU that no run would use is no reason to distrust runs.
+            used = gpu["torch_uses"] or environment["device_uuid"] is None
+            found.append(one if used or one.grade != "bad" else replace(one, grade="note"))
+        del gpu["calibration"]
+    found += findings((*HOST_RULES, *(CALIBRATION if host["device"] == "cpu" else ())), host)
+    return Examined(findings=tuple(found), environment=environment, gpus=tuple(gpus))
 
-    fix_threads()
-    torch_gpu = try_torch()
-    device = torch_gpu.device or torch.device("cpu")
-    environment = collect(device) | {"git": git_commit()}
-    chosen = environment["device_uuid"]
-    gpus = read_gpus(chosen, root)
-    findings = software_findings(torch_gpu, environment, gpus)
-    for gpu in gpus.value or ():
-        # A bad GPU that no run would use is no reason to distrust runs.
-        used = gpu.torch_uses or chosen is None
-        findings += [
-            one if used or one.grade != "bad" else replace(one, grade="note")
-            for one in gpu_findings(gpu)
-        ]
-    findings += host_findings(environment, device, root)
-    return Findings(
-        findings=tuple(findings),
-        environment=environment,
-        gpus=tuple(gpu.as_dict() for gpu in gpus.value or ()),
-    )
+
+def measure(
+    seen: Examined,
+    device: str,
+    root: Path,
+    options: Callable[[], AbstractContextManager["RunOptions"]],
+    *,
+    wait: bool,
+    quiet: bool,
+) -> Examined:
+    """Also what runs are judged by, appended to files in `root`: --deep. Not where a run could not
+    be trusted. `options`: of a run. Raises Refusal.
+    """
+    if seen.exit_code:
+        return seen
+    with Steps(quiet=quiet) as steps:
+        steps.step("starting")
+        from .calibrate import calibrate
+        from .noise import noise_known, selfcheck
+
+        calibration = calibrate(device, root, wait=wait, step=steps.step)
+
+    def check(start: int) -> "NoiseFloor":
+        with options() as asked:
+            return selfcheck(device, root, start, asked)
+
+    return replace(seen, calibration=calibration, noise=noise_known(root, check))

@@ -4,19 +4,19 @@ The noise floors say which differences can be believed on this machine. They are
 selfcheck.jsonl with all samples.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from math import exp, log, sqrt
 from pathlib import Path
 from statistics import mean, median, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...impls.problem import Dtype, Problem
 from ..cases.case import Case
-from ..files.errors import EnvironmentUnmet, unless_refused
-from ..files.safe_files import append_lines
+from ..devices.calibration_file import append_line
+from ..files.errors import EnvironmentUnmet
 from ..measure.clock import HostClock
 from ..rows.record import Blocks, Record, Status
 from ..rows.run_files import COMPARED_FACTS, SCHEMA
@@ -30,6 +30,9 @@ from ..run.session import open_here
 from ..run.spec import RunSpec
 from ..scenario import Limits, Plan, Scenario
 from ..stats.intervals import Interval, log_ratios, ratio_interval
+
+if TYPE_CHECKING:
+    from ...reports.data.noise_floor import NoiseFloor as KnownNoise
 
 BACKENDS = ("naive", "fused", "sdpa")
 SCENARIO = Scenario(
@@ -55,10 +58,7 @@ class Pair:
     ratio: Interval
     within_ratio: float
     between_ratio: float
-
-    @property
-    def told_apart(self) -> bool:
-        return not self.ratio.low <= 1 <= self.ratio.high
+    told_apart: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,19 +80,40 @@ class NoiseFloor:
     blocks: int
     contended_blocks: int
     throttled_blocks: int
+    false_alarms: int
     environment: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def false_alarms(self) -> int:
-        return sum(pair.told_apart for pair in self.pairs)
-
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.false_alarms > MAX_FALSE_ALARMS else 0
+    def is_off(self) -> bool:
+        return self.false_alarms > MAX_FALSE_ALARMS
 
     def as_dict(self) -> dict[str, Any]:
-        """For --json."""
-        return asdict(self) | {"false_alarms": self.false_alarms}
+        """For --json, and with `schema` and `samples` a line of selfcheck.jsonl."""
+        return asdict(self)
+
+
+def noise_known(root: Path, check: Callable[[int], NoiseFloor]) -> NoiseFloor:
+    """The last of as many checks as comparing two runs wants; one if those are there.
+
+    `check`: does one, given its seed.
+    """
+    from ...reports.data.noise_floor import GOOD_STARTS
+
+    for start in range(GOOD_STARTS):
+        floor = check(start)
+        known = newest_noise(floor, root)
+        if known is None or known.starts >= GOOD_STARTS:
+            break
+    return floor
+
+
+def newest_noise(floor: NoiseFloor, root: Path) -> "KnownNoise | None":
+    """What comparisons on this machine know of it, `floor` included."""
+    from ...reports.data.noise_floor import newest_noise_floor
+    from ...reports.data.run_meta import device_identity
+
+    identity = device_identity({"device": floor.device, "environment": floor.environment})
+    return newest_noise_floor([root], identity)
 
 
 def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseFloor:
@@ -150,9 +171,7 @@ def noise_floor(device: str, started_utc: str, records: Sequence[Record]) -> Noi
         case = cases[record.id]
         by_case[case.backend, case.twin] = record["block_ms"]
     pairs = [pair_of(backend, by_case[backend, 0], by_case[backend, 1]) for backend in BACKENDS]
-    calls = [
-        [call for process in b for block in process for call in block] for b in by_case.values()
-    ]
+    blocks = [[block for process in every for block in process] for every in by_case.values()]
     return NoiseFloor(
         device=device,
         started_utc=started_utc,
@@ -160,10 +179,11 @@ def noise_floor(device: str, started_utc: str, records: Sequence[Record]) -> Noi
         paired_noise_ratio=exp(sqrt(mean(pair.within_ratio**2 for pair in pairs))) - 1,
         run_noise_ratio=exp(sqrt(mean(pair.between_ratio**2 for pair in pairs))) - 1,
         clock_overhead_ms=clock_overhead_ms(),
-        shortest_ms=min(map(median, calls)),
-        blocks=sum(len(process) for blocks in by_case.values() for process in blocks),
+        shortest_ms=min(median(chain.from_iterable(every)) for every in blocks),
+        blocks=sum(map(len, blocks)),
         contended_blocks=sum(record["contended_blocks"] or 0 for record in records),
         throttled_blocks=sum(record["throttled_blocks"] or 0 for record in records),
+        false_alarms=sum(pair.told_apart for pair in pairs),
     )
 
 
@@ -176,9 +196,11 @@ def pair_of(backend: str, one: Blocks, other: Blocks) -> Pair:
         for blocks in (one, other)
     ]
     between = [stdev(processes) for processes in levels if len(processes) > 1]
+    ratio = ratio_interval(one, other)
     return Pair(
         backend=backend,
-        ratio=ratio_interval(one, other),
+        ratio=ratio,
+        told_apart=not ratio.low <= 1 <= ratio.high,
         within_ratio=NORMAL_95 * sqrt(mean(difference**2 for difference in within)),
         between_ratio=NORMAL_95 * sqrt(2 * mean(sd**2 for sd in between)) if between else 0.0,
     )
@@ -191,13 +213,5 @@ def clock_overhead_ms() -> float:
 
 def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
     """Add one line; earlier ones stay. Raises BadInput if the folder cannot be written."""
-    line = {
-        "schema": SCHEMA,
-        **{name: value for name, value in asdict(floor).items() if name != "pairs"},
-        "false_alarms": floor.false_alarms,
-        "pairs": [{**asdict(pair), "told_apart": pair.told_apart} for pair in floor.pairs],
-        "samples": {record.id: record["block_ms"] for record in records},
-    }
-    with unless_refused(root, "choose another with --runs DIR", f"cannot write {FILE} here"):
-        root.mkdir(parents=True, exist_ok=True)
-        append_lines(root / FILE, json.dumps(line, allow_nan=False) + "\n")
+    samples = {record.id: record["block_ms"] for record in records}
+    append_line(root / FILE, {"schema": SCHEMA, **floor.as_dict(), "samples": samples})

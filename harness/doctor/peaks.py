@@ -5,24 +5,22 @@ with less power, so at a higher clock. Results are written into given memory, so
 """
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from statistics import median
+from typing import NamedTuple
 
 import torch
 
 from ..measure.clock import Clock, clock_for, nothing
 from ..measure.conditions import HostConditions, conditions_for
 from ..measure.graph_capture import Call
-from ..stats.intervals import Interval, latency_interval
 
 Make = Callable[[], tuple[float, Call]]
 """Makes inputs; returns the work of one call, in FLOPs or bytes, and the call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
+class Sizes(NamedTuple):
     """The size of the work, and how often it is repeated.
 
     `blocks`: fewer once `most_s` are over, but at least FEWEST_BLOCKS.
@@ -42,19 +40,16 @@ SIZES = {
     "cuda": Sizes(gemm=8192, copy_bytes=1 << 30),  # many times as large as any L2
 }
 FEWEST_BLOCKS = 3
-KINDS = {
-    "cpu": (("fp32", torch.float32), ("bf16", torch.bfloat16)),
-    "cuda": (
-        ("fp32", torch.float32),
-        ("tf32", torch.float32),
-        ("bf16", torch.bfloat16),
-        ("fp16", torch.float16),
-    ),
+DTYPES = {
+    "fp32": torch.float32,
+    "tf32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
 }
+KINDS = {"cpu": ("fp32", "bf16"), "cuda": tuple(DTYPES)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peak:
+class Peak(NamedTuple):
     """A rate: `work` per call, over its time. `block_ms` is [block][call].
 
     `block_ms` is empty if it was not measured, and `reason` says why. `clock_mhz`: of a GPU, the
@@ -74,64 +69,49 @@ class Peak:
             return None
         return self.work / (min(median(block) for block in self.block_ms) / 1e3)
 
-    @property
-    def typical(self) -> Interval:
-        """How long a call takes, ms."""
-        return latency_interval([self.block_ms])
 
-
-def measure(
-    device: torch.device,
-    sizes: Sizes | None = None,
-    begins: Callable[[str], object] = lambda what: None,
-) -> tuple[Peak, ...]:
-    """Every peak of this kind of device. The names end in their units.
-
-    `begins` hears of each.
-    """
-    sizes = sizes or SIZES[device.type]
-    clock, conditions = clock_for(device), conditions_for(device)
+def measure(device: torch.device, begins: Callable[[str], object]) -> list[Peak]:
+    """Every peak of this kind of device. The names end in their units. `begins` hears of each."""
+    sizes = SIZES[device.type]
+    meter = clock_for(device), conditions_for(device), sizes
     # bf16 without instructions for it: a call of 2 048 takes 22 s, one of 512 0.2 s
     slow = device.type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX2"
+    precision = torch.get_float32_matmul_precision()
     found = []
-    for name, dtype in KINDS[device.type]:
-        begins(f"measuring peaks: {name} products")
-        product = gemm(device, dtype, sizes.gemm // (4 if slow and name == "bf16" else 1))
-        with tf32(allowed=name == "tf32"):
-            peak = f"gemm_{name}_flops_per_s"
-            found.append(measure_peak(peak, product, clock, sizes, conditions))
+    try:
+        for name in KINDS[device.type]:
+            begins(f"measuring peaks: {name} products")
+            # "high" allows TF32, the tensor cores' rounding of fp32 products
+            torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
+            size = sizes.gemm // (4 if slow and name == "bf16" else 1)
+            product = partial(gemm, device, DTYPES[name], size)
+            found.append(measure_peak(f"gemm_{name}_flops_per_s", product, *meter))
+    finally:
+        torch.set_float32_matmul_precision(precision)
     begins("measuring peaks: copying")
-    copying = copy(device, sizes.copy_bytes)
-    return (*found, measure_peak("copy_bytes_per_s", copying, clock, sizes, conditions))
+    copying = partial(copy, device, sizes.copy_bytes)
+    return [*found, measure_peak("copy_bytes_per_s", copying, *meter)]
 
 
-def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
+def gemm(device: torch.device, dtype: torch.dtype, size: int) -> tuple[float, Call]:
     """A square matrix product: 2 * M * N * K FLOPs."""
-
-    def make() -> tuple[float, Call]:
-        generator = torch.Generator(device).manual_seed(0)
-        a, b = (
-            torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2)
-        )  # [size, size]
-        out = torch.empty_like(a)
-        return 2.0 * size**3, lambda: torch.matmul(a, b, out=out)
-
-    return make
+    generator = torch.Generator(device).manual_seed(0)
+    a, b = (
+        torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2)
+    )  # [size, size]
+    out = torch.empty_like(a)
+    return 2.0 * size**3, lambda: torch.matmul(a, b, out=out)
 
 
-def copy(device: torch.device, size_bytes: int) -> Make:
+def copy(device: torch.device, size_bytes: int) -> tuple[float, Call]:
     """A copy: each byte is read once and written once."""
-
-    def make() -> tuple[float, Call]:
-        source = torch.ones(size_bytes // 4, dtype=torch.float32, device=device)  # [size]
-        target = torch.zeros_like(source)
-        return 2.0 * size_bytes, lambda: target.copy_(source)
-
-    return make
+    source = torch.ones(size_bytes // 4, dtype=torch.float32, device=device)  # [size]
+    target = torch.zeros_like(source)
+    return 2.0 * size_bytes, lambda: target.copy_(source)
 
 
 def measure_peak(
-    name: str, make: Make, clock: Clock, sizes: Sizes, conditions: HostConditions
+    name: str, make: Make, clock: Clock, conditions: HostConditions, sizes: Sizes
 ) -> Peak:
     """Not measured if it does not fit into memory or this device cannot do it."""
     try:
@@ -149,30 +129,16 @@ def measure_peak(
             blocks.append(timer.sample(calls, between).block_ms)
         clock_mhz = conditions.after().get("sm_clock_mhz")
     except RuntimeError as error:
-        reason = str(error).strip().partition("\n")[0][:200]
-        return Peak(name=name, work=0.0, block_ms=[], reason=reason)
-    return Peak(name=name, work=work, block_ms=blocks, clock_mhz=clock_mhz)
+        return Peak(name, 0.0, [], str(error).strip().partition("\n")[0][:200])
+    return Peak(name, work, blocks, clock_mhz=clock_mhz)
 
 
 def warm_up(call: Call, clock: Clock, seconds: float) -> float:
-    """Seconds per call once libraries are loaded and clocks have risen."""
-    call()
-    clock.finish()
+    """Seconds per call once libraries are loaded, by the first, and clocks have risen."""
     spent: list[float] = []
-    while not spent or sum(spent) < seconds:
+    while len(spent) < 2 or sum(spent[1:]) < seconds:
         start = time.perf_counter()
         call()
         clock.finish()
         spent.append(time.perf_counter() - start)
-    return median(spent)
-
-
-@contextmanager
-def tf32(*, allowed: bool) -> Iterator[None]:
-    """Allow or forbid TF32, the tensor cores' rounding of fp32 products."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if allowed else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    return median(spent[1:])

@@ -15,7 +15,8 @@ MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
 MARK = "\ufdd0"  # no character: it stands in no text of a user
-OPTION = re.compile(f"{MARK}([a-z_]+)=([^{MARK}]*){MARK}")
+LITERAL = re.compile(r"True|-?[0-9]+(\.[0-9]+)?|'.*'")
+OPTION = re.compile(f"{MARK}([a-zA-Z_]+)=([^{MARK}]*){MARK}")
 
 
 class Spelling(StrEnum):
@@ -29,7 +30,8 @@ class Spelling(StrEnum):
 def option(name: str, value: object = "") -> str:
     """A field of a request in a message, such as memory_gib, to be `spelled` as the user has it.
 
-    `value`: what a next step gives it; True of a switch.
+    `value`: what a next step gives it; True of a switch. What a shell takes without an option's
+    name is in capitals: RUN.
     """
     return f"{MARK}{name}={value}{MARK}"
 
@@ -40,8 +42,10 @@ def spelled(text: str, spelling: Spelling) -> str:
     def one(found: re.Match[str]) -> str:
         name, value = found.groups()
         if spelling is Spelling.PYTHON:
-            literal = value if value == "True" or value.isdecimal() else repr(value)
-            return f"{name}={literal}" if value else name
+            literal = value if LITERAL.fullmatch(value) else repr(value)
+            return f"{name.lower()}={literal}" if value else name.lower()
+        if name.isupper():
+            return name
         start = "--" if spelling is Spelling.SHELL else "--attnbench-"
         words = [
             f"{start}{name.replace('_', '-')}",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..files.errors import EnvironmentUnmet, Stopped
+from ..files.errors import EnvironmentUnmet, Stopped, option
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..rows.run_files import Document
@@ -112,5 +112,5 @@ def refuse_unlike(devices: Sequence[Opened]) -> None:
             raise EnvironmentUnmet(
                 f"{one.host} has {found.fact} {found.now!r}, {first.host} {found.then!r}; a run"
                 " measures with one, because rows of both would not be comparable: make them equal,"
-                " or choose devices with --device-kind"
+                f" or choose devices with {option('device_kind')}"
             )

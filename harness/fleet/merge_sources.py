@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
 from ..files.printable import visible
 from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, Document, read_lines, read_meta, shown_path
@@ -106,7 +106,7 @@ def _refuse_unlike(one: Source, two: Source) -> None:
     for place, then, now in _plan_differences(one, two):
         raise BadInput(
             f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
-            " wanted shards of one scenario, with the same options and --seed"
+            f" wanted shards of one scenario, with the same options and {option('seed')}"
         )
     for found in unlike(one.spec.environment, two.spec.environment):
         on_device = found.fact in DEVICE_FACTS

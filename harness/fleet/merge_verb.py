@@ -3,47 +3,68 @@
 import json
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..cli import completion
-from ..cli.options import DEFAULT_ROOT, Root, argument, option
+from ..files.errors import BadInput, option
+from ..verbs import completion
+from ..verbs.fields import DEFAULT_ROOT, AsJson, Runs, listed
+from ..verbs.request import Option, Verb
 
 MOST_NAMED = 3
 
 
-def merge(
-    runs: Annotated[
-        list[str],
-        argument(
-            "RUN...",
-            "Folders of shards, or their names under --runs.",
-            completion.runs,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRequest:
+    run: Annotated[
+        tuple[str | Path, ...],
+        Option(
+            "",
+            "RUN",
+            complete=completion.runs,
+            parse=listed,
+            wanted="the folders of shards",
+            argument=True,
         ),
-    ],
-    output: Annotated[
-        Path | None,
-        option("--output -o RUN", "Folder of the merged run; if not given, one under --runs."),
-    ] = None,
-    out: Root = DEFAULT_ROOT,
-    as_json: Annotated[bool, option("--json", "As JSON on stdout.")] = False,
-) -> None:
+    ]
+    """Folders of shards, or their names under --runs."""
+    output: Annotated[Path | None, Option("", "RUN", short="-o")] = None
+    """Folder of the merged run; if not given, one under --runs."""
+    runs: Runs = DEFAULT_ROOT
+    json: AsJson = False
+
+    def __post_init__(self) -> None:
+        if not self.run:
+            raise BadInput(f"{option('RUN')}: none; wanted the folders of shards")
+
+
+def merged(request: MergeRequest, command: Sequence[str]) -> dict[str, Any]:
+    """What was made. Raises BadInput."""
+    from ..rows.names import find
+    from .merge import merge
+
+    found = [find(str(name), request.runs) for name in request.run]
+    one = merge(found, request.output, request.runs, command)
+    return {"path": one["run"], "runs": [one]}
+
+
+def tell(request: MergeRequest) -> int:
     """Make one run of shards that were measured apart.
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """
-    from .merging import merge_named
-
-    found = merge_named(runs, output, out, ["attnbench", *sys.argv[1:]])
-    if as_json:
+    found = merged(request, ["attnbench", *sys.argv[1:]])
+    if request.json:
         typer.echo(json.dumps(found))
     else:
         typer.echo(found["path"])
         for one in found["runs"]:
             _say(one)
-    raise typer.Exit(1 if any(one["missing"] for one in found["runs"]) else 0)
+    return 1 if any(one["missing"] for one in found["runs"]) else 0
 
 
 def _say(one: dict[str, Any]) -> None:
@@ -62,3 +83,22 @@ def _say(one: dict[str, Any]) -> None:
         again = f"shard {absent} of {of} was not given: give it too" if absent else ""
         here = f"measure them here with attnbench run --resume {shlex.quote(one['run'])}"
         say(f"next: {', or '.join(filter(None, (again, here)))}", stderr=True)
+
+
+def merge(request: MergeRequest) -> dict[str, Any]:
+    """Make one run of shards that were measured apart. Returns `path`, for `attnbench.open_run`,
+    and what became of each run, `missing` cases among it. Raises BadInput.
+    """
+    return merged(request, ["attnbench.merge()"])
+
+
+VERBS = {
+    "merge": Verb(
+        tell=tell,
+        answer=merge,
+        examples=(
+            "attnbench merge shard-1 shard-2 shard-3",
+            "attnbench merge shards/*/* -o whole",
+        ),
+    )
+}

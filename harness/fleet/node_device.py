@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
-from ..devices.cpu import cpu_name
 from ..devices.gpu_users import users
+from ..devices.host import CHOICE, SETTINGS, cpu_name
 from ..devices.nvml import SPLIT, Device, each_gpu, open_gpu, text
-from ..devices.settings import CHOICE, SETTINGS
 from ..files.errors import EnvironmentUnmet
 from ..files.printable import visible
 from ..files.safe_files import opened, sweep, temporary

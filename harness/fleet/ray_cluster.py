@@ -12,7 +12,7 @@ from typing import Any
 import ray
 from ray.exceptions import RuntimeEnvSetupError
 
-from ..files.errors import BadInput, EnvironmentUnmet, first_line
+from ..files.errors import BadInput, EnvironmentUnmet, first_line, option
 from ..files.printable import visible
 from .ray_actor import MEMORY_MONITOR
 from .ray_devices import RayFleet
@@ -21,7 +21,7 @@ from .remote import NodeWanted
 
 REACHED_S = 10.0
 LOCAL = "local"
-START = f"start one with: ray start --head, or for this run with --address {LOCAL}"
+START = f"start one with: ray start --head, or for this run with {option('address', LOCAL)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def connected(address: str, files: Sequence[Path] = ()) -> Iterator[None]:
     """
     if address.startswith("ray://"):
         raise BadInput(
-            f"--address {visible(address)}: a Ray client, which cannot stream results; run"
+            f"{option('address', visible(address))}: a Ray client, which cannot stream results; run"
             " attnbench on a node of the cluster with --address auto, as `ray job submit` does"
         )
     if address not in ("auto", LOCAL):
@@ -77,14 +77,15 @@ def _refuse_unreachable(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
         raise BadInput(
-            f"--address {visible(address)}: wanted auto, {LOCAL} or HOST:PORT, such as head:6379"
+            f"{option('address', visible(address))}: wanted auto, {LOCAL} or HOST:PORT, such as"
+            " head:6379"
         )
     try:
         socket.create_connection((host, int(port)), timeout=REACHED_S).close()
     except OSError as error:
         why = visible(error.strerror or str(error))
         raise EnvironmentUnmet(
-            f"--address {visible(address)}: nothing answers there ({why}); {START}"
+            f"{option('address', visible(address))}: nothing answers there ({why}); {START}"
         ) from None
 
 
@@ -107,16 +108,18 @@ def _connect(address: str, files: Sequence[Path]) -> None:
         )
     except ConnectionError as error:
         raise EnvironmentUnmet(
-            f"--address {visible(address)}: no Ray cluster there ({visible(first_line(error))});"
+            f"{option('address', visible(address))}: no Ray cluster there"
+            f" ({visible(first_line(error))});"
             f" {START}"
         ) from None
     except RuntimeEnvSetupError as error:
         raise BadInput(
-            f"--on ray: {', '.join(path.name for path in files)}: cannot be sent"
+            f"{option('on', 'ray')}: {', '.join(path.name for path in files)}: cannot be sent"
             f" ({visible(first_line(error))}); wanted files of backends that fit into Ray's limit"
         ) from None
     except (RuntimeError, ValueError, TimeoutError) as error:
         raise EnvironmentUnmet(
-            f"--address {visible(address)}: cannot be used ({visible(first_line(error))}); wanted a"
+            f"{option('address', visible(address))}: cannot be used"
+            f" ({visible(first_line(error))}); wanted a"
             f" cluster that this machine is a node of, with the same Ray and Python; {START}"
         ) from None

@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..files.errors import BadInput, EnvironmentUnmet
+from ..files.errors import BadInput, EnvironmentUnmet, option
 from ..files.printable import visible
 from .fingerprint import difference
 
@@ -83,11 +83,12 @@ class Wish:
         there_are = ", ".join(f"{name} ({count})" for name, count in counts.items())
         if not found:
             raise EnvironmentUnmet(
-                f"--device-kind {self.kind}: not in the cluster; there are: {there_are}"
+                f"{option('device_kind', self.kind)}: not in the cluster; there are: {there_are}"
             )
         if len(found) > 1:
             raise BadInput(
-                f"--device-kind: {'not given' if self.kind is None else 'not clear'}, and the"
+                f"{option('device_kind')}: {'not given' if self.kind is None else 'not clear'},"
+                " and the"
                 f" cluster has devices of {len(found)} kinds; a run measures on one: choose of"
                 f" {there_are}"
             )
@@ -101,12 +102,12 @@ class Wish:
         reasons = "; ".join(left_out[:SHOWN])
         if (more := len(left_out) - SHOWN) > 0:
             reasons += f"; and {more} more"
-        asked = f"--devices {self.devices}: " if self.devices else ""
+        asked = f"{option('devices', self.devices)}: " if self.devices else ""
         has = "no device of the cluster" if not count else f"{count} of the cluster's devices"
         fewer = ", ask for fewer" if count else ""
         return (
             f"{asked}{has} can be used{f' ({reasons})' if reasons else ''}; free or start"
-            f" more{fewer}, or wait for them with --wait"
+            f" more{fewer}, or wait for them with {option('wait', True)}"
         )
 
 
@@ -150,13 +151,14 @@ def seats_of(
 def no_seat(nodes: Sequence[Mapping[str, Any]], device: str) -> str:
     """Why there is nothing to measure on, and what to do."""
     alive = sum(node["Alive"] for node in nodes)
-    starts = "; to have an autoscaler start one, give --wait"
+    starts = f"; to have an autoscaler start one, give {option('wait', True)}"
     if device == "cuda":
         none = f"no cuda device: the cluster's {alive} nodes have none"
-        return f"{none}; run with --device cpu{starts}"
+        return f"{none}; run with {option('device', 'cpu')}{starts}"
     return (
         f"none of the cluster's {alive} nodes has the resource {RESOURCE}, which marks a host to"
-        f" measure on; give it to each such host: {DECLARE}{starts}, and --device cuda for GPUs"
+        f" measure on; give it to each such host: {DECLARE}{starts}, and"
+        f" {option('device', 'cuda')} for GPUs"
     )
 
 

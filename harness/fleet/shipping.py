@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..files.errors import BadInput, EnvironmentUnmet, shown
+from ..files.errors import BadInput, EnvironmentUnmet, option, shown
 from ..files.safe_files import make_folder, opened, write_whole
 from ..run.studies import Told
 from ..scenario.shards import Units
@@ -50,8 +50,8 @@ def shipped(one: Attachment) -> Shipped:
                 digests[file] = file_digest(content, "sha256").digest()
         except OSError as error:
             raise BadInput(
-                f"--{takes(one.study)} {shown(str(path))}: cannot be read ({error.strerror});"
-                " wanted a file that can, to send it to the devices of --on"
+                f"{option(takes(one.study), shown(str(path)))}: cannot be read ({error.strerror});"
+                f" wanted a file that can, to send it to the devices of {option('on')}"
             ) from None
     return Shipped(one.name, one.study, sent, digests)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from ...impls.backend import Inputs
 from ...impls.problem import Problem
 from ..cases.costs import minimal_bytes
-from ..devices.cpu import cpu_cache_bytes
+from ..devices.host import cpu_cache_bytes
 from ..rows.plans import reads_a_cache
 
 TIMES_THE_CACHE = 2  # beside the last level the cores have caches of their own

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from ..devices.cpu import waited_s
+from ..devices.host import waited_s
 from ..devices.nvml import (
     Device,
     Gpu,

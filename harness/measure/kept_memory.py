@@ -16,7 +16,7 @@ from humanize import naturalsize
 
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
-from ..devices.process_tree import descendants
+from ..devices.host import descendants
 from ..rows.readings import BELOW, seen_from_bytes
 from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, uncounted
 from .resident_memory import own_bytes, status_bytes

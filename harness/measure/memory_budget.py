@@ -8,7 +8,7 @@ from errno import ENOMEM
 
 import torch
 
-from ..devices.host_memory import address_space_bytes
+from ..devices.host import address_space_bytes
 from .peak_memory import release
 
 OOM_SIGNS = (

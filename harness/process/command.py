@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..devices.process_tree import RUN
+from ..devices.host import RUN
 from .guard import END_ALL, guarded
 from .guard_status import GuardStatus
 

@@ -11,7 +11,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from ..devices.process_tree import descendants
+from ..devices.host import descendants
 
 REAPED_S = 1.0  # a guard has told how its worker ended just before its own end
 

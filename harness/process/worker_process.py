@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from ..devices.control_group import host_oom_kills
-from ..devices.process_tree import RUN
+from ..devices.host import RUN, host_oom_kills
 from ..rows.record import Status
 from .child import CaseEnded
 from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded

@@ -5,281 +5,134 @@ Stored samples become rounds of pytest-benchmark: its clock shows them, and noth
 
 import json
 import os
-import sys
 from collections.abc import Iterator
-from dataclasses import asdict
-from functools import cache
-from importlib.util import find_spec
-from math import isnan
-from pathlib import Path
-from time import monotonic
+from itertools import chain
 from typing import Any
 
 import pytest
 
 from ..cases.case import Case
-from ..files.errors import BadInput, Refusal, StoreError
+from ..devices.host import CHOICE
+from ..devices.nvml import each_gpu
+from ..files.errors import BadInput, Refusal, Spelling
 from ..files.printable import visible
-from ..rows.readings import utilization_ratio
-from ..rows.record import Record, Status
+from ..rows.record import Status
 from ..rows.run_files import SCHEMA
-from ..scenario import Scenario, load
-from ..scenario.selection import group_cases, walls_of
-from . import DIST, NOT_UNDER_XDIST, ONE_WORKER, runs_key
-from .runs import FileRun, Runs, Settings, settings_of, shortest, with_pytest_options
+from ..scenario.selection import select
+from .options import requested
+from .runs import FileRun, runs_key
 
-# Of NVIDIA's cards and its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux;
-# without one of these torch finds no GPU.
-GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 TAIL_LINES = 40
-NOTHING_TIMED = (
-    "--attnbench-fail-slower: with --benchmark-disable, and under xdist, nothing is timed; leave"
-    " the one out, or run with -n 0"
+NO_BENCHMARK = "needs the plugin pytest-benchmark: pip install 'attnbench[pytest]'"
+NOT_TIMED = (
+    "nothing is timed, because xdist or --benchmark-disable switches pytest-benchmark off; run it"
+    " with -n 0 and without --benchmark-disable"
 )
-SAME_NAMES = (
-    *("kernel", "stop", "input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),
-    "utilization_tier",
+OF_ROWS = (
+    *("run", "case", "device", "kernel", "latency_ms", "latency_low_ms", "latency_high_ms", "stop"),
+    *("input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),
+    *("utilization_tier", "utilization_ratio"),
 )
-"""Fields of a row that pytest-benchmark's JSON has too."""
+"""What pytest-benchmark's JSON has of a row beside its samples."""
 
 
 class ScenarioFile(pytest.File):
     """A scenario; its cases are its tests."""
 
-    run: FileRun
-    scenario: Scenario
-    settings: Settings
-
     def collect(self) -> Iterator["ScenarioItem"]:
         if not self.config.pluginmanager.has_plugin("pytest-benchmark"):
-            found = "loaded; leave out -p no:benchmark"
-            if find_spec("pytest_benchmark") is None:
-                found = "installed: pip install 'attnbench[pytest]'"
-            raise self.CollectError(
-                f"{self.path}: scenarios need the plugin pytest-benchmark, which is not {found}"
-            )
-        self.settings = settings_of(self.config)
-        stash = self.config.stash
-        if runs_key not in stash:
-            stash[runs_key] = Runs(self.config, self.settings)
+            raise self.CollectError(f"{self.path}: {NO_BENCHMARK}")
         try:
-            self.scenario = load(shortest(self.path), self.settings.changes)
-            self.run = stash[runs_key].new(self.scenario)
+            run = FileRun(self.path, requested(self.config), self.config)
         except BadInput as error:
-            raise self.CollectError(with_pytest_options(error)) from None
-        device = auto_device() if self.scenario.device == "auto" else self.scenario.device
-        if note := self.skipped_parts(device):
-            stash[runs_key].notes.append(note)
-        for group in group_cases(self.scenario.backends, self.scenario.problem_groups(device)[0]):
-            for case in group.cases:
-                name = f"{self.scenario.name}[{shape(case)}-{case.backend}]"
-                item = ScenarioItem.from_parent(self, name=name, callobj=measure_case, case=case)
-                item.mark(device)
-                yield item
-
-    def skipped_parts(self, device: str) -> str:
-        """What only `attnbench run` does: walls and studies have no samples to replay."""
-        walls, studies = len(walls_of(self.scenario, device)), len(self.scenario.studies)
-        parts = {"walls": walls, "studies": studies}
-        found = " and ".join(f"{what} ({count})" for what, count in parts.items() if count)
-        source = self.scenario.source
-        return f"{source}: {found} are left out here; attnbench run measures them" if found else ""
-
-    def selected(self) -> list[str]:
-        """The cases of this session that -k, -m and the like leave."""
-        items = [item for item in self.session.items if isinstance(item, ScenarioItem)]
-        return [
-            item.case.id
-            for item in items
-            if item.parent is self and item.get_closest_marker("skip") is None
-        ]
+            raise self.CollectError(error.spelled(Spelling.PYTEST)) from None
+        self.config.stash.setdefault(runs_key, []).append(run)
+        scenario = run.entry.scenario
+        device = auto_device() if scenario.device == "auto" else scenario.device
+        units = select(scenario, device, run.entry.selection).units
+        if units.walls or units.studies:
+            found = f"walls ({len(units.walls)}) and studies ({len(units.studies)}) are left out"
+            run.said.append(f"note: {scenario.source}: {found} here; attnbench run measures them")
+        for case in units.cases:
+            name = f"{scenario.name}[{shape(case)}-{case.backend}]"
+            item = ScenarioItem.from_parent(self, name=name, callobj=case_test, case=case, run=run)
+            if device == "cuda":
+                item.add_marker(pytest.mark.gpu)
+            yield item
 
 
-def measure_case(request: pytest.FixtureRequest, benchmark: Any) -> None:
-    """The test function of a case: it asks for the fixture `benchmark`."""
-    request.node.measure(benchmark)
+def auto_device() -> str:
+    """What `device: auto` will mean, before there is a worker to ask."""
+    hidden = os.environ.get(CHOICE, "0") in ("", "-1")
+    return "cuda" if each_gpu().value and not hidden else "cpu"
 
 
 class ScenarioItem(pytest.Function):
     """A case. A Function, because only functions may ask for fixtures.
 
-    `moved_s`: its share of what was measured for several tests, less what it measured for others.
+    `clock`: shows pytest-benchmark begin and end of each round, from 0, so that nothing is lost by
+    subtracting.
     """
 
-    def __init__(self, *, case: Case, **rest: Any) -> None:
+    def __init__(self, *, case: Case, run: FileRun, **rest: Any) -> None:
         super().__init__(**rest)
-        self.case = case
-        self.clock = ReplayClock()
-        self.moved_s = 0.0
-
-    @property
-    def file(self) -> ScenarioFile:
-        assert isinstance(self.parent, ScenarioFile)
-        return self.parent
-
-    def mark(self, device: str) -> None:
-        if device == "cuda":
-            self.add_marker(pytest.mark.gpu)
-        self.add_marker(pytest.mark.backend(name=self.case.backend))
-        self.add_marker(pytest.mark.dtype(name=self.case.problem.dtype))
-        self.add_marker(pytest.mark.benchmark(timer=self.clock.read))
+        self.case, self.run = case, run
+        self.clock: Iterator[float] = iter(())
+        self.add_marker(pytest.mark.backend(name=case.backend))
+        self.add_marker(pytest.mark.dtype(name=case.problem.dtype))
+        self.add_marker(pytest.mark.benchmark(timer=lambda: next(self.clock)))
         # A case without samples, such as one that ran out of memory, has nothing to replay.
         self.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))
 
     def reportinfo(self) -> tuple[os.PathLike[str], int | None, str]:
         return self.path, 0, self.name  # the file's first line; a Function would name our own code
 
-    @property
-    def stays_together(self) -> bool:
-        """All cases of its file run in this process: one run of attnbench measures them."""
-        told = getattr(self.config, "workerinput", None)
-        return told is None or told["workercount"] == 1 or told.get(DIST) in ONE_WORKER
-
     def setup(self) -> None:
-        if not self.stays_together:
-            pytest.fail(NOT_UNDER_XDIST, pytrace=False)
+        """Measure the file's cases that -k, -m and the like leave, for its first test."""
         super().setup()
         if self.config.getoption("setuponly", False):
             return
-        run = self.file.run
-        if self.case.id in run.records:
-            return
-        begun = monotonic()
-        self.config.stash[runs_key].finish_others(run)
-        self.moved_s = begun - monotonic()
-        timed = not self.funcargs["benchmark"].disabled  # type: ignore[attr-defined]
-        if self.file.settings.margins and not timed:
-            pytest.fail(NOTHING_TIMED, pytrace=False)
+        benchmark: Any = self.funcargs["benchmark"]
+        untimed = benchmark.disabled and "latency" in self.run.entry.scenario.measure
+        if untimed or hasattr(self.config, "workerinput"):
+            pytest.fail(NOT_TIMED, pytrace=False)
+        ours = [one for one in self.session.items if isinstance(one, ScenarioItem)]
+        ours = [one for one in ours if one.run is self.run and not one.get_closest_marker("skip")]
         try:
-            run.open(self.case.id, self.file.selected(), timed=timed)
+            self.run.measure(frozenset(one.case.id for one in ours))
         except Refusal as refusal:
-            raise pytest.fail.Exception(with_pytest_options(refusal), pytrace=False) from None
+            not_on_disk = map(json.dumps, getattr(refusal, "unsaved", ()))
+            text = "\n".join([refusal.spelled(Spelling.PYTEST), *not_on_disk])
+            pytest.fail(text, pytrace=False)
 
-    def measure(self, benchmark: Any) -> None:
-        """Measure the case, or look it up if it has been measured; then replay its samples."""
-        run, begun = self.file.run, monotonic()
-        try:
-            record = run.record(self.case.id)
-            self.moved_s = run.shares_s[self.case.id] - (monotonic() - begun)
-        except Refusal as refusal:
-            if isinstance(refusal, StoreError):
-                rows = "\n".join(map(json.dumps, refusal.unsaved))
-                self.add_report_section("call", "rows that are not on disk", rows)
-            raise pytest.fail.Exception(with_pytest_options(refusal), pytrace=False) from None
-        assert run.path is not None
-        status = str(record.status)
-        self.user_properties += [("case", record.id), ("status", status), ("run", run.path.name)]
-        self.raise_outcome(record)
-        samples = samples_ms(record)
-        if samples and not benchmark.disabled:
-            benchmark.group = f"{self.file.scenario.name} {shape(self.case)}"
-            benchmark.param = f"{shape(self.case)}-{self.case.backend}"
-            benchmark.params = parameters(self.case)
-            benchmark.extra_info.update(extra_info(record, run.path.name))
-            self.clock.replay(benchmark, samples)
 
-    def raise_outcome(self, record: Record) -> None:
-        """Skip, xfail or fail a case that is not ok."""
-        if record.status is Status.OK:
-            return
-        text = with_pytest_options(f"{record.status}: {record.reason}")
-        if record.status in (Status.UNSUPPORTED, Status.UNAVAILABLE):
-            pytest.skip(text)
-        if record.status in self.file.settings.expected:
-            pytest.xfail(text)
-        if record["log_tail"]:
-            tail = "\n".join(record["log_tail"].splitlines()[-TAIL_LINES:])
-            tail = visible(tail, lines=True)
-            self.add_report_section("call", "end of the worker's log", tail)
+def case_test(request: pytest.FixtureRequest, benchmark: Any) -> None:
+    """The test function of a case: it tells how the case ended, and passes its samples on."""
+    item: ScenarioItem = request.node
+    run, case, row = item.run, item.case, item.run.rows.get(item.case.id)
+    if row is None:
+        pytest.fail("its file was measured without it; run it alone", pytrace=False)
+    item.user_properties += {name: row[name] for name in ("case", "status", "run")}.items()
+    status, text = row["status"], visible(f"{row['status']}: {row['reason']}", lines=True)
+    if status in (Status.UNSUPPORTED, Status.UNAVAILABLE):
+        raise pytest.skip.Exception(text, _use_item_location=True)  # the scenario's file
+    if {status, status.removeprefix("predicted_")} & {*run.request.expect}:
+        pytest.xfail(text)
+    if status != Status.OK:
+        if tail := "\n".join((row["log_tail"] or "").splitlines()[-TAIL_LINES:]):
+            item.add_report_section("call", "end of the worker's log", visible(tail, lines=True))
         pytest.fail(text, pytrace=False)
-
-
-@cache
-def auto_device() -> str:
-    """What `device: auto` will mean, before there is a worker to ask.
-
-    Torch answers in a process of its own: its import takes seconds, and a process that has asked
-    for GPUs cannot fork users of them.
-    """
-    if not any(Path(file).exists() for file in GPU_FILES):
-        return "cpu"
-    from ..process.command import SAFE_PATH, run_command
-    from ..process.worker_process import child_environment
-
-    code = (
-        "from attnbench.harness.devices.environment import pick_device;"
-        " print(pick_device('auto')[0].type)"
-    )
-    command = [sys.executable, *SAFE_PATH, "-c", code]
-    done = run_command(command, env=child_environment())
-    return "cuda" if done.stdout.strip() == "cuda" else "cpu"
-
-
-# ---- replaying -----------------------------------------------------------------------------------
-
-
-class ReplayClock:
-    """A clock for pytest-benchmark, and the function to time: a round lasts as long as a sample."""
-
-    def __init__(self) -> None:
-        self._now_s = 0.0
-        self._left: Iterator[float] = iter(())
-
-    def read(self) -> float:
-        """A round begins at 0, so that subtracting its begin from its end loses nothing."""
-        return self._now_s
-
-    def replay(self, benchmark: Any, samples_ms: list[float]) -> None:
-        """By `pedantic`, which takes the rounds that there are.
-
-        The other mode would first measure how fast this clock ticks.
-        """
-        self._left = (sample_ms / 1e3 for sample_ms in samples_ms)
-        rounds = len(samples_ms)
-        benchmark.pedantic(self._play, setup=self._rewind, rounds=rounds, iterations=1)
-
-    def _rewind(self) -> None:
-        self._now_s = 0.0
-
-    def _play(self) -> None:
-        self._now_s = next(self._left, 0.0)  # --benchmark-cprofile asks for one more round
-
-
-def samples_ms(record: Record) -> list[float]:
-    """All calls, in order."""
-    return [call for process in record["block_ms"] or () for block in process for call in block]
+    samples = [*chain.from_iterable(chain.from_iterable(row["block_ms"] or ()))]
+    if samples and not benchmark.disabled:
+        benchmark.group = f"{run.entry.scenario.name} {shape(case)}"
+        benchmark.param = f"{shape(case)}-{case.backend}"
+        benchmark.params = case.fields()
+        benchmark.extra_info |= {"schema": SCHEMA} | {name: row.get(name) for name in OF_ROWS}
+        item.clock = chain.from_iterable((0.0, call_ms / 1e3) for call_ms in samples)
+        # its other mode would first measure how fast this clock ticks
+        benchmark.pedantic(bool, rounds=len(samples))
 
 
 def shape(case: Case) -> str:
     """The case's id without its backend."""
     return case.id.removeprefix(f"{case.backend}-")
-
-
-def parameters(case: Case) -> dict[str, Any]:
-    """For --benchmark-group-by=param:heads and the like."""
-    return {"backend": case.backend, **asdict(case.problem)}
-
-
-def extra_info(record: Record, run: str) -> dict[str, Any]:
-    """What a row says beside its samples, under its own names; missing is null."""
-    from ..stats.intervals import latency_interval  # numpy, which collecting does not need
-
-    latency = latency_interval(record["block_ms"]) if record["block_ms"] else None
-    bounds = (None, None, None) if latency is None else (latency.value, latency.low, latency.high)
-    names = ("latency_ms", "latency_low_ms", "latency_high_ms")
-    numbers = {
-        name: None if value is None or isnan(value) else value
-        for name, value in zip(names, bounds, strict=True)
-    }
-    tier = record["utilization_tier"]
-    # as attnbench.load takes them
-    windows = [window for window in record["windows"] or () if window["way"] == "eager"]
-    return {
-        "run": run,
-        "schema": SCHEMA,
-        "case": record.id,
-        "device": record["device"],
-        **numbers,
-        **{name: record[name] for name in SAME_NAMES},
-        "utilization_ratio": utilization_ratio(windows, tier) if windows and tier else None,
-    }

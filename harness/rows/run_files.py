@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..files.errors import BadInput
+from ..files.errors import BadInput, option
 from ..files.printable import visible
 from ..files.safe_files import lines_of, opened
 
@@ -98,7 +98,8 @@ def read_lines(
             except ValueError as error:
                 if not salvage:
                     raise BadRun(
-                        f"{shown_path(path)}:{number}: {error}; read the others with --salvage"
+                        f"{shown_path(path)}:{number}: {error}; read the others with"
+                        f" {option('salvage', True)}"
                     ) from None
                 left_out += 1
                 if left_out <= MOST_NOTES:

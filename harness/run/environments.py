@@ -4,7 +4,7 @@ import platform
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..devices.settings import CHOICE
+from ..devices.host import CHOICE
 from ..rows.run_files import COMPARED_FACTS
 
 Environment = Mapping[str, Any]

@@ -1,11 +1,11 @@
 """Scenarios, read from YAML files, command-line options or Python data; bad ones raise BadInput."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, shown
-from .changes import Change, add_backends, apply, expand_aliases, options_document
+from .changes import Change, apply, axes_document, read_change
 from .check import checked, problems_of
 from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
@@ -14,6 +14,7 @@ from .names import find, summaries
 from .suite_file import Entry, SuiteFile, entries_of
 
 __all__ = [
+    "Change",
     "Entry",
     "Limits",
     "Plan",
@@ -24,70 +25,61 @@ __all__ = [
     "from_text",
     "load",
     "load_entries",
+    "read_change",
     "summaries",
 ]
 
 
-def load(
-    path_or_name: str | Path, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
-) -> Scenario:
-    """The scenario in a file, or a shipped one by name. Raises BadInput.
-
-    `changes`: such as limits.memory_gib=2. `more_backends`: names of backends to add, each with the
-    option that asked for it.
-    """
+def load(path_or_name: str | Path, changes: Sequence[Change] = ()) -> Scenario:
+    """The scenario in a file, or a shipped one by name. Raises BadInput."""
     path = path_or_name if isinstance(path_or_name, Path) else find(path_or_name)
-    return validated(read_yaml(path), changes, more_backends)
+    return validated(read_yaml(path), changes)
 
 
 def load_entries(
-    path_or_name: str, changes: Iterable[str] = (), more_backends: Mapping[str, str] = {}
+    source: str | Path | Mapping[str, Any], changes: Sequence[Change] = ()
 ) -> SuiteFile:
-    """The entries of a suite file, a YAML list, or the one scenario of another. Raises BadInput.
+    """The entries of a suite, a YAML list, or the one scenario of another source. Raises BadInput.
 
-    `changes` and `more_backends` as for `load`: they come after each entry's own changes.
+    `source`: a file's path, a shipped name, YAML in several lines, or the same as Python data.
+    `changes`: of all entries, after each entry's own.
     """
-    document = read_yaml(find(path_or_name))
-    more = tuple(changes)
+    if isinstance(source, Mapping):
+        document = Document(placeless(source), "scenario")
+    elif isinstance(source, str) and "\n" in source:
+        document = parse_yaml(source, "scenario")
+    else:
+        document = read_yaml(source if isinstance(source, Path) else find(source))
     if not isinstance(document.data, list):
-        entry = Entry(scenario=validated(document, more, more_backends))
-        return SuiteFile(is_list=False, entries=(entry,))
-    return SuiteFile(
-        is_list=True,
-        entries=entries_of(document, lambda one, own: validated(one, (*own, *more), more_backends)),
-    )
+        return SuiteFile(is_list=False, entries=(Entry(validated(document, changes)),))
+    entries = entries_of(document, lambda one, own: validated(one, own, changes))
+    return SuiteFile(is_list=True, entries=entries)
 
 
 def from_axes(
-    options: Mapping[str, str | bool],
-    changes: Iterable[str] = (),
-    more_backends: Mapping[str, str] = {},
-    *,
-    find_wall: bool = False,
+    axes: Mapping[str, Any], changes: Sequence[Change] = (), *, find_wall: bool = False
 ) -> Scenario:
-    """A scenario from options: {"backends": "naive,fused", "seq_len": "512,1k", "causal": True}.
+    """A scenario from axes, and from backends, baseline, model and its fields. Raises BadInput.
 
-    Raises BadInput.
+    Their values are text as in a shell, {"seq_len": "512,1k"}, or as in Python, {"seq_len": [512]}.
     """
-    return validated(options_document(options, find_wall=find_wall), changes, more_backends)
+    return validated(axes_document(axes, find_wall=find_wall), changes)
 
 
-def from_text(text: str, origin: str, changes: Iterable[str] = ()) -> Scenario:
+def from_text(text: str, origin: str, changes: Sequence[Change] = ()) -> Scenario:
     """A scenario from YAML text; messages begin with `origin`. Raises BadInput."""
     return validated(parse_yaml(text, origin), changes)
 
 
-def from_mapping(data: Mapping[str, Any], origin: str, changes: Iterable[str] = ()) -> Scenario:
+def from_mapping(data: Mapping[str, Any], origin: str, changes: Sequence[Change] = ()) -> Scenario:
     """A scenario from Python data; messages begin with `origin`. Raises BadInput."""
     return validated(Document(placeless(data), origin), changes)
 
 
-def validated(
-    document: Document, changes: Iterable[str | Change], more_backends: Mapping[str, str] = {}
-) -> Scenario:
+def validated(document: Document, *changes: Sequence[Change]) -> Scenario:
     """The document as a scenario; checks each field first, then how the fields fit together.
 
-    Raises BadInput with every problem that the check found.
+    Later `changes` win over earlier ones. Raises BadInput with every problem that the check found.
     """
     if document.data is None:
         raise BadInput(
@@ -99,15 +91,13 @@ def validated(
             f"{document.place(())}: found {shown(document.data)}; wanted a mapping of fields, such"
             " as `name: my_scenario`"
         )
-    expand_aliases(document)
-    apply(document, changes)
+    for some in changes:
+        apply(document, some)
     cases = document.data.get("cases")
     if isinstance(cases, list) and any(isinstance(one, dict) and "model" in one for one in cases):
         from .model_cases import expand_models  # of the pack of models
 
         expand_models(document)
-    if more_backends:
-        add_backends(document, more_backends)
     scenario = checked(Scenario, document.data, document)
     if problems := problems_of(scenario, document):
         raise BadInput(*problems)

@@ -4,18 +4,19 @@ First pydantic's errors, then how fields fit together; every problem names the v
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from ...impls import Problem
 from ..cases.case import ALIASES
 from ..devices.probes import measures
-from ..files.errors import BadInput, shown, suggestion
+from ..files.errors import BadInput, option, shown, suggestion
 from ..studies import declared
-from .document import Document, Keys, shown_word
+from .document import Document, Keys, option_in, value_at
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
 from .model import (
     ORDER,
@@ -41,6 +42,7 @@ WANTED = {
     "bool_type": "true or false",
     "string_type": "text",
     "string_unicode": "valid text",
+    "finite_number": "a finite number",
     "float_type": "a number",
     "int_type": "a whole number",
     "tuple_type": "a list",
@@ -48,8 +50,6 @@ WANTED = {
     "model_attributes_type": "a mapping of fields",
     "model_type": "a mapping of fields",
 }
-HOLDERS: tuple[Keys, ...] = (("grid",), ("limits",), ("plan",))
-"""Whose fields are taken for fields of a scenario."""
 SEVERAL = re.compile(r"[\w.+-]{1,20}(\s*,\s*[\w.+-]{1,20}){1,20}")
 MOST_LINES = 20
 
@@ -57,32 +57,29 @@ MOST_LINES = 20
 def checked(
     model: type[Model], data: Any, document: Document, keys: Keys = (), of: str = "a scenario"
 ) -> Model:
-    """What a document has at `keys`, as a model. Raises BadInput, a line for each mistake."""
+    """What a document has at `keys`, as a model. Raises BadInput, a line for each mistake.
+
+    `of`: what the fields are fields of.
+    """
+    found: list[dict[str, Any]]
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        found = [{**one, "loc": (*keys, *one["loc"])} for one in error.errors(include_url=False)]
-        raise BadInput(*lines(found, document, model, of)) from None
-
-
-def lines(
-    errors: Iterable[Mapping[str, Any]],
-    document: Document,
-    top: type[BaseModel],
-    of: str,
-) -> list[str]:
-    """One line per error, the first MOST_LINES of them. `of`: what the fields are fields of."""
-    # Pydantic also calls a list too short if everything in it was refused.
-    found = [error for error in errors if error["type"] != "too_short" or not error["input"]]
-    found.sort(key=lambda error: position(_place(error, document)))
+        # Pydantic also calls a list too short if everything in it was refused.
+        found = [
+            {**one, "loc": (*keys, *one["loc"])}
+            for one in error.errors(include_url=False)
+            if one["type"] != "too_short" or not one["input"]
+        ]
+    found.sort(key=lambda one: position(_place(one, document)))
     # A misspelt required field is one mistake, not two.
-    holders = {error["loc"][:-1] for error in found if error["type"] == "missing"}
-    unknown = [error["loc"] for error in found if error["type"] == "extra_forbidden"]
-    misspelt = {closest(keys, top) for keys in unknown[:MOST_LINES] if keys[:-1] in holders}
-    found = [error for error in found if error["type"] != "missing" or error["loc"] not in misspelt]
+    missing = {one["loc"] for one in found if one["type"] == "missing"}
+    unknown = [one["loc"] for one in found if one["type"] == "extra_forbidden"]
+    misspelt = missing & {meant(keys, model) for keys in unknown[:MOST_LINES] if missing}
+    found = [one for one in found if one["type"] != "missing" or one["loc"] not in misspelt]
     # Only what is shown is worded: looking for a close name takes a third of a millisecond.
-    shown_lines = [line(error, document, top, of) for error in found[:MOST_LINES]]
-    return first_lines(shown_lines, len(found))
+    lines = [line(one, document, model, of) for one in found[:MOST_LINES]]
+    raise BadInput(*first_lines(lines, len(found)))
 
 
 def first_lines(found: Sequence[str], count: int = 0) -> list[str]:
@@ -102,68 +99,64 @@ def _place(error: Mapping[str, Any], document: Document) -> str:
 
 
 def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of: str) -> str:
-    keys: Keys = error["loc"]
-    if error["type"] == "extra_forbidden":
-        return unknown_field(keys, document, top, of)
-    name, label = document.name(keys), document.label(keys)
+    keys, value = error["loc"], error["input"]
+    label = document.label(keys)
     match error["type"]:
+        case "extra_forbidden":
+            return unknown_field(keys, document, top, of)
         case "missing":
             field = model_at(keys[:-1], top).model_fields[str(keys[-1])]
             said = " ".join((field.description or "a value").split())
-            add = "" if label.startswith("--") else f" Add {name}"  # an option is named already
+            # an option is named already
+            add = "" if option_in(label) else f" Add {document.name(keys)}"
             return f"{label}missing; wanted: {said[0].lower()}{said[1:]}{add}"
         case "too_short":
             return f"{label}found an empty list; wanted at least one value"
         case "whole_message":
             return f"{label}{error['msg']}"
-    return f"{label}found {shown(error['input'])}; {wanted(error)}{_brackets(keys, error['input'])}"
-
-
-def _brackets(keys: Keys, value: Any) -> str:
-    """What to say of the values of an axis that are written like those of an option."""
-    several = isinstance(value, str) and SEVERAL.fullmatch(value) and keys[:1] == ("grid",)
-    return f"; several values have brackets: [{value}]" if several else ""
+    # an axis of a file that is written like an option
+    several = isinstance(value, str) and SEVERAL.fullmatch(value) and keys[0] == "grid"
+    brackets = f"; several values have brackets: [{value}]" if several else ""
+    return f"{label}found {shown(value)}; {wanted(error)}{brackets}"
 
 
 def wanted(error: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx", {})
-    if kind in ("choice", "literal_error"):
-        expected = context.get("options") or re.findall(r"'([^']*)'", context["expected"])
-        *others, last = expected
+    if kind == "literal_error":
+        *others, last = expected = re.findall(r"'([^']*)'", context["expected"])
         return f"{suggestion(error['input'], expected)}wanted {', '.join(others)} or {last}"
     if kind in ("wanted", "value_error"):
         return f"wanted {error['msg']}"
-    if kind == "too_long":
-        return f"wanted at most {context['max_length']} of them"
-    if kind == "string_too_long":
-        return f"wanted at most {context['max_length']} characters"
+    if kind in ("too_long", "string_too_long"):
+        of = "of them" if kind == "too_long" else "characters"
+        return f"wanted at most {context['max_length']} {of}"
     return f"wanted {WANTED.get(kind) or error['msg'].replace('Input should be ', 'a number ')}"
 
 
 def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str) -> str:
-    place = document.place(keys, of_key=True)
+    label, known = document.label(keys, of_key=True), model_at(keys[:-1], top).model_fields
+    if (full := ALIASES.get(str(keys[-1]))) in known:
+        return f"{label}the same axis as {full}; wanted it once; remove one"
     owner = document.name(keys[:-1])
-    prefix = f"{owner}." if owner else ""
-    close = _inside(keys) or closest(keys, top)
-    meant = ".".join(str(key) for key in close[len(keys) - 1 :])
+    close = ".".join(map(str, (*filter(None, [owner]), *meant(keys, top)[len(keys) - 1 :])))
+    hint = f"did you mean {close}?" if close != owner else f"there are: {', '.join(known)}"
+    return f"{label}not a field of {of}; {hint}"
+
+
+def meant(keys: Keys, top: type[BaseModel]) -> Keys:
+    """The existing field that an unknown one resembles most, or () if none is close.
+
+    At the top: also one of grid, limits and plan, by its own name.
+    """
+    *above, last = keys
+    name = ALIASES.get(str(last), str(last))
+    for holder in ("grid", "limits", "plan") if not above else ():
+        if name in MODELS[(holder,)].model_fields:
+            return (holder, name)
     known = model_at(keys[:-1], top).model_fields
-    hint = f"did you mean {prefix}{meant}?" if close != keys else f"there are: {', '.join(known)}"
-    return f"{place}: {prefix}{shown_word(str(keys[-1]))}: not a field of {of}; {hint}"
-
-
-def _inside(keys: Keys) -> Keys:
-    """Where a field belongs that stands at the top: seq_len in grid, memory_gib in limits."""
-    name = ALIASES.get(str(keys[0]), str(keys[0]))
-    holders = [holder for holder in HOLDERS if name in MODELS[holder].model_fields]
-    return (*holders[0], name) if holders and len(keys) == 1 else ()
-
-
-def closest(keys: Keys, top: type[BaseModel]) -> Keys:
-    """The existing field that an unknown one resembles most, or `keys` if none is close."""
-    model = model_at(keys[:-1], top)
-    known = [*model.model_fields, *(ALIASES if "heads" in model.model_fields else ())]
-    close = get_close_matches(str(keys[-1]), known, n=1)
-    return (*keys[:-1], close[0]) if close else keys
+    names = [*known, *(ALIASES if "heads" in known else ())]
+    close = get_close_matches(str(last), names, n=1)
+    return (*above, close[0]) if close else ()
 
 
 def model_at(keys: Keys, top: type[BaseModel]) -> type[BaseModel]:
@@ -179,152 +172,121 @@ BESIDE_CASES = (
 )
 
 
-class Finding(NamedTuple):
-    """One problem, and the field to change."""
-
-    keys: Keys
-    text: str
-    at_key: bool = False
-
-    def line(self, document: Document) -> str:
-        return f"{document.label(self.keys, of_key=self.at_key)}{self.text}"
+Found = Iterator[tuple[Keys, str]]
+"""The fields to change, and what is wrong with them."""
 
 
 def problems_of(scenario: Scenario, document: Document) -> list[str]:
-    """All findings, each once; combinations are checked only if there are not too many."""
-    found = [*_between_fields(scenario)] or [
-        finding
-        for device in scenario.devices
-        for finding in (*_combinations(scenario, device, document), *_cases(scenario, device))
-    ]
-    told = dict.fromkeys(finding.line(document) for finding in found)
+    """All that is wrong, each once; combinations are checked only if there are not too many."""
+    found = [*_between_fields(scenario)] or [*_no_problems(scenario, document)]
+    told = dict.fromkeys(
+        f"{document.label(keys, of_key=keys == ('grid',))}{text}" for keys, text in found
+    )
     return first_lines(sorted(told, key=position))
 
 
-def _between_fields(scenario: Scenario) -> Iterator[Finding]:
-    if scenario.save_models and not any(
-        declared(study.partition(":")[0]).saves_models for study in scenario.studies
-    ):
-        yield Finding(
+def _between_fields(scenario: Scenario) -> Found:
+    s = scenario
+    if s.save_models and not any(declared(one.partition(":")[0]).saves_models for one in s.studies):
+        yield (
             ("save_models",),
             "no study here trains models; add studies: [trained_heads], or remove save_models",
         )
-    if scenario.baseline is not None and scenario.baseline not in scenario.backends:
-        hint = suggestion(scenario.baseline, scenario.backends)
-        yield Finding(
-            ("baseline",),
-            f"found {shown(scenario.baseline)}; {hint}wanted one of backends:"
-            f" {', '.join(scenario.backends)}",
-        )
+    if s.baseline is not None and s.baseline not in s.backends:
+        there_are = f"wanted one of backends: {', '.join(s.backends)}"
+        hint = suggestion(s.baseline, s.backends)
+        yield ("baseline",), f"found {shown(s.baseline)}; {hint}{there_are}"
     for field in ("backends", "contrast", "measure", "measure_on_cuda", "studies"):
-        values = getattr(scenario, field)
+        values = getattr(s, field)
         for index, value in enumerate(values):
             if value in values[:index]:
-                yield Finding((field, index), f"{value} is given twice; remove one")
-    yield from _missing_axes(scenario)
-    yield from _measure_and_watch(scenario)
-    device = max(scenario.devices, key=scenario.count)
-    count, most = scenario.count(device), scenario.limits.max_cases
+                yield (field, index), f"{value} is given twice; remove one"
+    yield from _missing_axes(s)
+    yield from _measure_and_watch(s)
+    device = max(s.devices, key=s.count)
+    count, most = s.count(device), s.limits.max_cases
     if count > most:
-        yield Finding(
+        raised = option("set", f"limits.max_cases={count}")
+        yield (
             ("grid",),
             f"{count} cases on {device}; wanted at most {most}; give fewer values, or raise the"
-            f" limit with --set limits.max_cases={count}",
-            at_key=True,
+            f" limit with {raised}",
         )
 
 
-def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
+def _missing_axes(scenario: Scenario) -> Found:
     """Axes that a grid needs.
 
     A grid of single values may lack them beside explicit cases, to which it only gives values.
     """
-    grids = {device: scenario.axes(device) for device in scenario.devices}
-    walls = scenario.find_wall
-    required = [axis for axis in REQUIRED if axis != "seq_len" or not walls]
-    if not scenario.find_wall:
-        grids = {
-            device: axes
-            for device, axes in grids.items()
-            if missing_axes(axes)
-            and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
-        }
-    own = [values for device in scenario.devices for _, values in scenario.extra_cases(device)]
-    if not walls and any(not missing_axes(values) for values in own):
+    walls, lacking, complete = scenario.find_wall, dict[str, list[str]](), False
+    several = set[str]()
+    for device in scenario.devices:
+        axes = scenario.axes(device)
+        lists = {axis for axis, values in axes.items() if len(values) > 1}
+        missing = missing_axes(axes, walls=walls)
+        if missing and (walls or lists or not scenario.cases):
+            lacking[device] = missing
+            several |= lists
+        own = (values for _, values in scenario.extra_cases(device))
+        complete |= any(not missing_axes(values) for values in own)
+    if complete and not walls:
         # a whole grid was not meant: what its lists would multiply has no sizes
-        several = {axis for axes in grids.values() for axis, some in axes.items() if len(some) > 1}
-        yield from (Finding(("grid", axis), BESIDE_CASES) for axis in sorted(several))
+        yield from ((("grid", axis), BESIDE_CASES) for axis in sorted(several))
         return
+    required = [axis for axis in REQUIRED if axis != "seq_len" or not walls]
+    wanted = f"{', '.join(required[:-1])} and {required[-1]}"
     for axis in required:
-        lacking = [d for d, axes in grids.items() if axis in missing_axes(axes, walls=walls)]
-        if lacking:
-            where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
-            wanted = f"{', '.join(required[:-1])} and {required[-1]}"
-            yield Finding(("grid", axis), f"missing{where}; wanted {wanted}; add {axis}")
+        devices = [device for device, missing in lacking.items() if axis in missing]
+        where = f" for {devices[0]}" if 0 < len(devices) < len(scenario.devices) else ""
+        if devices:
+            yield ("grid", axis), f"missing{where}; wanted {wanted}; add {axis}"
 
 
-def _measure_and_watch(scenario: Scenario) -> Iterator[Finding]:
+def _measure_and_watch(scenario: Scenario) -> Found:
     """`graphs` without any windows, and watched values that no problem has."""
     shared = measures(own_calls=False)
     for field in ("measure", "measure_on_cuda"):
         asked = getattr(scenario, field)
         if "graphs" in asked and not {*shared} & {*asked}:
             windows = " or ".join(shared)
-            yield Finding((field,), f"graphs needs the windows of {windows}; add one of them")
+            yield (field,), f"graphs needs the windows of {windows}; add one of them"
     for axis, values in scenario.watched().items():
-        offered = dict.fromkeys(
-            value
-            for device in scenario.devices
-            for value in (
-                *scenario.axes(device).get(axis, ()),
-                *(own[axis] for _, own in scenario.extra_cases(device) if axis in own),
-            )
-        )
-        hint = (
-            f"wanted one of {', '.join(map(str, offered))}"
-            if offered
-            else f"the scenario leaves {axis} at its default"
-        )
+        offered = [value for one in scenario.devices for value in scenario.axes(one).get(axis, ())]
+        offered += [getattr(case, axis) for case in scenario.cases]
+        words = ", ".join(map(str, dict.fromkeys(one for one in offered if one is not None)))
+        hint = f"wanted one of {words}" if words else f"the scenario leaves {axis} at its default"
         for index, value in enumerate(values):
             if value not in offered:
-                yield Finding(
-                    ("watch", axis, index),
-                    f"no problem has {axis} {value}; {hint}; change or remove it",
-                )
+                text = f"no problem has {axis} {value}; {hint}; change or remove it"
+                yield ("watch", axis, index), text
 
 
-def _combinations(scenario: Scenario, device: str, document: Document) -> Iterator[Finding]:
-    """Combinations of the grid that are no problem, one finding per reason."""
-    axes = scenario.axes(device)
-    groups = combinations(axes, scenario.contrast)
-    reasons = _reasons((_reason(values), values) for group in groups for values in group)
-    if not reasons:
-        walls = scenario.wall_values(device)
-        reasons = _reasons((_wall_reason(values), values) for values in walls)
-        axes = {axis: values for axis, values in axes.items() if axis != "seq_len"}
-    for reason, values in reasons.items():
-        yield Finding(_keys_to_change(reason, values, axes, device, document), reason)
-
-
-def _cases(scenario: Scenario, device: str) -> Iterator[Finding]:
-    """Explicit cases that are no problem."""
-    for index, own in scenario.extra_cases(device):
-        try:
-            reason = _reason(case_values(own, scenario.axes(device)))
-        except ValueError as error:
-            reason = str(error)
-        if reason:
-            named = [axis for axis in own if _names(reason, axis)]
-            yield Finding(("cases", index, *named[-1:]), reason)
-
-
-def _reasons(found: Iterable[tuple[str, Values]]) -> dict[str, Values]:
-    """Each reason with the first values that it applies to."""
-    reasons: dict[str, Values] = {}
-    for reason, values in found:
-        if reason:
-            reasons.setdefault(reason, values)
-    return reasons
+def _no_problems(scenario: Scenario, document: Document) -> Found:
+    """Combinations of the grid, walls and explicit cases that are no problem: for each reason the
+    first.
+    """
+    for device in scenario.devices:
+        axes = scenario.axes(device)
+        reasons: dict[str, Values] = {}
+        for values in chain.from_iterable(combinations(axes, scenario.contrast)):
+            reasons.setdefault(_reason(values), values)
+        chosen = dict(axes)
+        if not any(reasons):
+            chosen.pop("seq_len", None)  # a wall's own
+            for values in scenario.wall_values(device):
+                reasons.setdefault(_wall_reason(values), values)
+        for reason, values in reasons.items():
+            if reason:
+                yield _keys_to_change(reason, values, chosen, device, document), reason
+        for index, own in scenario.extra_cases(device):
+            try:
+                reason = _reason(case_values(own, axes))
+            except ValueError as error:
+                reason = str(error)
+            if reason:
+                named = [axis for axis in own if _names(reason, axis)]
+                yield ("cases", index, *named[-1:]), reason
 
 
 def _reason(values: Values) -> str:
@@ -359,7 +321,7 @@ def _keys_to_change(
         return ("grid",)
     axis = max(named, key=lambda name: (len(axes[name]), ORDER.index(name)))
     index = axes[axis].index(values[axis]) if axis in values else 0
-    grid = document.data.get("grid", {})
-    if axis in (grid.get(device) or {}):
-        return ("grid", device, axis, index)
-    return ("grid", axis, index) if axis in grid else (axis,)
+    for above in (("grid", device), ("grid",)):
+        if value_at(document.data, (*above, axis)) is not None:
+            return (*above, axis, index)
+    return (axis,)

@@ -7,12 +7,12 @@ scenario has nothing to share.
 
 import re
 from collections.abc import Mapping
-from math import isinf
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, StringMark
 from ruamel.yaml.events import (
     AliasEvent,
     DocumentStartEvent,
@@ -23,27 +23,22 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from ..files.errors import BadInput, shown
+from ...impls.problem import AXES
+from ..files.errors import OPTION, BadInput, shown
 from ..files.printable import visible
 from ..files.safe_files import read_text, text_place
 
 Keys = tuple[str | int, ...]
 """The path to a value: ("grid", "seq_len", 2)."""
+SHORT: Mapping[Any, str] = {name: axis.alias for name, axis in AXES.items() if axis.alias}
 
 
 class Fields(dict[str, Any]):
-    """A mapping. `at`, `keys_at`: the places of its values and keys, also of some that it lacks."""
+    """A mapping. `at`: the places of its values and of their keys, also of some that it lacks."""
 
     def __init__(self, *given: Mapping[str, Any], **fields: Any) -> None:
         super().__init__(*given, **fields)
-        self.at: dict[str | int, str] = {}
-        self.keys_at: dict[str | int, str] = {}
-
-    def rename(self, old: str, new: str) -> None:
-        self[new] = self.pop(old)
-        for places in (self.at, self.keys_at):
-            if old in places:
-                places[new] = places.pop(old)
+        self.at: dict[str | int, tuple[str, str]] = {}
 
 
 class Items(list[Any]):
@@ -51,63 +46,64 @@ class Items(list[Any]):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.at: dict[str | int, str] = {}
+        self.at: dict[str | int, tuple[str, str]] = {}
 
 
 class Document:
-    """`data`: nested Fields and Items. `begin`: where it begins; from Python it has its origin."""
+    """`data`: nested Fields and Items. `begin`: where it begins; from Python it has its origin.
 
-    def __init__(self, data: Any, origin: str, begin: str = "", nodes: int = 0) -> None:
+    Its axes are found by their full names, also where it has short ones.
+    """
+
+    def __init__(self, data: Any, origin: str, begin: str = "") -> None:
         self.data = data
         self.origin = origin
         self.begin = begin or origin
-        self.nodes = nodes  # keys and values read from text
 
     def place(self, keys: Keys, *, of_key: bool = False) -> str:
         """The place of the value at `keys`, or of its nearest parent that has one."""
         place, here = self.begin, self.data
         for depth, key in enumerate(keys, 1):
             if isinstance(here, Fields | Items):
-                place = here.at.get(key, place)
-            if of_key and depth == len(keys) and isinstance(here, Fields):
-                place = here.keys_at.get(key, place)
+                at = here.at.get(key) or here.at.get(SHORT.get(key, key), (place, place))
+                place = at[of_key and depth == len(keys)]
             here = value_at(here, (key,))
         return place
 
     def name(self, keys: Keys) -> str:
-        """The field as users write it, grid.seq_len[2]; an index only if the data has a list."""
-        text = ""
-        for depth, key in enumerate(keys):
-            if isinstance(key, str):
+        """The field as users write it, grid.seq_len[2]; no index or field of a single value."""
+        text, here = "", self.data
+        for key in keys:
+            if isinstance(here, dict) and isinstance(key, str):
                 text = f"{text}.{shown_word(key)}" if text else shown_word(key)
-                continue
-            holder = value_at(self.data, keys[:depth])
-            if not isinstance(holder, list) or key >= len(holder):
+            elif isinstance(here, list) and isinstance(key, int) and key < len(here):
+                text = f"{text}[{key}]"
+            else:
                 break
-            text = f"{text}[{key}]"
+            here = value_at(here, (key,))
         return text
 
     def label(self, keys: Keys, *, of_key: bool = False) -> str:
         """Place and name, `file:7:3: grid.heads: `; the option of a field names it already."""
         place, name = self.place(keys, of_key=of_key), self.name(keys)
         field = re.sub(r"(\[\d+\])+$", "", name).rpartition(".")[2]
-        is_option = place.partition(" ")[0] == f"--{field.replace('_', '-')}"
-        return f"{place}: " if is_option or not name else f"{place}: {name}: "
+        return f"{place}: " if option_in(place) == field or not name else f"{place}: {name}: "
 
     def replace(self, keys: Keys, value: Any, place: str) -> None:
         """Put a value at `keys`, making missing mappings on the way."""
         here = self.data
         for key in keys[:-1]:
             here = here.setdefault(key, Fields())
+        here.pop(SHORT.get(keys[-1]), None)
         here[keys[-1]] = value
-        here.at[keys[-1]] = here.keys_at[keys[-1]] = place
+        here.at[keys[-1]] = place, place
 
 
 def value_at(data: Any, keys: Keys) -> Any:
     """The value there, or None."""
     for key in keys:
         if isinstance(data, dict):
-            data = data.get(key)
+            data = data.get(key, data.get(SHORT.get(key)))
         elif isinstance(data, list) and isinstance(key, int) and key < len(data):
             data = data[key]
         else:
@@ -115,8 +111,16 @@ def value_at(data: Any, keys: Keys) -> Any:
     return data
 
 
+def option_in(place: str) -> str:
+    """The option that a place begins with; "" of another place."""
+    found = OPTION.match(place)
+    return found[1] if found else ""
+
+
 def placeless(value: Any) -> Any:
-    """Data from Python as fresh Fields and Items."""
+    """Data from Python as fresh Fields and Items; what has places keeps them."""
+    if isinstance(value, Fields | Items):
+        return value
     if isinstance(value, Mapping):
         return Fields({key: placeless(inner) for key, inner in value.items()})
     return Items(map(placeless, value)) if isinstance(value, list | tuple) else value
@@ -131,9 +135,7 @@ def shown_word(text: str) -> str:
 
 
 MAX_BYTES = 1 << 20
-# counted before parsing: the parser looks 1024 characters ahead, quadratic in open brackets
-MAX_OPEN_BRACKETS = 256
-MAX_DEPTH = 64
+MAX_DEPTH = 20
 MAX_DIGITS = 18  # any such number fits 64 bits
 # Limit of work: ruamel.yaml takes about 15 us per value, and what follows a few of them.
 MAX_NODES = 50_000  # keys and values: 5 000 explicit cases of four fields
@@ -143,11 +145,10 @@ WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-DECIMAL = re.compile(r"[-+]?[0-9]+")
-BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has four"
+INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 WANTED = "a scenario's .yaml file, or a name that `attnbench list scenarios` has"
 
 
@@ -162,37 +163,23 @@ def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
 
     Raises BadInput.
     """
-    refuse_open_brackets(text, origin)
     builder = Builder(text, origin, lines=lines)
     try:
         document = builder.build()
     except BadInput as error:
-        raise BadInput(*builder.problems, *error.problems) from None
+        builder.problems += error.problems
     except MarkedYAMLError as error:
         where = builder.at(error.problem_mark or error.context_mark)
-        raise BadInput(f"{where}: {explained(error)}") from None
+        builder.problems = [f"{where}: {explained(error)}"]
     except ReaderError as error:
         where = f"{origin}:{text_place(text[: error.position])}" if lines else origin
         code = error.character if isinstance(error.character, int) else ord(error.character)
-        raise BadInput(
+        builder.problems = [
             f"{where}: control character U+{code:04X}; wanted plain text; remove it"
-        ) from None
-    except YAMLError as error:
-        raise BadInput(f"{origin}: not valid YAML: {shown(str(error))}") from None
+        ]
     if builder.problems:
         raise BadInput(*builder.problems)
     return document
-
-
-def refuse_open_brackets(text: str, origin: str) -> None:
-    """Raise BadInput if hundreds of brackets are open; Builder has the exact limit."""
-    if text.count("[") + text.count("{") <= MAX_OPEN_BRACKETS:
-        return
-    depth = 0
-    for found in re.finditer(r"[\[\]{}]", text):
-        depth += 1 if found[0] in "[{" else -1
-        if depth > MAX_OPEN_BRACKETS:
-            raise BadInput(f"{origin}:{text_place(text[: found.start()])}: {TOO_DEEP}")
 
 
 def explained(error: MarkedYAMLError) -> str:
@@ -235,7 +222,7 @@ class Builder:
                 )
             event = next(self.events)
             begin = self.at(event.start_mark)
-            document = Document(self.value(event, begin, 0), self.origin, begin, self.nodes)
+            document = Document(self.value(event, begin, 0), self.origin, begin)
         return document
 
     def problem(self, text: str) -> None:
@@ -248,32 +235,35 @@ class Builder:
         """The value that starts with `event`. A repeated key keeps its first value."""
         self.count(event, where, "value")
         if depth > MAX_DEPTH:
-            raise BadInput(f"{where}: {TOO_DEEP}")
+            raise BadInput(
+                f"{where}: more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has"
+                " four"
+            )
         if isinstance(event, ScalarEvent):
             return event.value if event.style else self.plain(event.value, where)
         if isinstance(event, SequenceStartEvent):
             items = Items()
             while not isinstance(event := next(self.events), SequenceEndEvent):
-                where = items.at[len(items)] = self.at(event.start_mark)
+                where = self.at(event.start_mark)
+                items.at[len(items)] = where, where
                 items.append(self.value(event, where, depth + 1))
             return items
         fields = Fields()
         while not isinstance(event := next(self.events), MappingEndEvent):
-            where = self.at(event.start_mark)
+            where = key_at = self.at(event.start_mark)
             if not isinstance(event, ScalarEvent):
                 raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
             key = event.value
             self.count(event, where, "key")
             if key in fields:
                 self.problem(
-                    f"{where}: key {shown(key)} given twice, first at {fields.keys_at[key]}; wanted"
+                    f"{where}: key {shown(key)} given twice, first at {fields.at[key][1]}; wanted"
                     " it once; remove one"
                 )
-            fields.keys_at.setdefault(key, where)
             event = next(self.events)
             if not isinstance(event, ScalarEvent) or event.value or event.style:
                 where = self.at(event.start_mark)  # an empty value has no place
-            fields.at.setdefault(key, where)
+            fields.at.setdefault(key, (where, key_at))
             fields.setdefault(key, self.value(event, where, depth + 1))
         return fields
 
@@ -296,13 +286,13 @@ class Builder:
         """A scalar without quotes, by the core schema."""
         if text in WORDS:
             return WORDS[text]
-        if DECIMAL.fullmatch(text) or BASED.fullmatch(text):
+        if INTEGER.fullmatch(text):
             if len(text) <= MAX_DIGITS:
-                return int(text, 10 if DECIMAL.fullmatch(text) else 0)
+                return int(text, 0 if text[:2] in ("0o", "0x") else 10)
             digits = len(text.lstrip("+-"))
             self.problem(f"{where}: a number of {digits} digits; wanted at most {MAX_DIGITS}")
-        elif NOT_FINITE.fullmatch(text) or (FLOAT.fullmatch(text) and isinf(float(text))):
-            self.problem(f"{where}: found {shown_word(text)}; finite number required")
         elif FLOAT.fullmatch(text):
-            return float(text)
+            if isfinite(number := float(re.sub(r"\.(?=[a-zA-Z])", "", text))):
+                return number
+            self.problem(f"{where}: found {shown_word(text)}; finite number required")
         return text

@@ -6,12 +6,12 @@ show the descriptions through scenarios/schema.json.
 
 import re
 import unicodedata
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -31,19 +31,18 @@ from ...impls.discovery.names import (
 )
 from ...impls.discovery.registry import unknown
 from ...impls.problem import AXES
+from ..cases.case import VALUE_ALIASES
 from ..files.errors import instead_of, shown, suggestion
 from ..rows.plans import PLANS
 from ..studies import names as study_names
 from ..studies import spellings
 from . import lengths
 
-DeviceKind = Literal["cpu", "cuda"]
 LARGEST_SIZE = 1 << 40
 # device files on Windows
 RESERVED = {"con", "prn", "aux", "nul"} | {
     f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)
 }
-WANTED_SIZE = "a whole number from {} on, such as 512 or 1k"
 
 
 def wanted(what: str) -> PydanticCustomError:
@@ -60,21 +59,25 @@ def as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def list_to_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def sizes(least: int) -> BeforeValidator:
+    """Takes whole numbers from `least` on, also as 1k and 2m."""
+    what = f"a whole number from {least} on, such as 512 or 1k"
 
+    def size(value: Any) -> int:
+        if isinstance(value, str):
+            if found := re.fullmatch(r"([0-9]{1,12})([kKmM])", value):
+                value = int(found[1]) * {"k": 1024, "m": 1024**2}[found[2].lower()]
+            elif value.isdecimal():
+                raise wanted(f"{what}, without quotes")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise wanted(what)
+        if value > LARGEST_SIZE:
+            raise wanted(f"at most {LARGEST_SIZE}")
+        return value
 
-def size_from(least: int, value: Any) -> int:
-    if isinstance(value, str):
-        if found := re.fullmatch(r"([0-9]{1,12})([kKmM])", value):
-            value = int(found[1]) * {"k": 1024, "m": 1024**2}[found[2].lower()]
-        elif value.isdecimal():
-            raise wanted(f"{WANTED_SIZE.format(least)}, without quotes")
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise wanted(WANTED_SIZE.format(least))
-    if value > LARGEST_SIZE:
-        raise wanted(f"at most {LARGEST_SIZE}")
-    return value
+    with_letter = Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
+    form = Annotated[int, Field(ge=least)] | with_letter
+    return BeforeValidator(size, json_schema_input_type=form)
 
 
 def inert(text: str) -> str:
@@ -111,7 +114,7 @@ def existing_backend(name: str) -> str:
         own = attribute_from_flag(name)
         hint = suggestion(name, (*known, *ALIASES)).strip()
         if not hint and own is not None and own.module not in known:
-            hint = f"a function of yours is {own.name} here, or --backend {name} instead"
+            hint = f"a function of yours is {own.name} here"
         why = f"no backend {shown(name)}; {hint or instead_of(name, known)}"
     if why:
         raise whole_message(why)
@@ -142,12 +145,9 @@ def as_batches(value: Any) -> Any:
 AtMost = Field(max_length=256)
 AtLeastOne = Field(min_length=1, max_length=256)
 OneToMany = Field(min_length=1, max_length=1024)
-SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
-Size = Annotated[int, BeforeValidator(partial(size_from, 1), json_schema_input_type=SizeInput)]
-CountInput = Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
-Count = Annotated[int, BeforeValidator(partial(size_from, 0), json_schema_input_type=CountInput)]
-INPUTS = {Size: SizeInput, Count: CountInput}
-LengthsInput = str | Annotated[list[SizeInput], Field(min_length=1)]
+Size = Annotated[int, sizes(1)]
+Count = Annotated[int, sizes(0)]
+LengthsInput = str | Annotated[list[Size], Field(min_length=1)]
 Lengths = Annotated[str, BeforeValidator(as_lengths, json_schema_input_type=LengthsInput)]
 KINDS = {int: Size, str: Lengths}
 """The type of an axis's values in scenario files, where it is another than in a Problem."""
@@ -162,6 +162,19 @@ Name = Annotated[
 ]
 
 
+def other_names(names: Mapping[str, str], kind: Any) -> BeforeValidator:
+    """Takes other names of values too; `kind` is the type of a value in the JSON Schema."""
+
+    def our_name(value: Any) -> Any:
+        return names.get(value, value) if isinstance(value, str) else value
+
+    return BeforeValidator(our_name, json_schema_input_type=kind)
+
+
+DeviceKind = Literal["cpu", "cuda"]
+OfDevice = other_names(VALUE_ALIASES["device"], DeviceKind)
+
+
 def one_or_list(kind: Any) -> BeforeValidator:
     """Takes a single value for a list of one; `kind` is the type of a value in the JSON Schema."""
     return BeforeValidator(as_tuple, json_schema_input_type=kind | list[kind])
@@ -171,50 +184,51 @@ class Strict(BaseModel):
     """Unknown fields are refused, types are not converted, and nothing changes afterwards."""
 
     model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+        loc_by_alias=False,
     )
 
 
 Model = TypeVar("Model", bound=BaseModel)
+Form = Callable[[Any, Any], tuple[Any, Any]]
+"""The type and the default of a field, from the type of an axis's values and its default."""
 
 
-def with_axes(
-    field: Callable[[Any, Any], tuple[Any, Any]], *, scenario_wide: bool = False
-) -> Callable[[type[Model]], type[Model]]:
-    """A class decorator: adds a field for each axis, or only for those that are scenario-wide.
-
-    `field` gives the type and the default of a field, from the type of one value of the axis and
-    the axis's default.
-    """
+def with_axes(form: Form, *, scenario_wide: bool = False) -> Callable[[type[Model]], type[Model]]:
+    """A class decorator: adds a field for each axis, or only for those that are scenario-wide."""
+    where = " Applies unless the grid gives it." if scenario_wide else ""
 
     def add(model: type[Model]) -> type[Model]:
         fields: dict[str, Any] = {}
         for name, axis in AXES.items():
-            if axis.scenario_wide or not scenario_wide:
-                kind = Count if axis.opt_in and axis.type is int else axis.type  # 0: without it
-                kind, default = field(KINDS.get(kind, kind), axis.given)
-                where = " Applies unless the grid gives it." if scenario_wide else ""
-                description = axis.description + where
-                fields[name] = (kind, Field(default=default, description=description))
-        return create_model(
-            model.__name__,
-            __base__=model,
-            __doc__=model.__doc__,
-            __module__=model.__module__,
-            **fields,
-        )
+            if scenario_wide and not axis.scenario_wide:
+                continue
+            kind = Count if axis.opt_in and axis.type is int else axis.type  # 0: without it
+            kind = KINDS.get(kind, kind)
+            if name in VALUE_ALIASES:
+                kind = Annotated[kind, other_names(VALUE_ALIASES[name], kind)]
+            kind, default = form(kind, axis.given)
+            names = AliasChoices(name, axis.alias) if axis.alias else None
+            description = axis.description + where
+            field = Field(default=default, description=description, validation_alias=names)
+            fields[name] = kind, field
+        made = create_model(model.__name__, __base__=model, __module__=model.__module__, **fields)
+        made.__doc__ = model.__doc__
+        return made
 
     return add
 
 
 def several(kind: Any, _: Any) -> tuple[Any, Any]:
     """At least one value, or none if the axis is not given."""
+    values = one_or_list(kind)
     if kind is Lengths:
-        values = BeforeValidator(
-            as_batches, json_schema_input_type=LengthsInput | list[LengthsInput]
-        )
-    else:
-        values = one_or_list(INPUTS.get(kind, kind))
+        form = LengthsInput | list[LengthsInput]
+        values = BeforeValidator(as_batches, json_schema_input_type=form)
     return Annotated[tuple[kind, ...], OneToMany, values], ()
 
 
@@ -247,7 +261,7 @@ class ExtraCase(Strict):
     An axis left out takes the grid's value, which must then be a single one.
     """
 
-    device: DeviceKind | None = None
+    device: Annotated[DeviceKind, OfDevice] | None = None
     """Measure this case on this kind of device only."""
 
 
@@ -286,14 +300,11 @@ class Plan(Strict):
     @classmethod
     def fill(cls, value: Any) -> Any:
         if isinstance(value, str):
-            if value not in PLANS:
-                raise PydanticCustomError("choice", "{options}", {"options": tuple(PLANS)})
             value = {"like": value}
-        if not isinstance(value, dict | Plan):
-            raise wanted("quick, standard, rigorous or a mapping of fields")
         if isinstance(value, dict):
-            like = value.get("like", "standard")
-            return {**PLANS.get(like if isinstance(like, str) else "", {}), **value}
+            return {**PLANS.get(str(value.get("like", "standard")), {}), **value}
+        if not isinstance(value, Plan):
+            raise wanted("quick, standard, rigorous or a mapping of fields")
         return value
 
     @model_validator(mode="after")

@@ -3,38 +3,20 @@
 From axes to problems by pure functions; only Problem checks the values.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, product
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+from pydantic import AfterValidator, Field, PrivateAttr
 
 from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import AXES, Problem, windowed
-from ..cases.case import placeholder_seq_len
+from ..cases.case import ALIASES, VALUE_ALIASES, placeholder_seq_len
 from ..devices.probes import measures
-from .fields import (
-    AtLeastOne,
-    AtMost,
-    Axes,
-    Backend,
-    DeviceKind,
-    ExtraCase,
-    Grid,
-    Limits,
-    Name,
-    Plan,
-    Question,
-    Strict,
-    Study,
-    Text,
-    list_to_tuple,
-    one,
-    one_or_list,
-    with_axes,
-)
+from . import fields
+from .fields import Axes, DeviceKind, ExtraCase, Grid, Limits, Plan
 from .names import FOLDER
 
 if TYPE_CHECKING:
@@ -50,6 +32,7 @@ ORDER: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
 REQUIRED = ("seq_len", "d_model", "heads")
 """Where there are lengths, seq_len follows from them."""
 
+Device = Literal["auto", "cpu", "cuda"]
 AxisValues = Mapping[str, tuple[Any, ...]]
 Values = dict[str, Any]
 
@@ -60,27 +43,24 @@ def missing_axes(axes: Mapping[str, Any], *, walls: bool = False) -> list[str]:
     return [axis for axis in REQUIRED if axis not in given and not axes.get(axis)]
 
 
-def grid_size(axes: AxisValues) -> int:
-    return prod(len(values) for values in axes.values()) if not missing_axes(axes) else 0
-
-
-def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Values, ...]]:
+def combinations(axes: AxisValues, contrast: Sequence[str]) -> Iterator[tuple[Values, ...]]:
     """One group per combination of the other axes: all combinations of the contrast axes. None of a
     grid that only gives values to explicit cases.
     """
     if missing_axes(axes):
         return
-    inner = [axis for axis in axes if axis in set(contrast)]
-    outer = [axis for axis in axes if axis not in inner]
-    for fixed in product(*(axes[axis] for axis in outer)):
-        yield tuple(
-            drop_inapplicable(
-                {**dict(zip(outer, fixed, strict=True)), **dict(zip(inner, varied, strict=True))},
-                some_causal=True in axes["causal"],
-                some_windowed=any(map(windowed, axes["mask"])),
-            )
-            for varied in product(*(axes[axis] for axis in inner))
-        )
+    some = {
+        "some_causal": True in axes["causal"],
+        "some_windowed": any(map(windowed, axes["mask"])),
+    }
+
+    def choices(inner: bool) -> Iterator[Values]:
+        names = [axis for axis in axes if (axis in contrast) is inner]
+        for values in product(*(axes[axis] for axis in names)):
+            yield dict(zip(names, values, strict=True))
+
+    for fixed in choices(inner=False):
+        yield tuple(drop_inapplicable(fixed | varied, **some) for varied in choices(inner=True))
 
 
 def case_values(case: Values, axes: AxisValues) -> Values:
@@ -118,19 +98,24 @@ def drop_inapplicable(values: Values, *, some_causal: bool, some_windowed: bool)
     return values
 
 
-Backends = Annotated[tuple[Backend, ...], AtLeastOne, one_or_list(str), AfterValidator(real_names)]
+Backends = Annotated[
+    tuple[fields.Backend, ...],
+    fields.AtLeastOne,
+    fields.one_or_list(str),
+    AfterValidator(real_names),
+]
 
 
-@with_axes(one, scenario_wide=True)
-class Scenario(Strict):
+@fields.with_axes(fields.one, scenario_wide=True)
+class Scenario(fields.Strict):
     """One YAML file. Every backend is measured on every problem of the grid and of `cases`."""
 
-    name: Name
+    name: fields.Name
     """Short name, used in the names of run folders: lowercase letters, digits, _ and -, at most
     64."""
-    question: Question = Field(max_length=500)
+    question: fields.Question = Field(max_length=500)
     """The question that the report answers, in plain words."""
-    description: Text = Field(default="", max_length=5000)
+    description: fields.Text = Field(default="", max_length=5000)
     """Background, for readers of the report."""
     takes_min: float | None = Field(default=None, gt=0, le=10_000)
     """Minutes that it takes on two CPU cores, for `attnbench list`; without it: it needs a GPU."""
@@ -140,29 +125,33 @@ class Scenario(Strict):
     """The backend that the others are compared with; one of backends."""
     grid: Grid = Grid()
     """Values per axis; every combination is one problem. Single values need no list."""
-    cases: Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)] = ()
+    cases: Annotated[tuple[ExtraCase, ...], Field(strict=False)] = ()
     """Problems outside the grid; an axis left out comes from the grid."""
-    contrast: Annotated[tuple[AxisName, ...], AtMost, one_or_list(AxisName)] = ()
+    contrast: Annotated[
+        tuple[Annotated[AxisName, fields.other_names(ALIASES, AxisName)], ...],
+        fields.AtMost,
+        fields.one_or_list(AxisName),
+    ] = ()
     """Axes whose values are measured side by side, so that their ratios are paired."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Annotated[Device, fields.other_names(VALUE_ALIASES["device"], Device)] = "auto"
     """Where to measure; auto takes a GPU if there is one."""
     plan: Plan = Plan()
     """How long and how often to measure: quick, standard, rigorous, or fields."""
     limits: Limits = Limits()
     """What stops a case, and how many cases are too many."""
-    measure: Annotated[tuple[Measure, ...], AtLeastOne, one_or_list(Measure)] = (
+    measure: Annotated[tuple[Measure, ...], fields.AtLeastOne, fields.one_or_list(Measure)] = (
         "latency",
         "memory",
     )
     """What to measure: latency, memory, utilization (the device's counters over windows of a steady
     loop), energy (over the same windows), graphs (such windows also for the call as a CUDA graph),
     kernels (which kernels a call launches); `attnbench list probes` shows the columns of each."""
-    measure_on_cuda: Annotated[tuple[Measure, ...], AtMost, one_or_list(Measure)] = ()
+    measure_on_cuda: Annotated[tuple[Measure, ...], fields.AtMost, fields.one_or_list(Measure)] = ()
     """What to measure on a GPU where `measure` is not given."""
     watch: Axes = Axes()
     """Problems on which utilization, energy and kernels are measured: those whose axes have one of
     these values. All problems if not given."""
-    studies: Annotated[tuple[Study, ...], AtMost, one_or_list(str)] = ()
+    studies: Annotated[tuple[fields.Study, ...], fields.AtMost, fields.one_or_list(str)] = ()
     """What to examine beside the cases, on the smallest problem: names from `attnbench list
     studies`; of a study in parts one value, such as trained_heads:copy."""
     save_models: bool = False
@@ -219,10 +208,10 @@ class Scenario(Strict):
     def count(self, device: str) -> int:
         """How many cases and walls it plans there, repetitions included; nothing is expanded."""
         axes = self.axes(device)
-        walls = grid_size({**axes, "seq_len": (1,)}) if self.find_wall else 0
-        return len(self.backends) * (
-            grid_size(axes) + sum(1 for _ in self.extra_cases(device)) + walls
-        )
+        problems = sum(1 for _ in self.extra_cases(device))
+        for grid in (axes, {**axes, "seq_len": (1,)})[: 1 + self.find_wall]:
+            problems += 0 if missing_axes(grid) else prod(map(len, grid.values()))
+        return len(self.backends) * problems
 
     def wall_values(self, device: str) -> Iterator[Values]:
         """The axes of each wall to find: all combinations, at a placeholder length."""

@@ -7,13 +7,15 @@ resumed where the model's configuration is not.
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from ...impls.problem import AXES, Problem
+from ..cases.case import ALIASES
 from ..files.errors import BadInput
 from ..models.layers import Model
 from ..models.questions import Phase, questions
 from ..models.resolve import model_of
+from .changes import BESIDE_MODEL
 from .check import checked
 from .document import Document, Fields, Items, Keys
 from .fields import Size, Strict
@@ -32,10 +34,10 @@ class ModelCase(Strict):
     """With model: tokens that phase chunk or verify computes."""
     tp: Size = 1
     """With model: how many devices share its heads (tensor parallelism)."""
-    seq_len: Size | None = None
+    seq_len: Size | None = Field(default=None, validation_alias=AliasChoices("seq_len", "N"))
 
 
-FROM_PROBLEM = tuple(name for name in AXES if name not in ("batch", "dtype", "scope"))
+FROM_PROBLEM = tuple(name for name in AXES if name not in BESIDE_MODEL)
 
 
 def expand_models(document: Document) -> None:
@@ -43,25 +45,21 @@ def expand_models(document: Document) -> None:
 
     The new cases' places are those of the cases that they came from.
     """
-    cases = document.data["cases"]
     expanded = Items()
     problems: list[str] = []
-    for index, case in enumerate(cases):
+    for index, case in enumerate(document.data["cases"]):
         try:
-            new = _cases_of(document, index, case) if _names_model(case) else [case]
+            names_model = isinstance(case, Fields) and "model" in case
+            new = _cases_of(document, index, case) if names_model else [case]
         except BadInput as error:
             problems += error.problems
             continue
-        for one in new:
-            expanded.at[len(expanded)] = document.place(("cases", index))
-            expanded.append(one)
+        place = document.place(("cases", index))
+        expanded.at |= {len(expanded) + more: (place, place) for more in range(len(new))}
+        expanded += new
     if problems:
         raise BadInput(*problems)
     document.data["cases"] = expanded
-
-
-def _names_model(case: Any) -> bool:
-    return isinstance(case, Fields) and "model" in case
 
 
 def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
@@ -70,9 +68,11 @@ def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
     def bad(name: str, text: str) -> BadInput:
         return BadInput(f"{document.label((*keys, name))}{text}")
 
-    if wrong := [name for name in case if name in FROM_PROBLEM and name != "seq_len"]:
-        raise bad(wrong[0], "the model says it; remove it, or name no model")
-    given = {name: case[name] for name in ModelCase.model_fields if name in case}
+    given = {name: case[name] for name in (*ModelCase.model_fields, "N") if name in case}
+    own = {name: value for name, value in case.items() if name not in given}
+    for name in own:
+        if ALIASES.get(name, name) in (*FROM_PROBLEM, "head_dim"):
+            raise bad(name, "the model says it; remove it, or name no model")
     asked = checked(ModelCase, given, document, keys)
     beside = Path(document.origin).parent / asked.model  # from the scenario's folder
     try:
@@ -88,11 +88,9 @@ def _cases_of(document: Document, index: int, case: Fields) -> list[Fields]:
         raise bad("seq_len", f"not given; wanted the context of {model.name}, in tokens")
     if model.max_context is not None and context > model.max_context:
         raise bad("seq_len", f"{context}; wanted at most the {model.max_context} of {model.name}")
-    own = {name: value for name, value in case.items() if name not in given}
-    problems = _problems(model, asked, context, bad)
-    found = [Fields(axes_of(problem), **own) for problem in problems]
+    found = [Fields(axes_of(problem), **own) for problem in _problems(model, asked, context, bad)]
     for one in found:
-        one.at, one.keys_at = case.at, case.keys_at
+        one.at = case.at
     return found
 
 

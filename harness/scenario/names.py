@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..files.errors import BadInput, instead_of, shown
 from .document import read_yaml
@@ -25,7 +25,7 @@ def claims() -> list[str]:
     return [name for name in shipped() if name.startswith(CLAIMS)]
 
 
-def expanded(names: Iterable[str]) -> list[str]:
+def expanded(names: Iterable[Any]) -> list[Any]:
     """With ALL_CLAIMS as those that it stands for."""
     return [one for name in names for one in (claims() if name == ALL_CLAIMS else [name])]
 
@@ -59,7 +59,7 @@ def find(path_or_name: str) -> Path:
 
 
 class Summary(NamedTuple):
-    """Of a shipped scenario; of an unreadable file the reason as its question."""
+    """A shipped scenario; of an unreadable file the reason as its question."""
 
     name: str
     path: Path
@@ -69,14 +69,12 @@ class Summary(NamedTuple):
 
 def summaries() -> list[Summary]:
     """Of every shipped scenario, by name."""
-    found: list[Summary] = []
+    found = []
     for name, path in shipped().items():
-        takes_min = None
         try:
-            data = read_yaml(path).data
-            question = str(data.get("question", "")).strip() if isinstance(data, dict) else ""
-            takes_min = data.get("takes_min") if isinstance(data, dict) else None
+            data = read_yaml(path).data or {}
         except BadInput as error:
-            question = "; ".join(error.problems)
-        found.append(Summary(name, path, question, takes_min))
+            data = {"question": "; ".join(error.problems)}
+        question = str(data.get("question", "")).strip()
+        found.append(Summary(name, path, question, data.get("takes_min")))
     return found

@@ -1,17 +1,18 @@
 """The scenario of which nothing is measured but the user's attachments."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from ..files.errors import option
 from ..studies import declared, takes
 from ..studies.attachments import Attachment
-from . import from_mapping
+from . import Change, from_mapping
 from .suite_file import Entry
 
 SHARED = ("device", "limits", "plan")
 """Fields of all scenarios beside it that are this one's too; the others ask another question."""
 
 
-def alone(attachments: Sequence[Attachment], changes: Iterable[str] = ()) -> Entry:
+def alone(attachments: Sequence[Attachment], changes: Sequence[Change] = ()) -> Entry:
     """Raises BadInput."""
     study, names = attachments[0].study, ", ".join(one.name for one in attachments)
     data = {
@@ -22,12 +23,10 @@ def alone(attachments: Sequence[Attachment], changes: Iterable[str] = ()) -> Ent
         "plan": "quick",
         "limits": {"timeout_s": 600},
     }
-    scenario = from_mapping(data, f"--{takes(study)}", changes)
+    scenario = from_mapping(data, option(takes(study)), changes)
     return Entry(scenario=scenario, only=(f"study-{study}",))
 
 
-def beside(attachments: Sequence[Attachment], changes: Iterable[str]) -> Entry:
+def beside(attachments: Sequence[Attachment], changes: Sequence[Change]) -> Entry:
     """The entry beside others that looks at the attachments; `changes`: of all of them."""
-    return alone(
-        attachments, [one for one in changes if one.partition("=")[0].strip().startswith(SHARED)]
-    )
+    return alone(attachments, [one for one in changes if one.path.partition(".")[0] in SHARED])

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from ... import impls
 from ...impls.discovery.names import (
-    Attribute,
     attribute_from_flag,
     attribute_from_name,
     downloaded,
@@ -22,11 +21,11 @@ from ...impls.discovery.registry import unknown
 from ...impls.lengths import alone
 from ...impls.problem import OPT_IN, Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
-from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
+from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, option, shown
 from ..studies import SAVING_NEEDS, parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
-from .shards import Shard, Unit, Units, split, units_of
+from .shards import Shard, Unit, Units, part_of, units_of
 
 MOST_NAMED = 6
 ALIKE = 0.8  # of two names, such as sdap:flash and sdpa:flash
@@ -65,8 +64,7 @@ class Selection:
 def matching(pattern: str, one: Unit) -> bool:
     """Whether it is a backend, a part of an id or a shell pattern of one."""
     return (
-        pattern == one.id
-        or one.backend in typed_names(pattern)
+        one.backend in typed_names(pattern)
         or pattern in one.id  # its brackets are none of a shell pattern
         or fnmatchcase(one.id, f"*{pattern}*")
     )
@@ -88,25 +86,25 @@ class SelectedCases(NamedTuple):
 
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
-    every, duplicates = _planned(scenario, device, selection)
+    every = planned(scenario, device, selection.attachments)
     whole = every.where(selection.takes)
     if not any(whole):
         example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
-            f"--only and --skip leave no case of {scenario.name}; they match parts of case ids such"
-            f" as {example}"
+            f"{option('only')} and {option('skip')} leave no case of {scenario.name}; they match"
+            f" parts of case ids such as {example}"
         )
     if (shard := selection.shard) is None:
-        return SelectedCases(whole, duplicates, whole)
-    part = split(whole, shard.of, scenario.plan, device)[shard.number - 1]
+        return SelectedCases(whole, every.duplicates, whole)
+    part = part_of(whole, shard, scenario.plan, device)
     if not any(part):
         units = len(units_of(whole))
         raise NothingSelected(
-            f"--shard {shard}: empty: {scenario.name} has {units}"
+            f"{option('shard', shard)}: empty: {scenario.name} has {units}"
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
             f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
         )
-    return SelectedCases(part, duplicates, whole)
+    return SelectedCases(part, every.duplicates, whole)
 
 
 def refuse_empty(scenario: Scenario, selection: Selection) -> None:
@@ -131,42 +129,42 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
     mistake. `skip` may also name other backends.
     """
     entries = list(entries)
-    if not any((*one.only, *one.within, *one.skip) for _, one in entries):
+    given = dict.fromkeys(
+        (name, pattern)
+        for _, one in entries
+        for name, patterns in (("only", (*one.only, *one.within)), ("skip", one.skip))
+        for pattern in patterns
+    )
+    if not given:
         return  # a large scenario takes a second to expand
-    planned = {
+    every = {
         one.id: one
         for scenario, selection in entries
         for device in scenario.devices
-        for one in _planned(scenario, device, selection)[0].planned
+        for one in planned(scenario, device, selection.attachments).planned
     }
-    given = dict.fromkeys(
-        (option, pattern)
-        for _, one in entries
-        for option, patterns in (("--only", (*one.only, *one.within)), ("--skip", one.skip))
-        for pattern in patterns
-    )
-    for option, pattern in given:
+    for name, pattern in given:
         if not pattern:
             raise BadInput(
-                f"{option}: an empty pattern, which matches everything; wanted a backend or a part"
-                " of a case's id"
+                f"{option(name)}: an empty pattern, which matches everything; wanted a backend or a"
+                " part of a case's id"
             )
-        if any(matching(pattern, one) for one in planned.values()) or (
-            option == "--skip" and real_name(pattern) in impls.names()
+        if any(matching(pattern, one) for one in every.values()) or (
+            name == "skip" and real_name(pattern) in impls.names()
         ):
             continue
         where = _some(list(dict.fromkeys(scenario.name for scenario, _ in entries)))
         raise BadInput(
-            f"{option} {shown(pattern)}: matches nothing in {where};"
-            f" {_instead(option, pattern, planned)}"
+            f"{option(name, shown(pattern))}: matches nothing in {where};"
+            f" {_instead(name, pattern, every)}"
         )
 
 
-def _instead(option: str, pattern: str, planned: Mapping[str, Unit]) -> str:
+def _instead(name: str, pattern: str, planned: Mapping[str, Unit]) -> str:
     """What could have been meant by a pattern that matches nothing."""
     parts = [part.strip() for part in pattern.split(",") if part.strip()]
     if len(parts) > 1:
-        again = " ".join(f"{option} {shown(part)}" for part in parts)
+        again = " ".join(option(name, shown(part)) for part in parts)
         return f"give one pattern at a time: {again}"
     known = dict.fromkeys(one.backend for one in planned.values() if one.kind != "study")
     words = dict.fromkeys(part for name in planned for part in name.split("-"))
@@ -182,50 +180,32 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Units, int]:
-    """All that a selection selects from, and how many repetitions of problems were left out."""
+def planned(scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()) -> Units:
+    """All that is planned there.
+
+    Every backend on every problem, neighbours in their group because they share their inputs; every
+    backend on every combination of axes whose wall is searched for, each once.
+    """
     problem_groups, duplicates = scenario.problem_groups(device)
-    groups = group_cases(scenario.backends, problem_groups)
-    walls = walls_of(scenario, device)
-    studies = studies_of(scenario, device, selection.attachments)
-    return Units(groups, walls, studies), duplicates
-
-
-def group_cases(
-    backends: Sequence[str], problem_groups: Sequence[Sequence[Problem]]
-) -> tuple[Group, ...]:
-    """Every backend on every problem.
-
-    Cases of one problem are neighbours in their group, because they share their inputs.
-    """
-    return tuple(
-        Group(
-            number=number,
-            cases=tuple(
-                Case(backend=backend, problem=problem)
-                for problem in problems
-                for backend in backends
-            ),
-        )
-        for number, problems in enumerate(problem_groups)
-    )
-
-
-def walls_of(scenario: Scenario, device: str) -> tuple[Wall, ...]:
-    """Every backend on every combination of axes, each once.
-
-    None if the scenario does not ask for walls.
-    """
-    walls = (
-        Wall(backend=backend, problem=Problem(**values), kv_seq_len=values.get("kv_seq_len"))
-        for values in scenario.wall_values(device)
-        for backend in scenario.backends
-    )
-    return tuple({wall.id: wall for wall in walls}.values())
+    groups = []
+    for number, problems in enumerate(problem_groups):
+        cases = [
+            Case(backend=one, problem=problem) for problem in problems for one in scenario.backends
+        ]
+        groups.append(Group(number=number, cases=tuple(cases)))
+    walls: dict[str, Wall] = {}
+    for values in scenario.wall_values(device):
+        problem, kv_seq_len = Problem(**values), values.get("kv_seq_len")
+        for backend in scenario.backends:
+            wall = Wall(backend=backend, problem=problem, kv_seq_len=kv_seq_len)
+            walls[wall.id] = wall
+    every = [problem for group in problem_groups for problem in group]
+    studies = studies_of(scenario, every, attachments) if every else ()
+    return Units(tuple(groups), tuple(walls.values()), studies, duplicates)
 
 
 def studies_of(
-    scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()
+    scenario: Scenario, problems: Iterable[Problem], attachments: Iterable[Attachment]
 ) -> tuple[PlannedStudy, ...]:
     """Every part of every study of the scenario and every attachment, on the smallest problem.
 
@@ -233,30 +213,17 @@ def studies_of(
     it is one sequence alone. Studies look at it without what only some backends compute, such as
     sinks.
     """
-    problem_groups, _ = scenario.problem_groups(device)
-    given = [problem for group in problem_groups for problem in group]
-    problems = [
-        one for problem in given for one in (alone(problem) if problem.lengths else [problem])
+    single = [
+        one for problem in problems for one in (alone(problem) if problem.lengths else [problem])
     ]
-    if not problems:
-        return ()
-    smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
-    smallest = replace(smallest, **OPT_IN)
-    planned = [
-        PlannedStudy(study=name.partition(":")[0], problem=smallest, part=tuple(part.items()))
-        for name in scenario.studies
-        for part in parts_of(name)
+    smallest = min(single, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
+    parts = [(name.partition(":")[0], part) for name in scenario.studies for part in parts_of(name)]
+    parts += [(one.study, {takes(one.study): one.name}) for one in attachments]
+    studies = [
+        PlannedStudy(study=study, problem=replace(smallest, **OPT_IN), part=tuple(part.items()))
+        for study, part in parts
     ]
-    planned += [
-        PlannedStudy(study=one.study, problem=smallest, part=((takes(one.study), one.name),))
-        for one in attachments
-    ]
-    return tuple({one.id: one for one in planned}.values())
-
-
-def backends_of(flags: Iterable[str]) -> dict[str, str]:
-    """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
-    return {_attribute(text, "--backend").name: f"--backend {text}" for text in flags}
+    return tuple({one.id: one for one in studies}.values())
 
 
 WITH_COLON = re.compile(r"[^\s,=\[\]]+:[^\s,=\[\]]+")
@@ -271,28 +238,22 @@ def backends_of_option(text: str) -> tuple[str, set[str]]:
     known = impls.names()
 
     def name_of(found: re.Match[str]) -> str:
-        family = found[0].partition(":")[0]
-        if family in {one.partition(":")[0] for one in known} or get_close_matches(
-            found[0], known, 1, ALIKE
-        ):
-            return found[0]
-        own.add(name := _attribute(found[0], "--backends").name)
-        return name
+        family, _, attribute = (text := found[0]).partition(":")
+        families = {one.partition(":")[0] for one in known}
+        if family in families or get_close_matches(text, known, 1, ALIKE):
+            return text
+        asked = f"{option('backends')} {text!r}"
+        if family.endswith(".py"):
+            raise BadInput(
+                f"{asked}: a file; wanted its module, {Path(family).stem}:{attribute}, in the"
+                " folder where attnbench is started or on PYTHONPATH"
+            )
+        if (of_user := attribute_from_flag(text)) is None:
+            raise BadInput(f"{asked}: wanted module:attribute, such as my_attention:attend")
+        own.add(of_user.name)
+        return of_user.name
 
     return WITH_COLON.sub(name_of, text), own
-
-
-def _attribute(text: str, option: str) -> Attribute:
-    attribute = attribute_from_flag(text)
-    file, _, name = text.rpartition(":")
-    if file.endswith(".py"):
-        raise BadInput(
-            f"{option} {text!r}: a file; wanted its module, {Path(file).stem}:{name}, in the"
-            " folder where attnbench is started or on PYTHONPATH"
-        )
-    if attribute is None:
-        raise BadInput(f"{option} {text!r}: wanted module:attribute, such as my_attention:attend")
-    return attribute
 
 
 def refuse_unknown(backends: Iterable[str]) -> None:
@@ -319,16 +280,15 @@ def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
     """Raises BadInput if a backend is in a user module, or is downloaded, and `--allow-import` was
     not given.
     """
-    kernels = list(filter(None, map(downloaded, backends := [*backends])))
-    if kernels and not allowed:
+    names = [] if allowed else [*backends]
+    for kernel in filter(None, map(downloaded, names)):
         raise BadInput(
-            f"{shown(kernels[0])}: to measure it, workers download this binary from the Hub and run"
-            " it; add --allow-import if you trust it"
+            f"{shown(kernel)}: to measure it, workers download this binary from the Hub and run"
+            f" it; add {option('allow_import', True)} if you trust it"
         )
-    attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
-    if attributes and not allowed:
-        modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
+    if attributes := [one for name in names if (one := attribute_from_name(name))]:
+        modules = ", ".join(dict.fromkeys(one.module for one in attributes))
         raise BadInput(
             f"{attributes[0].name}: to measure it, workers import and run {modules};"
-            " add --allow-import if you trust that code"
+            f" add {option('allow_import', True)} if you trust that code"
         )

@@ -6,16 +6,15 @@ of one problem. Units are never split. Every machine computes the same shards: n
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from itertools import chain
 from typing import NamedTuple
 
 from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..cases.costs import work_flops
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
 from ..rows.plans import sampling_s
 from . import Plan
 
@@ -35,8 +34,7 @@ SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
 Unit = Case | Wall | PlannedStudy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
+class Shard(NamedTuple):
     """Number `number` of `of`, from 1."""
 
     number: int
@@ -47,11 +45,14 @@ class Shard:
 
 
 class Units(NamedTuple):
-    """Groups, walls and studies: of a whole plan, or of one shard."""
+    """Groups, walls and studies: of a whole plan, or of one shard. `duplicates`: repetitions of
+    problems that a whole plan leaves out.
+    """
 
     groups: tuple[Group, ...] = ()
     walls: tuple[Wall, ...] = ()
     studies: tuple[PlannedStudy, ...] = ()
+    duplicates: int = 0
 
     @property
     def cases(self) -> list[Case]:
@@ -64,11 +65,8 @@ class Units(NamedTuple):
     def where(self, takes: Callable[[Unit], bool]) -> "Units":
         """What it takes; groups without a case are left out."""
         groups = (replace(group, cases=tuple(filter(takes, group.cases))) for group in self.groups)
-        return Units(
-            tuple(group for group in groups if group.cases),
-            tuple(filter(takes, self.walls)),
-            tuple(filter(takes, self.studies)),
-        )
+        walls, studies = tuple(filter(takes, self.walls)), tuple(filter(takes, self.studies))
+        return Units(tuple(group for group in groups if group.cases), walls, studies)
 
     @property
     def ids(self) -> list[str]:
@@ -82,27 +80,24 @@ def read_shard(text: str) -> Shard:
     number, of = map(int, found.groups()) if found else (0, 0)
     if not 1 <= number <= of <= MOST_SHARDS:
         raise BadInput(
-            f"--shard: found {shown(text)}; wanted NUMBER/COUNT with NUMBER from 1 to COUNT; the"
-            " second of eight is --shard 2/8"
+            f"{option('shard')}: found {shown(text)}; wanted NUMBER/COUNT with NUMBER from 1 to"
+            f" COUNT; the second of eight is {option('shard', '2/8')}"
         )
     return Shard(number=number, of=of)
 
 
-def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
-    """`count` shards in which every unit is once; of about equal work, as far as units allow.
+def part_of(whole: Units, shard: Shard, plan: Plan, device: str) -> Units:
+    """One of `shard.of` parts in which every unit is once; of about equal work, as far as units
+    allow.
 
     The longest unit first, each to the shard that has least so far (Graham 1969: at most 4/3 of the
     shortest possible time). Shards beyond the number of units are empty.
     """
     units = units_of(whole)
-    places = assign([weight_of(unit, plan, device) for unit in units], count)
-    shards = [[Units()] for _ in range(count)]
-    for unit, place in zip(units, places, strict=True):
-        shards[place].append(unit)
-    return [
-        Units(*(tuple(chain.from_iterable(same)) for same in zip(*shard, strict=True)))
-        for shard in shards
-    ]
+    places = assign([weight_of(unit, plan, device) for unit in units], shard.of)
+    own = [unit for unit, place in zip(units, places, strict=True) if place == shard.number - 1]
+    ids = {one for unit in own for one in unit.ids}
+    return whole.where(lambda one: one.id in ids)
 
 
 def units_of(whole: Units) -> list[Units]:
@@ -120,11 +115,8 @@ def units_of(whole: Units) -> list[Units]:
 def weight_of(units: Units, plan: Plan, device: str) -> float:
     """Seconds that units may take on a device of this kind."""
     calls_s = (call_s(case.problem, FLOPS_PER_S[device]) for case in units.cases)
-    return (
-        sum(case_s(one, plan, device) for one in calls_s)
-        + WALL_S * len(units.walls)
-        + STUDY_S * len(units.studies)
-    )
+    cases_s = sum(case_s(one, plan, device) for one in calls_s)
+    return cases_s + WALL_S * len(units.walls) + STUDY_S * len(units.studies)
 
 
 def assign(weights: Sequence[float], count: int) -> list[int]:

@@ -1,22 +1,20 @@
 """Suite files: a YAML list of scenarios, each with changes of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from ..files.errors import BadInput, shown
 from .changes import Change
 from .check import MOST_LINES, checked, first_lines
-from .document import MAX_NODES, Document, read_yaml
+from .document import Document, read_yaml
 from .fields import Strict, one_or_list
 from .model import Scenario
 from .names import find
 
 MOST_ENTRIES = 200
-MOST_NODES = 3 * MAX_NODES  # of all scenarios that it lists; each entry reads its file again
 EXAMPLE = "such as `- quickstart` or `- {scenario: quickstart, plan: quick}`"
 Patterns = Annotated[tuple[str, ...], one_or_list(str)]
 
@@ -36,8 +34,7 @@ class SuiteEntry(Strict):
     """As --plan, or a mapping of fields."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """A scenario to measure, and which of its cases."""
 
     scenario: Scenario
@@ -45,8 +42,7 @@ class Entry:
     skip: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteFile:
+class SuiteFile(NamedTuple):
     """What a file holds. `is_list`: it is a suite, also with one entry."""
 
     is_list: bool
@@ -60,27 +56,24 @@ def entries_of(
 
     Raises BadInput with every problem of the list and of its scenarios.
     """
-    items = document.data
-    if not 0 < len(items) <= MOST_ENTRIES:
-        found = f"a suite of {len(items)} scenarios" if items else "an empty list"
+    count = len(document.data)
+    if not 0 < count <= MOST_ENTRIES:
+        found = f"a suite of {count} scenarios" if count else "an empty list"
         wanted = f"wanted 1 to {MOST_ENTRIES} scenarios, {EXAMPLE}"
         raise BadInput(f"{document.place(())}: found {found}; {wanted}")
     problems: list[str] = []
     entries: list[Entry] = []
-    nodes = 0
-    for number in range(len(items)):
+    for number in range(count):
         try:
-            entry = _entry(document, number)
-            changes = _changes(document, number, entry)
-            own = _scenario_of(document, number, entry.scenario)
-            nodes += own.nodes
-            if nodes > MOST_NODES:
-                problems.append(
-                    f"{document.place((number,))}: the scenarios up to here hold more than"
-                    f" {MOST_NODES} values together; wanted a smaller suite; make several of it"
-                )
-                break
-            entries.append(Entry(scenario=made(own, changes), only=entry.only, skip=entry.skip))
+            asked = _asked(document, number)
+            own = _scenario_of(document, number, asked.scenario)
+            changes = [
+                Change(path, value, document.place((number, "set", path)))
+                for path, value in asked.set.items()
+            ]
+            if asked.plan is not None:
+                changes.append(Change("plan", asked.plan, document.place((number, "plan"))))
+            entries.append(Entry(made(own, changes), asked.only, asked.skip))
         except BadInput as error:
             problems += error.problems
         if len(problems) > MOST_LINES:
@@ -90,28 +83,14 @@ def entries_of(
     return tuple(entries)
 
 
-def _entry(document: Document, number: int) -> SuiteEntry:
-    item, place = document.data[number], document.place((number,))
+def _asked(document: Document, number: int) -> SuiteEntry:
+    item = document.data[number]
     if isinstance(item, str):
         item = {"scenario": item}
     if not isinstance(item, Mapping):
+        place = document.place((number,))
         raise BadInput(f"{place}: found {shown(item)}; wanted a scenario, {EXAMPLE}")
     return checked(SuiteEntry, item, document, (number,), "a suite's entry")
-
-
-def _changes(document: Document, number: int, entry: SuiteEntry) -> list[Change]:
-    changes = []
-    for path, value in entry.set.items():
-        keys = (number, "set", path)
-        if not all(path.split(".")):
-            place = document.place(keys, of_key=True)
-            raise BadInput(
-                f"{place}: {shown(path)}: not a field; wanted a path such as grid.seq_len"
-            )
-        changes.append(Change(path, value, document.place(keys)))
-    if entry.plan is not None:
-        changes.append(Change("plan", entry.plan, document.place((number, "plan"))))
-    return changes
 
 
 def _scenario_of(document: Document, number: int, name: str) -> Document:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
 from . import takes
 
 if TYPE_CHECKING:
@@ -82,9 +82,10 @@ def given_again(
     """
     by_name = {one.name: one for one in given}
     if missing := [name for name in names if name not in by_name]:
-        flags = " ".join(f"--{names[name]} {name}=PATH" for name in missing)
+        flags = " ".join(option(names[name], f"{name}=PATH") for name in missing)
         raise BadInput(
-            f"--resume: {run} has not looked at {', '.join(map(shown, missing))} yet; name the"
+            f"{option('resume')}: {run} has not looked at {', '.join(map(shown, missing))} yet;"
+            " name the"
             f" files again, because no path is taken from a run's file: {flags}"
         )
     if surplus := [one for one in given if one.name not in names]:
@@ -98,5 +99,5 @@ def given_again(
 def refuse_problems(problems: Sequence[str], options: Iterable[str], where: str = "") -> None:
     """Raises BadInput. `options`: of the attachments that were tried; `where`: a host and ": "."""
     if problems:
-        flag = " and ".join(f"--{option}" for option in dict.fromkeys(options))
+        flag = " and ".join(map(option, dict.fromkeys(options)))
         raise BadInput(*(f"{flag}: {where}{problem}" for problem in problems))

@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import impls
 from ...impls.problem import Problem
 from ..cases.case import Case
-from ..devices.free_memory import available_bytes
+from ..devices.environment import available_bytes
 from ..measure.clock import Clock, Timer, now_s
 from ..measure.cold_keys import NOT_READ, turns_of
 from ..measure.conditions import conditions_for

@@ -10,7 +10,7 @@ import torch
 
 from ...impls.problem import Problem
 from ..cases.case import Case, case_of, wall_of
-from ..devices.free_memory import available_bytes
+from ..devices.environment import available_bytes
 from ..devices.nvml import nvml_device
 from ..measure.clock import Clock, clock_for
 from ..measure.memory_budget import Budget

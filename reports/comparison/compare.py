@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected
+from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected, option
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
 from ..data.load import rows_of
@@ -216,7 +216,7 @@ def compare_backends(
     known = list(dict.fromkeys(row["backend"] for row in run.rows))
     if baseline not in known:
         raise BadInput(
-            f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
+            f"{option('against')}: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
     sides = by(run.rows, lambda row: row["backend"] == baseline)
@@ -241,8 +241,8 @@ def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:
     if only and not found:
         example = next((one["case"] for one in cases if one), "none")
         raise NothingSelected(
-            f"--only: no compared case matches {visible(', '.join(only))[:120]}; wanted backends,"
-            f" or parts of case ids such as {visible(example)[:120]}"
+            f"{option('only')}: no compared case matches {visible(', '.join(only))[:120]}; wanted"
+            f" backends, or parts of case ids such as {visible(example)[:120]}"
         )
     return found
 
@@ -321,7 +321,7 @@ def _refuse_other_device(base: Side, new: Side) -> None:
     by = f"; {fact} differs" if other == this else ""
     raise DifferentDevices(
         f"different devices: {visible(other)[:80]} and {visible(this)[:80]}{by}; "
-        "compare runs of one device, or add --allow-different-devices"
+        f"compare runs of one device, or add {option('allow_different_devices', True)}"
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...harness.files.errors import BadInput
+from ...harness.files.errors import BadInput, option
 from ..judging.many import beyond
 from ..words import NOISY, NOT_DECIDED, SAME_RATIO
 from .verdict import ABSENT, APART, CaseVerdict
@@ -93,8 +93,8 @@ def apply(
     for metric in gate.margins:
         if not worse and not any(one.metric == metric and one.measured for one in every):
             raise BadInput(
-                f"--gate: {metric}: no case has it on both sides; a gate without data would always"
-                " pass"
+                f"{option('gate')}: {metric}: no case has it on both sides; a gate without data"
+                " would always pass"
             )
     return GateResult(
         gate=gate,

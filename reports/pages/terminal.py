@@ -16,9 +16,10 @@ from ..subjects.wall import walls
 from .exactness_marks import marked
 from .report import COSTS, Part, Report, told
 from .run_titles import page_title, questions
-from .terminal_blocks import MOST_ROWS, grid, render_block, safe
+from .terminal_blocks import MOST_ROWS, grid, render_block, safe, table_of
 
 SHORT_SENTENCE = 30  # characters
+MOST_OF_ALL = 8  # rows of a table among all sections
 MOST_OTHERS, MOST_BESIDE = 4, 2  # sentences, with nothing to choose from, and beside a choice
 
 
@@ -30,8 +31,10 @@ def section_names() -> list[str]:
     return [name_of(one) for one in tellers()]
 
 
-def render(report: Report, names: Iterable[str]) -> Iterator[RenderableType]:
-    """The named subjects, in the page's order. With the summary come the answers."""
+def render(report: Report, names: Iterable[str], *, whole: bool = True) -> Iterator[RenderableType]:
+    """The named subjects, in the page's order. With the summary come the answers. Without `whole`
+    long tables are only named, and those that the page folds.
+    """
     requested = set(names)
     with_answers = "trust" in requested
     if with_answers:
@@ -44,7 +47,7 @@ def render(report: Report, names: Iterable[str]) -> Iterator[RenderableType]:
         if name_of(one) in requested:
             part = report.part(one, alone=not with_answers)
             if part.blocks and (part.has_data or not with_answers):
-                yield from _section(part)
+                yield from _section(part, "" if whole else f"with --sections {name_of(one)}")
 
 
 def render_briefly(report: Report) -> Iterator[RenderableType]:
@@ -100,13 +103,19 @@ def _clause(text: str, ends: str = ".;:") -> str:
     return f"{bare[: end.start()]}." if end else bare
 
 
-def _section(part: Part) -> Iterator[RenderableType]:
+def _section(part: Part, elsewhere: str = "") -> Iterator[RenderableType]:
+    """`elsewhere`: where long tables are."""
     yield f"\n[bold]{escape(part.title)}[/]"
     folded_rows = 0
     for block in part.blocks:
-        if isinstance(block, Table) and block.folded:
-            folded_rows += len(block.rows)
-        yield from render_block(block, fold=folded_rows > MOST_ROWS)
+        folded = isinstance(block, Table) and block.folded
+        rows = len(table.rows) if (table := table_of(block)) else 0
+        folded_rows += rows * folded
+        if elsewhere and (folded or rows > MOST_OF_ALL):
+            yield from render_block(block, elsewhere)
+        else:
+            fold = folded and folded_rows > MOST_ROWS
+            yield from render_block(block, "in the report" if fold else "")
 
 
 def head(report: Report) -> Iterator[RenderableType]:

@@ -16,21 +16,28 @@ MOST_ROWS = 60
 LOOKS = {"good": "green", "bad": "red", "mixed": "yellow", "open": "dim"}  # of verdicts
 
 
-def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
-    """One block, as lines and tables; with `fold`, a folded table is only named."""
+def table_of(block: Block) -> Table | None:
+    if isinstance(block, Figure | Maps | Bars):
+        return block.table
+    return block if isinstance(block, Table) else None
+
+
+def render_block(block: Block, elsewhere: str = "") -> Iterator[RenderableType]:
+    """One block, as lines and tables. `elsewhere`: where its table is, which is only named."""
     if isinstance(block, Text):
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         text = escape(visible(block.text, lines=block.kind == "log"))
         yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure | Maps | Bars):
-        yield safe(block.title)
-        yield from render_block(block.table)
-    elif isinstance(block, Table) and block.folded and fold:
-        yield f"[dim]{safe(block.title)}: {len(block.rows)} rows, in the report[/]"
-    elif isinstance(block, Table):
-        if block.title:
-            yield f"[italic]{safe(block.title)}[/]"
-        yield grid(block)
+    elif (table := table_of(block)) is None:
+        return
+    elif elsewhere:
+        yield f"[dim]{safe(block.title)}: {len(table.rows)} rows, {elsewhere}[/]"
+    else:
+        if table is not block:
+            yield safe(block.title)
+        if table.title:
+            yield f"[italic]{safe(table.title)}[/]"
+        yield grid(table)
 
 
 def safe(text: str) -> str:

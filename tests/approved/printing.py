@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.app import main
 from attnbench.harness.devices import this_device
 from attnbench.harness.devices.this_device import ThisDevice
+from attnbench.harness.verbs.app import main
 
 HERE = Path(__file__).parent
 RENEW = os.environ.get("ATTNBENCH_APPROVE") == "1"

@@ -12,7 +12,7 @@ import pytest
 from attnbench.harness.rows.run_store import Store
 from attnbench.harness.run.worker_pool import start_worker
 from attnbench.harness.scenario import from_mapping
-from attnbench.harness.scenario.selection import group_cases
+from attnbench.harness.scenario.selection import planned
 from tests.bench.conftest import child, rows_of
 from tests.conftest import command_line, environment, ran
 from tests.fakes.stored_runs import case, record
@@ -86,8 +86,7 @@ def test_10_000_cases_are_expanded_within_a_second(benchmark):
 
     def expand():
         scenario = from_mapping(data, "bench")
-        groups = group_cases(scenario.backends, scenario.problem_groups("cpu")[0])
-        return [case.id for group in groups for case in group.cases]
+        return [case.id for case in planned(scenario, "cpu").cases]
 
     ids = benchmark.pedantic(expand, rounds=3)
     assert len(set(ids)) == 10_000

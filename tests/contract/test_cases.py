@@ -21,12 +21,12 @@ memory_used_mib unsupported
 ON_A_GPU = """
 import sys
 import torch
-from attnbench.harness.devices import free_memory, this_device
+from attnbench.harness.devices import environment, this_device
 
 this_device.version = lambda _: "2.13.0+cu130"  # of a torch that can use the GPU
 torch.cuda.mem_get_info = lambda device=None: (2 << 30, 120 << 30)
 if sys.argv[1:] == ["free"]:
-    print(free_memory.available_bytes(torch.device("cuda")))
+    print(environment.available_bytes(torch.device("cuda")))
     sys.exit()
 from attnbench.__main__ import main
 

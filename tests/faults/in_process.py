@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from types import FrameType, SimpleNamespace
 from typing import Any
 
-from attnbench.harness.cli import app
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.process.replies import WORKER
 from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.run import session
+from attnbench.harness.verbs import app
 from attnbench.reports.pages import html, terminal  # noqa: F401 - what the verbs import
 
 from .trial import EXIT_CODES, Trial

@@ -10,7 +10,7 @@ CALIBRATE = (  # of `attnbench doctor --deep` what fits into nine minutes
     "from pathlib import Path; from sys import argv, exit;"
     " from attnbench.harness.doctor.calibrate import calibrate;"
     " found = calibrate(argv[1], Path(argv[2]), wait=False);"
-    " print(found.as_line()); exit(found.exit_code)"
+    " print(found); exit(any(one['verdict'] == 'off' for one in found['checks']))"
 )
 SMALL = "processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1, windows: 1, window_s: 0.2"
 SMALL_PLAN = ("--set", f"plan={{{SMALL}}}")

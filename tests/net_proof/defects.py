@@ -356,7 +356,7 @@ DEFECTS = (
     Defect(
         name="torch imported by show",
         patches=(
-            Patch("harness/cli/report.py", "\nimport typer\n", "\nimport torch\nimport typer\n"),
+            Patch("harness/verbs/show.py", "\nimport typer\n", "\nimport torch\nimport typer\n"),
         ),
         noticed_by=("tests/contract/test_pages.py::test_results_are_read_without_torch",),
     ),

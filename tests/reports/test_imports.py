@@ -12,7 +12,7 @@ WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None  # an import of it raises ModuleNotFoundError
 import attnbench
-from attnbench.harness.cli.app import main
+from attnbench.harness.verbs.app import main
 print(len(attnbench.load(sys.argv[1])))
 for line in sys.argv[2:]:
     sys.argv = ["attnbench", *line.split()]

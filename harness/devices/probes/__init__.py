@@ -14,8 +14,8 @@ device belongs before or after the loop. `gpu_window` makes a watch from functio
 """
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,31 +34,19 @@ class Readings(NamedTuple):
     values: dict[str, Any]
     reasons: dict[str, str]
 
-    @classmethod
-    def of(cls, columns: Mapping[str, Reading]) -> Self:
-        """What a driver cannot have counted is no value (nvml.plausible)."""
-        found = {name: plausible(name, one) for name, one in columns.items()}
-        return cls(
-            {name: one.value for name, one in found.items()},
-            {name: one.reason for name, one in found.items() if one.reason},
-        )
-
-    @classmethod
-    def missing(cls, columns: Collection[str], reason: str) -> Self:
-        """No column has a value, all for the same reason."""
-        return cls(dict.fromkeys(columns), dict.fromkeys(columns, reason))
-
 
 @dataclass(kw_only=True)
 class Window(Generic[Start, End]):
     """One window of one probe: `start` and `end` run at its two ends.
 
-    `read` makes the columns from their results after the loop. A missing counter never raises.
+    `read` makes the columns from their results after the loop: each a value, or what NVML gave, a
+    Reading, which has none if no driver can have counted it (nvml.plausible). A missing counter
+    never raises.
     """
 
     start: Callable[[], Start]
     end: Callable[[], End]
-    read: Callable[[Start, End], Readings]
+    read: Callable[[Start, End], Mapping[str, Any]]
 
     def __enter__(self) -> Self:
         self._at_start = self.start()
@@ -68,10 +56,27 @@ class Window(Generic[Start, End]):
         self._at_end = self.end()
 
     def readings(self) -> Readings:
-        return self.read(self._at_start, self._at_end)
+        found = {
+            name: plausible(name, one) if isinstance(one, Reading) else Reading(one)
+            for name, one in self.read(self._at_start, self._at_end).items()
+        }
+        return Readings(
+            {name: one.value for name, one in found.items()},
+            {name: one.reason for name, one in found.items() if one.reason},
+        )
 
 
 Watch = Window[Any, Any]
+
+
+def missing(columns: Collection[str], reason: str) -> dict[str, Reading]:
+    """No column has a value, all for the same reason."""
+    return dict.fromkeys(columns, Reading(None, reason))
+
+
+def missing_window(columns: Collection[str], reason: str) -> Watch:
+    """A window without a device."""
+    return Window(start=lambda: None, end=lambda: None, read=lambda *_: missing(columns, reason))
 
 
 def gpu_window(
@@ -80,7 +85,7 @@ def gpu_window(
     *,
     start: Callable[[Gpu], Start],
     end: Callable[[Gpu], End],
-    read: Callable[[Gpu, Start, End], Readings],
+    read: Callable[[Gpu, Start, End], Mapping[str, Any]],
     board_only: str = "",
 ) -> Watch:
     """A Window of a GPU; if it cannot be opened every column is missing, with the reason.
@@ -97,13 +102,6 @@ def gpu_window(
     )
 
 
-def missing_window(columns: Collection[str], reason: str) -> Watch:
-    """A window without a device: every column is missing."""
-    return Window(
-        start=lambda: None, end=lambda: None, read=lambda *_: Readings.missing(columns, reason)
-    )
-
-
 class Probe(Protocol):
     MEASURES: tuple[str, ...]
     COLUMNS: Mapping[str, str]
@@ -114,9 +112,11 @@ class Probe(Protocol):
 # ---- the files of this folder --------------------------------------------------------------------
 
 
+HERE = Path(__file__).parent
+
+
 def names() -> tuple[str, ...]:
-    found = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    return tuple(sorted(file.stem for file in HERE.glob("[!_]*.py")))
 
 
 @cache
@@ -132,11 +132,9 @@ def declared() -> dict[str, tuple[tuple[str, ...], bool]]:
     """
     found = {}
     for name in names():
-        path = next(file for folder in __path__ if (file := Path(folder, f"{name}.py")).is_file())
-        try:
+        path, values = HERE / f"{name}.py", {}
+        with suppress(ValueError):
             values = literals(path, ("MEASURES", "CALLS"))
-        except ValueError:
-            values = {}
         switches = values.get("MEASURES")
         if not isinstance(switches, tuple) or not all(isinstance(one, str) for one in switches):
             raise ValueError(

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from ..nvml import Device, Gpu, Reading, plausible
-from . import Readings, Watch, gpu_window
+from . import Watch, gpu_window
 
 MEASURES = ("utilization",)
 COLUMNS = {
@@ -25,32 +25,29 @@ def watch(device: Device) -> Watch:
     return gpu_window(device, COLUMNS, start=unix_us, end=unix_us, read=read, board_only=BOARD_ONLY)
 
 
-def unix_us(_: Gpu | None = None) -> int:
+def unix_us(_: Gpu) -> int:
     """UNIX time, which the driver's samples carry."""
     return time.time_ns() // 1000
 
 
-def read(gpu: Gpu, start_us: int, end_us: int) -> Readings:
-    kernels = kernel_percentages(gpu, start_us, end_us)
-    memory = _percentages(gpu, gpu.nvml.NVML_MEMORY_UTILIZATION_SAMPLES, start_us, end_us)
-    columns = {
+def read(gpu: Gpu, start_us: int, end_us: int) -> dict[str, Reading]:
+    kernels, memory = (
+        percentages(gpu, getattr(gpu.nvml, f"NVML_{kind}_UTILIZATION_SAMPLES"), start_us, end_us)
+        for kind in ("GPU", "MEMORY")
+    )
+    return {
         "kernel_busy_ratio": kernels.map(mean_ratio),
         "memory_busy_ratio": memory.map(mean_ratio),
         "busy_sample_count": kernels.map(len),
     }
-    return Readings.of(columns)
-
-
-def kernel_percentages(gpu: Gpu, start_us: int, end_us: int) -> Reading:
-    """Busy time in percent, of each sample that lies wholly between two times."""
-    return _percentages(gpu, gpu.nvml.NVML_GPU_UTILIZATION_SAMPLES, start_us, end_us)
 
 
 def mean_ratio(percentages: list[int]) -> float:
     return sum(percentages) / len(percentages) / 100
 
 
-def _percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
+def percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
+    """Busy time in percent, of each sample that lies wholly between two times."""
     ring = gpu.query("nvmlDeviceGetSamples", kind, start_us)
     if ring.value is None:
         return ring
@@ -58,14 +55,12 @@ def _percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
     inside = [s.sampleValue.uiVal for s in samples if start_us < s.timeStamp <= end_us]
     if not inside:
         reason = "the driver's ring holds no sample of the window: it is stale, or the window short"
-    elif len(inside) <= EDGES:
+        return Reading(None, reason)
+    if len(inside) <= EDGES:
         reason = (
             f"the window holds {len(inside)} of the driver's samples, of which the first and the"
             " last do not count"
         )
-    else:
-        values = inside[1:-1]
-        wrong = (plausible("busy_ratio", Reading(value / 100)) for value in values)
-        why = next((one.reason for one in wrong if one.reason), "")
-        return Reading(None, why) if why else Reading(values)
-    return Reading(None, reason)
+        return Reading(None, reason)
+    wrong = (plausible("busy_ratio", Reading(value / 100)) for value in inside[1:-1])
+    return next((one for one in wrong if one.reason), Reading(inside[1:-1]))

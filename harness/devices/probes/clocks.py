@@ -3,19 +3,8 @@
 They are the whole board's, also if an instance of it (MIG) is watched.
 """
 
-from functools import partial
-
-from ..nvml import (
-    Device,
-    Gpu,
-    Reading,
-    clock_event_mask,
-    memory_clock_mhz,
-    sm_clock_mhz,
-    temperature_c,
-    throttled_s,
-)
-from . import Readings, Watch, gpu_window
+from ..nvml import BOARD_READINGS, Device, Gpu, Reading, throttled_s
+from . import Watch, gpu_window
 
 MEASURES = ("utilization", "energy")
 COLUMNS = {
@@ -35,23 +24,17 @@ Columns = dict[str, Reading]
 
 
 def watch(device: Device) -> Watch:
-    return gpu_window(
-        device, COLUMNS, start=partial(throttled_s, names=THROTTLED), end=at_end, read=read
-    )
+    return gpu_window(device, COLUMNS, start=throttled_s, end=at_end, read=read)
 
 
 def at_end(gpu: Gpu) -> Columns:
-    return {
-        "sm_clock_mhz": sm_clock_mhz(gpu),
-        "memory_clock_mhz": memory_clock_mhz(gpu),
-        "temperature_c": temperature_c(gpu),
-        "clock_event_mask": clock_event_mask(gpu),
-        **throttled_s(gpu, THROTTLED),
-    }
+    now = {name: read(gpu) for name, read in BOARD_READINGS.items() if name in COLUMNS}
+    return now | throttled_s(gpu)
 
 
-def read(gpu: Gpu, start: Columns, end: Columns) -> Readings:
-    return Readings.of(end | {name: grown(start[name], end[name]) for name in THROTTLED})
+def read(gpu: Gpu, start: Columns, end: Columns) -> Columns:
+    during = {name: grown(start[name], end[name]) for name in THROTTLED}
+    return {name: (end | during)[name] for name in COLUMNS}
 
 
 def grown(start: Reading, end: Reading) -> Reading:

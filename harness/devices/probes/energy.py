@@ -7,7 +7,7 @@ energy of a window of W seconds is off by at most two steps: 0.2 / W.
 import time
 
 from ..nvml import Device, Gpu, Reading
-from . import Readings, Watch, gpu_window
+from . import Watch, gpu_window, missing
 
 MEASURES = ("energy",)
 COLUMNS = {
@@ -28,13 +28,13 @@ def counter_mj(gpu: Gpu) -> tuple[Reading, float]:
     return gpu.query("nvmlDeviceGetTotalEnergyConsumption"), time.monotonic()
 
 
-def read(gpu: Gpu, start: tuple[Reading, float], end: tuple[Reading, float]) -> Readings:
+def read(gpu: Gpu, start: tuple[Reading, float], end: tuple[Reading, float]) -> dict[str, Reading]:
     (start_mj, start_s), (end_mj, end_s) = start, end
     for counter in (start_mj, end_mj):
         if counter.value is None:
-            return Readings.missing(COLUMNS, counter.reason)
+            return missing(COLUMNS, counter.reason)
     energy_j = (end_mj.value - start_mj.value) / 1e3
     if energy_j <= 0:
-        return Readings.missing(COLUMNS, "the counter did not move during the window")
+        return missing(COLUMNS, "the counter did not move during the window")
     power_w = Reading(energy_j / (end_s - start_s))
-    return Readings.of({"energy_j": Reading(energy_j), "power_w": power_w})
+    return {"energy_j": Reading(energy_j), "power_w": power_w}

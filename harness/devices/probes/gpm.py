@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from ..nvml import Device, Gpu, Reading, call, open_gpu
-from . import Readings, Watch, Window, missing_window
+from . import Watch, Window, missing, missing_window
 
 MEASURES = ("utilization",)
 COLUMNS = {
@@ -36,25 +36,22 @@ def watch(device: Device) -> Watch:
     samples, reason = allocate(gpu) if gpu else (None, reason)
     if samples is None:
         return missing_window(COLUMNS, reason)
-    first, second = samples
 
-    def start() -> tuple[Reading, float]:
-        return take(gpu, first), time.monotonic()
-
-    def end() -> tuple[Reading, float]:
-        end_s = time.monotonic()
-        return take(gpu, second), end_s
-
-    def read(start: tuple[Reading, float], end: tuple[Reading, float]) -> Readings:
+    def read(start: tuple[Reading, float], end: tuple[float, Reading]) -> dict[str, Reading]:
+        (first, start_s), (end_s, second) = start, end
         try:
-            reason = start[0].reason or end[0].reason
-            if not reason and end[1] - start[1] < SHORTEST_S:
+            reason = first.reason or second.reason
+            if not reason and end_s - start_s < SHORTEST_S:
                 reason = f"the window was shorter than {SHORTEST_S:g} s"
-            return Readings.missing(COLUMNS, reason) if reason else compare(gpu, first, second)
+            return missing(COLUMNS, reason) if reason else compare(gpu, *samples)
         finally:
             free(samples)
 
-    return Window(start=start, end=end, read=read)
+    return Window(
+        start=lambda: (take(gpu, samples[0]), time.monotonic()),
+        end=lambda: (time.monotonic(), take(gpu, samples[1])),
+        read=read,
+    )
 
 
 def allocate(gpu: Gpu) -> Reading:
@@ -82,7 +79,7 @@ def take(gpu: Gpu, sample: Any) -> Reading:
     return gpu.board.query("nvmlGpmMigSampleGet", gpu.instance, sample)
 
 
-def compare(gpu: Gpu, first: Any, second: Any) -> Readings:
+def compare(gpu: Gpu, first: Any, second: Any) -> dict[str, Reading]:
     """The columns, averaged over the time between two samples."""
     nvml = gpu.nvml
     request = nvml.c_nvmlGpmMetricsGet_t()
@@ -93,9 +90,9 @@ def compare(gpu: Gpu, first: Any, second: Any) -> Readings:
         request.metrics[place].metricId = number
     filled = call("nvmlGpmMetricsGet", request)
     if filled.value is None:
-        return Readings.missing(COLUMNS, filled.reason)
+        return missing(COLUMNS, filled.reason)
     metrics = filled.value.metrics
-    return Readings.of({name: ratio(gpu, metrics[i]) for i, name in enumerate(METRIC_IDS)})
+    return {name: ratio(gpu, metrics[i]) for i, name in enumerate(METRIC_IDS)}
 
 
 def ratio(gpu: Gpu, metric: Any) -> Reading:

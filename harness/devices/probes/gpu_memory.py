@@ -5,9 +5,9 @@ Processes are listed after the window: the driver's list takes a lock that kerne
 
 import os
 
+from ..host import descendants, run_pid
 from ..nvml import Device, Gpu, Reading, used_bytes
-from ..process_tree import descendants, run_pid
-from . import Readings, Watch, gpu_window
+from . import Watch, gpu_window
 
 MEASURES = ("utilization",)
 COLUMNS = {
@@ -28,7 +28,7 @@ def watch(device: Device) -> Watch:
     return gpu_window(device, COLUMNS, start=lambda _: None, end=used_bytes, read=read)
 
 
-def read(gpu: Gpu, start: None, used: Reading) -> Readings:
+def read(gpu: Gpu, start: None, used: Reading) -> dict[str, Reading]:
     listed = gpu.query("nvmlDeviceGetComputeRunningProcesses").map(
         lambda processes: {process.pid: process.usedGpuMemory for process in processes}
     )
@@ -38,12 +38,11 @@ def read(gpu: Gpu, start: None, used: Reading) -> Readings:
     own = listed.map(lambda processes: processes[os.getpid()])
     if own == Reading(None):
         own = Reading(None, "the driver does not say how much")
-    columns = {
+    return {
         "device_used_bytes": used,
         "process_used_bytes": own,
         "other_process_count": listed.map(lambda processes: len(set(processes) - own_run())),
     }
-    return Readings.of(columns)
 
 
 def own_run() -> set[int]:

@@ -9,7 +9,7 @@ import psutil
 import torch
 
 from ..nvml import Device
-from . import Readings, Watch, Window
+from . import Watch, Window
 
 MEASURES = ("utilization",)
 COLUMNS = {
@@ -25,17 +25,16 @@ COLUMNS = {
 def watch(device: Device) -> Watch:
     process = psutil.Process()
 
-    def read(start: tuple[float, float], end: tuple[float, float]) -> Readings:
+    def read(start: tuple[float, float], end: tuple[float, float]) -> dict[str, float]:
         (start_s, start_cpu_s), (end_cpu_s, end_s) = start, end
         threads = torch.get_num_threads()
         busy_cores = (end_cpu_s - start_cpu_s) / (end_s - start_s)
-        columns = {
+        return {
             "host_cpu_ratio": busy_cores / threads,
             "host_busy_cores": busy_cores,
             "host_thread_count": threads,
             "host_resident_bytes": process.memory_info().rss,
         }
-        return Readings(columns, {})
 
     return Window(
         start=lambda: (time.perf_counter(), time.process_time()),

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ....impls.block import Decoder
 from ....impls.problem import Problem
-from ...files.errors import BadInput, first_line, shown
+from ...files.errors import BadInput, first_line, option, shown
 from ...files.printable import visible
 from ...files.safe_files import make_folder, write_whole
 
@@ -120,7 +120,8 @@ def read_tensors(
                     if most_bytes is not None and taken > most_bytes:
                         raise BadInput(
                             f"{place}: its weights take more than the memory budget, {most_bytes}"
-                            " bytes, in fp32; wanted a smaller model; raise it with --memory-gib"
+                            " bytes, in fp32; wanted a smaller model; raise it with"
+                            f" {option('memory_gib')}"
                         )
                     tensors[name] = file.get_tensor(name)
     except BadInput:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
-from ...files.errors import BadInput, shown
+from ...files.errors import BadInput, option, shown
 from ...models import weights
 from ...studies.attachments import Sent
 
@@ -35,7 +35,7 @@ class Checkpoint:
 
     @property
     def flag(self) -> str:
-        return f"--checkpoint {shown(str(self.path))}"
+        return option("checkpoint", shown(str(self.path)))
 
     @property
     def needs(self) -> tuple[str, str]:
@@ -72,7 +72,9 @@ def read_checkpoints(
     or two of one name.
     """
     if tokens is not None and not given:
-        raise BadInput("--tokens belongs to --checkpoint PATH; give the model too")
+        raise BadInput(
+            f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
+        )
     file = None if tokens is None else _tokens_file(tokens)
     found: dict[str, Checkpoint] = {}
     for named in given:
@@ -110,7 +112,7 @@ def _name_and_path(text: str) -> tuple[str | None, str]:
 
 def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
     path = Path(text).expanduser().absolute()
-    flag = f"--checkpoint {shown(text if name is None else f'{name}={text}')}"
+    flag = option("checkpoint", shown(text if name is None else f"{name}={text}"))
     if name is not None and not NAME.fullmatch(name):
         raise BadInput(
             f"{flag}: the name {shown(name)}; wanted 1 to 64 letters, digits, dots, dashes and"
@@ -136,7 +138,8 @@ def _tokens_file(text: str) -> Path:
     path = Path(text).expanduser().absolute()
     if not path.is_file():
         raise BadInput(
-            f"--tokens {shown(text)}: no such file; wanted one with a JSON list of token ids, or"
+            f"{option('tokens', shown(text))}: no such file; wanted one with a JSON list of token"
+            " ids, or"
             " with text for a model that has a tokenizer.json"
         )
     return path

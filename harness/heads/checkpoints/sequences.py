@@ -16,7 +16,7 @@ from pydantic import StrictInt, TypeAdapter
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
-from ...files.errors import BadInput, shown
+from ...files.errors import BadInput, option, shown
 from ...files.printable import visible
 from ...files.safe_files import opened, read_text
 from ..removal import About
@@ -78,7 +78,7 @@ def _repeated(about: About, path: Path, seed: int) -> tuple[Batch, str]:
     if half < 2 or about.vocabulary < 2:
         raise BadInput(
             f"{shown(str(path))}: sequences of {about.longest} tokens, {about.vocabulary} different"
-            " ones; wanted 4 and 2 or more; give your own with --tokens"
+            f" ones; wanted 4 and 2 or more; give your own with {option('tokens')}"
         )
     generator = Generator().manual_seed(seed)
     once = torch.randint(about.vocabulary, (2 * SEQUENCES, half), generator=generator)
@@ -89,7 +89,7 @@ def _repeated(about: About, path: Path, seed: int) -> tuple[Batch, str]:
 
 
 def _given(about: About, path: Path, file: Path) -> tuple[Batch, str]:
-    place = f"--tokens {shown(str(file))}"
+    place = option("tokens", shown(str(file)))
     text = read_text(file, place, MAX_BYTES, "a file of token ids in JSON, or of text")
     try:
         read = json.loads(text) if text.lstrip().startswith("[") else None
@@ -102,7 +102,8 @@ def _given(about: About, path: Path, file: Path) -> tuple[Batch, str]:
         if tokenizer is None:
             raise BadInput(
                 f"{shown(str(path))}: {why or f'no {TOKENIZER}'}, so text has no tokens; wanted one"
-                " that the package tokenizers wrote, or --tokens with a JSON list of token ids"
+                f" that the package tokenizers wrote, or {option('tokens')} with a JSON list of"
+                " token ids"
             )
         read = tokenizer.encode(text).ids
     longest = min(LONGEST, about.longest or LONGEST)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.harness.devices.process_tree import descendants, run_pid
+from attnbench.harness.devices.host import descendants, run_pid
 
 ESCAPES = "it reaches into other processes, as the user who started it may"
 

@@ -1,6 +1,6 @@
 """A file that `-o` names has its old content or the new, though the disk is full or attnbench dies.
 
-What is no regular file is in tests/harness/files/test_safe_files.py and tests/harness/cli.
+What is no regular file is in tests/harness/files/test_safe_files.py and tests/harness/verbs.
 """
 
 import os

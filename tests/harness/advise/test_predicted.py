@@ -27,7 +27,7 @@ WITHOUT_A_GPU = ("hf:eager", "hf:sdpa", "hf:flash_attention_2", "fused", "sdpa")
 FORMULAS_ONLY = """
 import sys
 sys.argv = ["attnbench", "advise", *sys.argv[1:]]
-from attnbench.harness.cli.app import main
+from attnbench.harness.verbs.app import main
 try:
     main()
 finally:

@@ -146,7 +146,7 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
     assert "<h1>Attention for tiny</h1>" in page.read_text()
     code = (
         "import sys; sys.argv = ['attnbench', *sys.argv[1:]]\n"
-        "from attnbench.harness.cli.app import main\n"
+        "from attnbench.harness.verbs.app import main\n"
         "try: main()\n"
         "finally: print('torch' in sys.modules, file=sys.stderr)"
     )

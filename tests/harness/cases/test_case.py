@@ -6,7 +6,8 @@ from itertools import product
 import pytest
 
 from attnbench.harness.cases.case import Case, case_of, reported_pairs, without
-from attnbench.harness.scenario.selection import group_cases
+from attnbench.harness.scenario import from_mapping
+from attnbench.harness.scenario.selection import planned
 from attnbench.impls.problem import Problem
 
 PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
@@ -31,10 +32,11 @@ def test_every_field_of_a_problem_shows_in_the_id():
 
 
 def test_a_group_holds_every_case_side_by_side():
-    other = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
-    (group,) = group_cases(("naive", "fused"), [(PLAIN, other)])
-    assert [(case.problem, case.backend) for case in group.cases] == list(
-        product((PLAIN, other), ("naive", "fused"))
+    data = {"name": "a", "question": "b?", "backends": ["naive", "fused"], "contrast": "heads"}
+    grid = {"seq_len": 64, "d_model": 32, "heads": [1, 2]}
+    (group,) = planned(from_mapping({**data, "grid": grid}, "here"), "cpu").groups
+    assert [(case.problem.heads, case.backend) for case in group.cases] == list(
+        product((1, 2), ("naive", "fused"))
     )
     assert len({case.id for case in group.cases}) == 4
 

@@ -6,7 +6,7 @@ from tests.harness.doctor.calibrations import made
 
 
 def add(root, **changes):
-    append(root, made(**changes).as_line())
+    append(root, made(**changes))
 
 
 def test_the_newest_line_of_a_device_is_found_past_torn_lines(tmp_path):
@@ -29,10 +29,3 @@ def test_a_cpu_is_found_by_its_name(tmp_path):
     assert newest_calibration(tmp_path, None, "Some CPU")
     assert newest_calibration(tmp_path, None, "Other CPU") is None
     assert newest_calibration(tmp_path, None, None) is None
-
-
-def test_a_check_is_written_by_its_names_in_the_file(tmp_path):
-    add(tmp_path)
-    assert newest_calibration(tmp_path, UUID, None)["checks"] == [
-        {"name": "a", "wanted": "b", "found": 1.0, "verdict": "ok", "reason": ""}
-    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.devices.cpu import cpu_cache_bytes, waited_s
+from attnbench.harness.devices.host import cpu_cache_bytes, waited_s
 
 
 def cache(root, core, index, level, kind, size, cores):

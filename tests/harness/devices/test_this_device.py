@@ -7,10 +7,9 @@ import sys
 import pytest
 import torch
 
-from attnbench.harness.devices import environment, host_memory, nvml
+from attnbench.harness.devices import environment, host, nvml
 from attnbench.harness.devices import this_device as module
-from attnbench.harness.devices.control_group import MemoryLimit
-from attnbench.harness.devices.cpu import cpu_name
+from attnbench.harness.devices.host import MemoryLimit, cpu_name
 from attnbench.harness.devices.nvml import Reading
 from attnbench.harness.devices.this_device import this_device
 from attnbench.harness.files.errors import EnvironmentUnmet
@@ -36,7 +35,7 @@ def test_a_cpu_build_of_torch_measures_the_host(monkeypatch):
 
 def test_a_control_group_with_less_free_memory_counts(monkeypatch, tmp_path):
     limit = MemoryLimit(limit_bytes=2000, free_bytes=1000, file=tmp_path)
-    monkeypatch.setattr(host_memory, "memory_limit", lambda: limit)
+    monkeypatch.setattr(host, "memory_limit", lambda: limit)
     assert this_device("cpu").memory_bytes == 1000
 
 

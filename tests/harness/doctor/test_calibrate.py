@@ -3,21 +3,15 @@
 import json
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from attnbench.harness.devices.calibration_file import newest_calibration
-from attnbench.harness.devices.probes import Readings
 from attnbench.harness.doctor import calibrate as checks
-from attnbench.harness.doctor.calibrate import (
-    Expectation,
-    calibrate,
-    check_peak,
-    check_reading,
-    disorder,
-)
-from attnbench.harness.doctor.peaks import Peak, Sizes
+from attnbench.harness.doctor.calibrate import Range, calibrate, check_peak, disorder
+from attnbench.harness.doctor.peaks import SIZES, Peak, Sizes
 from tests.conftest import environment, ran
 from tests.fakes.nvml.driver import H100, UUID
 
@@ -34,9 +28,9 @@ pytestmark = pytest.mark.long
     ],
 )
 def test_a_check_has_the_expected_range_and_a_reason_if_it_failed(found, outcome, reason):
-    check = Expectation("x", "y", 0.4, 0.6, "something runs").check(found, "no such counter")
-    assert (check.name, check.wanted) == ("x: y", "0.4 to 0.6")
-    assert (check.verdict, check.reason) == (outcome, reason)
+    check = Range("y", 0.4, 0.6, "something runs").check("x", found, "no such counter")
+    assert (check["name"], check["wanted"], check["found"]) == ("x: y", "0.4 to 0.6", found)
+    assert (check["verdict"], check["reason"]) == (outcome, reason)
 
 
 def test_a_part_that_exceeds_its_whole_is_disorder():
@@ -52,27 +46,32 @@ def test_a_part_that_exceeds_its_whole_is_disorder():
     assert disorder(good | {"graphics_ratio": None}) is None
 
 
+def gpu_loads(sm_count=132):
+    """Of a GPU with so many SMs, made on the CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checks, "GEMM", 64)
+        patch.setattr(torch.cuda, "synchronize", lambda device: None)
+        gpu = SimpleNamespace(multi_processor_count=sm_count)
+        patch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
+        return [*checks.gpu_loads(torch.device("cpu"))]
+
+
 def test_one_block_keeps_one_sm_active():
-    (one_block,) = (
-        one
-        for one in checks.cuda_expectations(132)
-        if (one.subject, one.quantity) == ("one block", "sm_active_ratio")
-    )
+    (one_block,) = (one for one in gpu_loads() if one.name == "one block")
+    _, active = one_block.expected
     for ratio, outcome in ((1 / 132, "ok"), (1.0, "off")):
-        readings = Readings({"sm_active_ratio": ratio}, {})
-        assert check_reading(one_block, readings).verdict == outcome
+        assert active.check("one block", ratio)["verdict"] == outcome
 
 
 RUN = f"""
 import json
-from dataclasses import asdict
 import torch
 from attnbench.harness.doctor import calibrate as checks
 from attnbench.harness.devices.nvml import Device
-checks.LOADS["cuda"] = dict.fromkeys(checks.LOADS["cuda"], checks.idle)
-checks.expectations = lambda device: checks.cuda_expectations(100)
-found = checks.check_counters(torch.device("cuda"), Device(uuid="{UUID}"), 0.8)
-print(json.dumps([asdict(check) for check in found]))
+from tests.harness.doctor.test_calibrate import gpu_loads
+loads = [one._replace(call=checks.idle, device=torch.device("cpu")) for one in gpu_loads(100)]
+gpu, checks.WINDOW_S = Device(uuid="{UUID}"), 0.8
+print(json.dumps([one for load in loads for one in checks.check_load(load, "cuda", gpu)]))
 """
 
 
@@ -111,13 +110,11 @@ def test_without_counters_checks_are_not_measured_and_have_the_drivers_reason(ol
 
 def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
     slept = []
-    monkeypatch.setattr(checks, "GEMM", 64)
+    loads = {one.name: one for one in gpu_loads()}
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     monkeypatch.setattr(
         torch.cuda, "_sleep", lambda cycles: (slept.append(cycles), time.sleep(checks.ON_S))
     )
-    cpu = torch.device("cpu")
-    loads = {name: make(cpu) for name, make in checks.LOADS["cuda"].items()}
     for load in loads.values():
         load.call()
     start = time.perf_counter()
@@ -129,28 +126,31 @@ def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
 SMALL = Sizes(gemm=128, copy_bytes=4 << 20, warm_up_s=0.01, block_s=0.005, blocks=6, most_s=0.2)
 
 
-def test_a_cpu_is_calibrated(tmp_path):
-    found = calibrate("cpu", tmp_path, wait=False, sizes=SMALL, window_s=0.2)
-    assert found.device_uuid is None
-    assert [peak.name for peak in found.peaks] == [
+def test_a_cpu_is_calibrated(tmp_path, monkeypatch):
+    monkeypatch.setitem(SIZES, "cpu", SMALL)
+    monkeypatch.setattr(checks, "WINDOW_S", 0.2)
+    found = calibrate("cpu", tmp_path, wait=False)
+    assert found["device_uuid"] is None
+    assert [*found["peaks"]] == [
         "gemm_fp32_flops_per_s",
         "gemm_bf16_flops_per_s",
         "copy_bytes_per_s",
     ]
-    assert all(peak.best_per_s > 1e6 and len(peak.block_ms) >= 3 for peak in found.peaks)
-    assert {check.name: check.verdict for check in found.checks}["idle: host_busy_cores"] == "ok"
-    assert len(found.checks) == 5
-    line = newest_calibration(tmp_path, None, found.device_name)
-    assert line == json.loads(json.dumps(found.as_line()))
-    assert line["peaks"] == {peak.name: peak.best_per_s for peak in found.peaks}
+    assert all(best > 1e6 for best in found["peaks"].values())
+    assert all(len(one["block_ms"]) >= 3 for one in found["samples"].values())
+    verdicts = {check["name"]: check["verdict"] for check in found["checks"]}
+    assert verdicts["idle: host_busy_cores"] == "ok"
+    assert len(found["checks"]) == 5
+    line = newest_calibration(tmp_path, None, found["device_name"])
+    assert line == json.loads(json.dumps(found))
     assert set(line["specified"].values()) == {None}
-    assert newest_calibration(tmp_path, UUID, found.device_name) is None
+    assert newest_calibration(tmp_path, UUID, found["device_name"]) is None
 
 
 @pytest.mark.parametrize(("stated", "outcome"), [(1e12, "ok"), (0.9e12, "off"), (4e12, "off")])
 def test_a_peak_is_checked_against_the_data_sheet(stated, outcome):
     peak = Peak(name="gemm_bf16_flops_per_s", work=1e9, block_ms=[[1.0]] * 4)
-    assert check_peak(peak, stated)[-1].verdict == outcome
+    assert [*check_peak(peak, stated)][-1]["verdict"] == outcome
 
 
 @pytest.mark.gpu
@@ -159,7 +159,7 @@ def test_this_gpus_counters_read_what_they_should(tmp_path):
     code = (
         "from pathlib import Path\n"
         "from attnbench.harness.doctor.calibrate import calibrate\n"
-        "raise SystemExit(calibrate('cuda', Path('results'), wait=True).exit_code)"
+        "calibrate('cuda', Path('results'), wait=True)"
     )
     done = ran([sys.executable, "-c", code], cwd=tmp_path, env=environment())
     line = json.loads((tmp_path / "results" / "calibration.jsonl").read_text())

@@ -18,15 +18,15 @@ WITHOUT_CUDA = """
 import torch
 torch.cuda.is_available = lambda: False  # a machine with a GPU runs these tests too
 torch.version.cuda = None
-from attnbench.harness.doctor import host
-host.DRIVER_FILES = ()
+from attnbench.harness.doctor import facts
+facts.DRIVER_FILES = ()
 """
 # the driver needs 0.1 s
-SHORT = "from attnbench.harness.doctor import gpu_facts\ngpu_facts.OBSERVE_S = 0.12\n"
+SHORT = "facts.OBSERVE_S = 0.12\n"
 DOCTOR = """
 import json, os, sys
 from pathlib import Path
-from attnbench.harness.cli.app import main
+from attnbench.harness.verbs.app import main
 
 sys.argv, stdout, found = ["attnbench", "doctor", "--json"], os.dup(1), {}
 for name, script in json.loads(os.environ["SCRIPTS"]).items():

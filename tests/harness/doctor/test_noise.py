@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cli.machine_text import noise_sentences
 from attnbench.harness.doctor.noise import append, noise_floor, selfcheck, twins
+from attnbench.harness.doctor.text import noise_sentences
 from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.listener import Listener
@@ -35,7 +35,7 @@ def record(case, status, reason="", **values):
 def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
     floor = noise_floor("cpu", "now", records(lambda backend, process: 0.02 * (-1) ** process))
     assert floor.false_alarms == 0
-    assert floor.exit_code == 0
+    assert not floor.is_off
     # Every log-ratio is 0.02 either way; 95 % of normal ones of that size lie within 1.96 times as
     # much.
     assert floor.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=1e-3)
@@ -69,11 +69,11 @@ def test_starts_of_the_check_are_counted_until_they_tell_how_much_runs_differ(tm
     assert "Over 3 starts of this check, runs differ by up to" in said[2]
 
 
-@pytest.mark.parametrize(("apart", "code"), [(["sdpa"], 0), (["naive", "fused"], 1)])
-def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm(apart, code):
+@pytest.mark.parametrize(("apart", "is_off"), [(["sdpa"], False), (["naive", "fused"], True)])
+def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm(apart, is_off):
     made = records(lambda backend, process: 0.05 * (backend in apart) + 0.002 * (-1) ** process)
     floor = noise_floor("cpu", "now", made)
-    assert (floor.false_alarms, floor.exit_code) == (len(apart), code)
+    assert (floor.false_alarms, floor.is_off) == (len(apart), is_off)
 
 
 def test_a_case_that_did_not_end_well_gives_no_floor():

@@ -5,7 +5,8 @@ import pytest
 from attnbench.harness.files.errors import BadInput, Spelling, option, spelled
 
 FOUND = BadInput(
-    f"{option('memory_gib')} 0: wanted more; add {option('wait', True)} or {option('device', 'cpu')}"
+    f"{option('memory_gib')} 0: wanted more; add {option('wait', True)} or"
+    f" {option('device', 'cpu')}"
 )
 
 

@@ -7,17 +7,9 @@ import sys
 import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
-from attnbench.harness.fleet import pack
-from attnbench.harness.run.engine import RunOptions
-from attnbench.harness.run.listener import Listener
+from attnbench.harness.fleet import on_ray
+from attnbench.harness.verbs.run import RunRequest
 from tests.conftest import environment
-
-NOTHING = {"on": None, "address": None, "devices": None, "device_kind": None}
-
-
-def opted(*, dry_run: bool = False, **given) -> RunOptions:
-    options = RunOptions(command=["attnbench"], listener=Listener())
-    return pack.opted(options, dry_run=dry_run, **{**NOTHING, **given})
 
 
 @pytest.mark.parametrize(
@@ -30,18 +22,18 @@ def opted(*, dry_run: bool = False, **given) -> RunOptions:
 )
 def test_options_without_the_one_that_they_belong_to_are_refused(given, refusal) -> None:
     with pytest.raises(BadInput, match=refusal):
-        opted(**given)
+        RunRequest(**given)
 
 
 def test_without_ray_the_command_says_how_to_get_it(monkeypatch) -> None:
-    monkeypatch.setattr(pack, "find_spec", lambda name: None)
+    monkeypatch.setattr(on_ray, "find_spec", lambda name: None)
     with pytest.raises(EnvironmentUnmet, match=r"pip install 'attnbench\[ray\]'"):
-        opted(on="ray")
+        RunRequest(on="ray").engine()
 
 
 def test_a_run_without_it_imports_nothing_of_ray() -> None:
     program = (
-        "import sys, attnbench.harness.run.start, attnbench.harness.cli.app\n"
+        "import sys, attnbench.harness.run.start, attnbench.harness.verbs.app\n"
         "print([name for name in sys.modules if name.partition('.')[0] == 'ray'])"
     )
     done = subprocess.run(

@@ -16,8 +16,8 @@ from attnbench.harness.heads.studies import checkpoint_heads, trained_heads
 from attnbench.harness.heads.synthetic_tasks import Batch
 from attnbench.harness.heads.training import SETTLING, Goal, one_thread
 from attnbench.impls.problem import Problem
-from tests.harness.cli.test_odd_files import ODD
 from tests.harness.heads.test_checkpoint_files import decoder
+from tests.harness.verbs.test_odd_files import ODD
 from tests.made_runs import fake_run
 
 pytest.importorskip("safetensors.torch")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.harness.devices import free_memory, host_memory
-from attnbench.harness.devices.control_group import MemoryLimit
+from attnbench.harness.devices import environment, host
+from attnbench.harness.devices.host import MemoryLimit
 from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.graph_capture import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory
@@ -24,7 +24,7 @@ def succeeds_alone(code: str) -> None:
 BUDGET = """
 import mmap
 import torch
-from attnbench.harness.devices.host_memory import address_space_bytes
+from attnbench.harness.devices.host import address_space_bytes
 from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
 from attnbench.harness.worker.serve import warm_up_device
 
@@ -93,8 +93,8 @@ for name, mapping in mappings.items():
 
 def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
     limit = MemoryLimit(1 << 30, 1 << 20, Path("memory.max"))
-    monkeypatch.setattr(host_memory, "memory_limit", lambda: limit)
-    assert free_memory.available_bytes(torch.device("cpu")) == 1 << 20
+    monkeypatch.setattr(host, "memory_limit", lambda: limit)
+    assert environment.available_bytes(torch.device("cpu")) == 1 << 20
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from attnbench.harness.devices.process_tree import RUN
+from attnbench.harness.devices.host import RUN
 from attnbench.harness.process.child import CaseEnded
 from attnbench.harness.process.fork_server import ForkServer
 from attnbench.harness.process.worker_process import (
@@ -197,7 +197,7 @@ def test_a_child_knows_the_processes_of_its_run(child: WorkerProcess) -> None:
 
 PARENT = """
 import sys, time
-from attnbench.harness.devices.process_tree import RUN
+from attnbench.harness.devices.host import RUN
 from attnbench.harness.process.child import CaseEnded
 from attnbench.harness.process.fork_server import ForkServer
 from attnbench.harness.process.worker_process import WorkerProcess

@@ -5,18 +5,17 @@ wrong. Nothing is measured here.
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from attnbench.harness.pytest_plugin import items, looks_like_a_scenario
+from attnbench.harness.pytest_plugin import has_our_keys
 from tests.conftest import ran
 from tests.harness.pytest_plugin.child_pytest import (
-    PLUGIN,
     TINY,
     child,
     child_environment,
     collected,
+    loaded,
     scenario,
     sessions,
 )
@@ -76,40 +75,38 @@ LOOKS = [
     (TINY.replace("backends:", "backend:"), True),
     ("# a comment\n'name': a\n\"question\" : b?\nbackends: [x]\n", True),
     ('{"name": "a", "question": "b?", "backends": ["fused"], "grid": {}}', True),
-    ("name: a\nquestion: b?\n\tbackends: [\n grid: {{{", False),
+    ("name: a\nquestion: b?\n\tbackends: [\n grid: {{{", True),
     (COMPOSE, False),
-    ("steps:\n  name: a\n  question: b\n  backends: c\n  grid: d\n", False),
-    ("- {name: a, question: b, backends: c, grid: d}\n", False),
     ("name: a\nname: b\nname: c\n", False),
     ("", False),
 ]
 
 
 @pytest.mark.parametrize(("text", "taken"), LOOKS, ids=range(len(LOOKS)))
-def test_a_scenario_is_known_by_its_top_level_keys(tmp_path, text, taken):
-    assert looks_like_a_scenario(scenario(tmp_path, text)) is taken
+def test_a_scenario_is_known_by_its_keys(tmp_path, text, taken):
+    assert has_our_keys(scenario(tmp_path, text)) is taken
 
 
 OPTIONS = [
-    (("--attnbench-plan", "quikc"), 2, "--attnbench-set plan=quikc: "),
+    (("--attnbench-plan", "quikc"), 4, "--attnbench-plan: found 'quikc'; did you mean quick?"),
     (
         ("--attnbench-set", "limits.memory=1"),
         2,
         "--attnbench-set limits.memory=1: limits.memory: not a field of a scenario",
     ),
     (("--attnbench-set", "nonsense"), 2, "wanted --attnbench-set field=value"),
-    (("--attnbench-device", "tpu"), 2, "wanted auto, cpu or cuda"),
-    (("--attnbench-timeout", "-1"), 2, "limits.timeout_s"),
+    (("--attnbench-device", "tpu"), 4, "--attnbench-device: found 'tpu'; there are: auto, cpu"),
+    (("--attnbench-timeout", "-1"), 2, "--attnbench-timeout -1: limits.timeout_s: found -1"),
     (
         ("--attnbench-expect", "oom,slow"),
         4,
-        "--attnbench-expect: no failing status 'slow'; there are: oom, predicted_oom, crashed",
+        "--attnbench-expect: found 'slow'; there are: oom, predicted_oom, crashed",
     ),
-    (("-o", "attnbench_expect=ok"), 4, "no failing status 'ok'"),
+    (("-o", "attnbench_expect=ok"), 4, "--attnbench-expect: found 'ok'; there are: oom"),
     (
         ("--attnbench-fail-slower", "5"),
         4,
-        "--attnbench-fail-slower: found '5'; wanted a percentage",
+        "--attnbench-fail-slower '5': wanted a percentage from 0%, or noise; write it as 5%",
     ),
     (("--attnbench-against", "main"), 4, "--attnbench-against belongs to --attnbench-fail-slower"),
     (
@@ -118,7 +115,11 @@ OPTIONS = [
         "--attnbench-against names nothing; wanted a stored run of the scenario tiny: measure it",
     ),
     (("-o", "attnbench_fail_slower=5%", "-o", "attnbench_against=main"), 2, "main: no runs in "),
-    (("-p", "no:benchmark"), 2, "scenarios need the plugin pytest-benchmark"),
+    (
+        ("-p", "no:benchmark"),
+        2,
+        "tiny.yaml: needs the plugin pytest-benchmark: pip install 'attnbench[pytest]'",
+    ),
 ]
 
 
@@ -134,24 +135,10 @@ def test_a_wrong_option_is_told_in_words(tmp_path):
         assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_without_pytest_benchmark_it_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(items, "find_spec", lambda name: None)
-    plugins = SimpleNamespace(has_plugin=lambda name: False)
-    file = SimpleNamespace(
-        path="tiny.yaml",
-        config=SimpleNamespace(pluginmanager=plugins),
-        CollectError=pytest.Collector.CollectError,
-    )
-    with pytest.raises(
-        file.CollectError, match=r"not installed: pip install 'attnbench\[pytest\]'$"
-    ):
-        next(items.ScenarioFile.collect(file))
-
-
-def imported(tmp_path: Path, *arguments: str) -> set[str]:
+def imported(tmp_path: Path) -> set[str]:
     """Top-level modules and those of ours that a session has imported at its end."""
     code = (
-        f"import json, sys, pytest; code = pytest.main({['-q', '-p', PLUGIN, *arguments]!r});"
+        f"import json, sys, pytest; code = pytest.main({['-q', *loaded()]!r});"
         "print(json.dumps([int(code), *sorted(sys.modules)]))"
     )
     env = child_environment()
@@ -161,17 +148,16 @@ def imported(tmp_path: Path, *arguments: str) -> set[str]:
     return set(modules)
 
 
-HEAVY = {"torch", "pandas", "numpy", "scipy", "matplotlib"}
+HEAVY = {"torch", "pandas", "numpy", "scipy", "matplotlib", "pydantic", "ruamel", "rich", "typer"}
 
 
 @pytest.mark.long
-def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
+def test_a_session_without_scenarios_imports_declarations_of_options_alone(tmp_path):
     (tmp_path / "test_theirs.py").write_text("def test_theirs(): pass\n")
     scenario(tmp_path, COMPOSE, "docker-compose.yaml")
     modules = imported(tmp_path)
-    assert not modules & {*HEAVY, "pydantic", "ruamel", "rich"}
-    assert {name for name in modules if name.startswith("attnbench")} == {
-        "attnbench",
-        "attnbench.harness",
-        PLUGIN,
+    assert not modules & HEAVY
+    ours = {name.removeprefix("attnbench.harness.") for name in modules if "attnbench." in name}
+    assert {name.partition(".")[0] for name in ours} == {
+        *("attnbench", "files", "pytest_plugin", "verbs")
     }

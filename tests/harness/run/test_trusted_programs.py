@@ -73,8 +73,8 @@ def in_folder(
 
 @pytest.mark.long
 def test_with_permission_it_comes_last_so_that_nothing_else_is_shadowed(strays: Path) -> None:
-    backend = ("--backend", "mine:attend", "--allow-import")
-    done = in_folder(strays, "run", "--backends", "fused", *backend, *GRID, *QUICK)
+    backends = ("--backends", "fused,mine:attend", "--allow-import")
+    done = in_folder(strays, "run", *backends, *GRID, *QUICK)
     assert not (strays / "imported").exists(), (strays / "imported").read_text()
     assert done.returncode == 0, done.stderr
     assert statuses(strays / done.stdout.strip()) == ["ok", "ok"]

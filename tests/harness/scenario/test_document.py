@@ -50,7 +50,7 @@ def test_a_file_without_values_is_none(text: str) -> None:
     assert parse_yaml(text, "f.yaml").data is None
 
 
-NESTED = "more than 64 levels of nesting"
+NESTED = "more than 20 levels of nesting"
 REFUSED = {
     "a: 1\n\tb: 2\n": "2:1: a tab where YAML wants spaces",
     "a: b: c": "1:5: not valid YAML: a colon where none can be",
@@ -62,10 +62,9 @@ REFUSED = {
     "a: &x [1, *x]": "1:4: anchor &x",
     "&x a: 1": "1:1: anchor &x; wanted a key",
     "a: *x": "1:4: alias *x",
-    "a: " + "[" * 5000: f"1:260: {NESTED}",
-    "[" * 100 + "]" * 100: f"1:66: {NESTED}",
-    "\n".join(" " * level + "a:" for level in range(1000)): f"66:66: {NESTED}",
-    "- " * 5000: f"1:131: {NESTED}",
+    "[" * 100 + "]" * 100: f"1:22: {NESTED}",
+    "\n".join(" " * level + "a:" for level in range(1000)): f"22:22: {NESTED}",
+    "- " * 5000: f"1:43: {NESTED}",
     "a: " + "9" * 5000: "1:4: a number of 5000 digits",
     "a: .nan": "1:4: found .nan",
     "b: -.inf": "1:4: found -.inf",
@@ -73,6 +72,11 @@ REFUSED = {
     "a: \x1b[31m": "1:4: control character U+001B",
     "[a]: 1": "1:1: a key that is not a word",
 }
+
+
+@pytest.mark.long
+def test_the_parser_looks_no_further_than_a_thousand_open_brackets() -> None:
+    assert calls(lambda: refusal("[" * 5000)) < 4_000_000
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=REFUSED.get)
@@ -165,6 +169,7 @@ def test_text_is_refused_by_the_work_that_it_makes(case: str, events: list[Any])
     assert len(events) < MAX_EVENTS * (1.3 if "mappings" in case else 1)
 
 
+@pytest.mark.long
 def test_a_large_scenario_is_read(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_text(HEAD + "cases:\n" + f"- {{{PROBLEM}}}\n" * 5000)
-    assert 35_000 < read_yaml(tmp_path / "f.yaml").nodes < MAX_NODES
+    assert len(read_yaml(tmp_path / "f.yaml").data["cases"]) == 5000

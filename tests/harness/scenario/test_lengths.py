@@ -10,7 +10,7 @@ import pytest
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.lengths import packed
-from attnbench.harness.scenario.selection import Selection, select, studies_of
+from attnbench.harness.scenario.selection import Selection, select
 from attnbench.impls.lengths import sequences
 
 GRID: dict[str, Any] = {"d_model": 16, "heads": 2}
@@ -56,7 +56,8 @@ def test_an_option_gives_them_as_a_scenario_does() -> None:
 
 
 def test_a_study_gets_one_sequence_of_a_ragged_batch() -> None:
-    (study,) = studies_of(made({"lengths": [20, 5]}, studies=["score_scale"]), "cpu")
+    scenario = made({"lengths": [20, 5]}, studies=["score_scale"])
+    (study,) = select(scenario, "cpu", Selection()).units.studies
     assert (study.problem.lengths, study.problem.seq_len) == ("", 5)
 
 

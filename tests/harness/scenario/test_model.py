@@ -6,10 +6,19 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.cases.case import case_of
-from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import Plan, Scenario, from_axes, from_mapping, from_text, load
+from attnbench.harness.files.errors import BadInput, Spelling
+from attnbench.harness.scenario import (
+    Change,
+    Plan,
+    Scenario,
+    from_axes,
+    from_mapping,
+    from_text,
+    load,
+    read_change,
+)
 from attnbench.harness.scenario.fields import Axes, ExtraCase
-from attnbench.harness.scenario.selection import Selection, select, walls_of
+from attnbench.harness.scenario.selection import Selection, planned, select
 from attnbench.impls import Problem
 from attnbench.impls.problem import AXES
 
@@ -21,7 +30,7 @@ BESIDE = {"grid", "cases", "watch", "measure_on_cuda"}
 
 def made(text: str, *changes: str) -> Scenario:
     head = "name: mine\nquestion: What?\nbackends: [naive, fused]\n"
-    return from_text(head + text, "f.yaml", changes)
+    return from_text(head + text, "f.yaml", [*map(read_change, changes)])
 
 
 def problems(scenario: Scenario, device: str = "cpu") -> list[tuple[Problem, ...]]:
@@ -121,12 +130,34 @@ def test_axes_by_flags_make_a_scenario() -> None:
     assert scenario.source == "command line"
 
 
+def test_axes_are_texts_as_in_a_shell_or_values() -> None:
+    texts = {"seq_len": "512,1k", "heads": "2", "head_dim": "64"}
+    values = {"seq_len": [512, "1k"], "heads": 2, "head_dim": 64}
+    for backends in ("naive,sdpa:math", ["naive", "sdpa:math"]):
+        given = from_axes({"backends": backends, **values, "causal": [False, True]})
+        assert given == from_axes({"backends": backends, **texts, "causal": "false,true"})
+    of_model = {"backends": "naive", "seq_len": [1024], "phase": "decode", "tp": 2}
+    by_text = from_axes({**of_model, "model": "gpt2,llama-3-8b", "seq_len": "1k", "tp": "2"})
+    assert from_axes({**of_model, "model": ["gpt2", "llama-3-8b"]}) == by_text
+
+
+def test_a_refusal_names_what_was_given_as_each_reader_writes_it() -> None:
+    with pytest.raises(BadInput) as caught:
+        from_axes({"backends": ["naive"], "seq_len": [512, 0], "heads": 2, "d_model": 64})
+    wanted = "found 0; wanted a whole number from 1 on, such as 512 or 1k"
+    assert {caught.value.spelled(one) for one in Spelling} == {
+        f"--seq-len 512,0: {wanted}",
+        f"seq_len='512,0': {wanted}",
+        f"--attnbench-seq-len 512,0: {wanted}",
+    }
+
+
 def test_a_scenario_from_python_data_is_checked_too() -> None:
     grid = {"seq_len": (512, 0), "d_model": 64, "heads": 1}
     data = {"name": "mine", "question": "What?", "backends": ("naive",), "grid": grid}
     with pytest.raises(BadInput, match=r"^here: grid.seq_len\[1\]: found 0; wanted a whole"):
         from_mapping(data, "here")
-    assert from_mapping(data, "here", ["grid.seq_len=1k"]).grid.seq_len == (1024,)
+    assert from_mapping(data, "here", [Change("grid.seq_len", "1k", "")]).grid.seq_len == (1024,)
     assert grid == {"seq_len": (512, 0), "d_model": 64, "heads": 1}
 
 
@@ -164,7 +195,8 @@ WALLS = {"name": "mine", "question": "What?", "backends": ["naive", "fused"], "f
 
 def wall_ids(grid: dict, **fields: object) -> list[str]:
     return [
-        wall.id for wall in walls_of(from_mapping({**WALLS, "grid": grid, **fields}, "here"), "cpu")
+        wall.id
+        for wall in planned(from_mapping({**WALLS, "grid": grid, **fields}, "here"), "cpu").walls
     ]
 
 
@@ -180,7 +212,7 @@ def test_there_is_a_wall_for_each_backend_and_combination_whatever_the_lengths()
 def test_a_grid_without_lengths_has_walls_alone() -> None:
     scenario = from_mapping({**WALLS, "grid": {"d_model": 512, "heads": 8}}, "here")
     assert scenario.problem_groups("cpu") == ([], 0)
-    assert len(walls_of(scenario, "cpu")) == scenario.count("cpu") == 2
+    assert len(planned(scenario, "cpu").walls) == scenario.count("cpu") == 2
 
 
 def test_fixed_keys_and_alignment_stay_with_the_wall() -> None:

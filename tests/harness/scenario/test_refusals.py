@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import Scenario, from_axes, load
+from attnbench.harness.scenario import Scenario, from_axes, load, read_change
 from attnbench.impls import names
 from attnbench.impls.problem import AXES
 from tests.counted_calls import calls
@@ -36,7 +36,7 @@ def text_with(**fields: str | None) -> str:
 def refusal(text: str, *changes: str) -> str:
     Path("f.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(BadInput) as caught:
-        load("f.yaml", changes)
+        load("f.yaml", [*map(read_change, changes)])
     return str(caught.value)
 
 
@@ -154,7 +154,7 @@ def test_a_billion_combinations_are_counted_without_expanding_them() -> None:
 
 def test_the_limit_of_cases_can_be_moved() -> None:
     Path("f.yaml").write_text(text_with(), encoding="utf-8")
-    assert load("f.yaml", ["limits.max_cases=2"]).count("cpu") == 2
+    assert load("f.yaml", [read_change("limits.max_cases=2")]).count("cpu") == 2
     assert refusal(text_with(), "limits.max_cases=1").startswith(
         "f.yaml:4:1: grid: 2 cases on cpu; wanted at most 1; "
     )
@@ -213,7 +213,8 @@ def test_a_field_that_two_changes_set_is_refused(changes: tuple[str, str]) -> No
 
 
 def test_the_order_of_changes_does_not_count() -> None:
-    changes = ("plan=quick", "plan.budget_s=0.3", "grid={d_model: 512}", "grid.heads=8")
+    texts = ("plan=quick", "plan.budget_s=0.3", "grid={d_model: 512}", "grid.heads=8")
+    changes = [*map(read_change, texts)]
     Path("f.yaml").write_text(text_with(find_wall="true"), encoding="utf-8")
     assert load("f.yaml", changes) == load("f.yaml", changes[::-1])
     assert load("f.yaml", changes).plan.budget_s == 0.3

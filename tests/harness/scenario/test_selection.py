@@ -68,7 +68,6 @@ def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(he
     for arguments in (
         ("run", "--backends", "fused,attend@mine", *SMALL),
         ("run", "quickstart", "with_mine.yaml"),
-        ("run", "with_mine.yaml", "--backend", "other:attend"),
         ("wall", "--backends", "attend@mine", "--d-model", "32", "--heads", "2"),
     ):
         done = here(*arguments)
@@ -88,7 +87,7 @@ def test_a_scenario_takes_it_up_beside_its_own_and_resume_asks_again(attnbench, 
     grid = "grid={seq_len: [64, 96], d_model: 32, heads: [1, 2]}"
     more = ("--set", grid, *["--set", "cases=[]", "--set", "find_wall=false", "--device", "cpu"])
     choice = ["--only", "n64", "--skip", "naive", "--skip", "sdpa"]
-    mine_too = ("--backend", "mine:Layered", "--allow-import")
+    mine_too = ("--set", "backends=[naive, fused, sdpa, Layered@mine]", "--allow-import")
     begun = attnbench("run", "quickstart", *mine_too, *more, *choice, *QUICK)
     assert begun.returncode == 0, begun.stderr
     assert len(set(mine.read_text().split())) == 1  # a worker, whose pid nobody else had

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.scenario.shards import Units, assign, read_shard, split, units_of
+from attnbench.harness.scenario.shards import (
+    Shard,
+    Units,
+    assign,
+    part_of,
+    read_shard,
+    units_of,
+)
 from tests.conftest import environment, ran
 from tests.fakes.shard_runs import scenario
 
@@ -22,10 +29,14 @@ def whole(**changes: Any) -> Units:
     return select(scenario(**changes), "cpu", Selection()).whole
 
 
+def split(of: Units, count: int) -> list[Units]:
+    return [part_of(of, Shard(number, count), QUICK, "cpu") for number in range(1, count + 1)]
+
+
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_a_group_and_the_walls_of_one_problem_are_never_split(count: int) -> None:
     of = whole(**WALLS)
-    shards = split(of, count, QUICK, "cpu")
+    shards = split(of, count)
     for unit in units_of(of):
         assert sum(bool(set(unit.ids) & set(shard.ids)) for shard in shards) == 1
     walls_of = [{wall.backend for wall in shard.walls} for shard in shards if shard.walls]
@@ -34,7 +45,7 @@ def test_a_group_and_the_walls_of_one_problem_are_never_split(count: int) -> Non
 
 def test_shards_keep_the_order_and_the_numbers_of_the_plan() -> None:
     of = whole()
-    for shard in split(of, 3, QUICK, "cpu"):
+    for shard in split(of, 3):
         numbers = [group.number for group in shard.groups]
         assert numbers == sorted(numbers)
         assert all(group == of.groups[group.number] for group in shard.groups)
@@ -44,7 +55,7 @@ def test_shards_keep_the_order_and_the_numbers_of_the_plan() -> None:
 def test_every_process_computes_the_same_shards() -> None:
     program = (
         "from tests.harness.scenario.test_shards import *\n"
-        "print([shard.ids for shard in split(whole(**WALLS), 3, QUICK, 'cpu')])"
+        "print([shard.ids for shard in split(whole(**WALLS), 3)])"
     )
     printed = {
         ran(
@@ -54,7 +65,7 @@ def test_every_process_computes_the_same_shards() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert printed == {f"{[one.ids for one in split(whole(**WALLS), 3, QUICK, 'cpu')]}\n"}
+    assert printed == {f"{[one.ids for one in split(whole(**WALLS), 3)]}\n"}
 
 
 @settings(max_examples=200, deadline=None)

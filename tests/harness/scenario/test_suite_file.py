@@ -66,7 +66,7 @@ REFUSALS = {
     "- scenario: mine.yaml\n  set: {name.x: 4}\n": (
         "s.yaml:2:17: name has no fields of its own; wanted one value for all of it; use name=..."
     ),
-    "- scenario: mine.yaml\n  set: {.x: 4}\n": "s.yaml:2:9: '.x': not a field; wanted a path",
+    "- scenario: mine.yaml\n  set: {.x: 4}\n": "s.yaml:2:13: '.x': not a field; wanted a path",
     "- scenario: mine.yaml\n  plan: quikc\n": (
         "s.yaml:2:9: plan: found 'quikc'; did you mean quick? wanted quick, standard or rigorous"
     ),

@@ -7,7 +7,7 @@ import pytest
 from attnbench.harness.cases.case import PlannedStudy, study_of
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.heads.studies.trained_heads import PARTS
-from attnbench.harness.scenario import load
+from attnbench.harness.scenario import load, read_change
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.studies import declared, parts_of, spellings
 from attnbench.impls.problem import Problem
@@ -16,7 +16,7 @@ SMALL = Problem(batch=1, seq_len=8, d_model=16, heads=2)
 
 
 def planned(*changes: str, only: tuple[str, ...] = ()) -> list[PlannedStudy]:
-    scenario = load("what_heads_learn", list(changes))
+    scenario = load("what_heads_learn", [*map(read_change, changes)])
     return list(select(scenario, "cpu", Selection(only=only)).units.studies)
 
 
@@ -52,6 +52,6 @@ def test_a_part_is_the_same_after_a_way_through_run_json() -> None:
 def test_models_are_saved_by_studies_that_train_some_only() -> None:
     assert declared("trained_heads").saves_models
     assert not declared("score_scale").saves_models
-    assert load("what_heads_learn", ["save_models=true"]).save_models
+    assert load("what_heads_learn", [read_change("save_models=true")]).save_models
     with pytest.raises(BadInput, match="save_models: no study here trains models"):
-        load("what_heads_learn", ["save_models=true", "studies=[score_scale]"])
+        load("what_heads_learn", [*map(read_change, ("save_models=true", "studies=[score_scale]"))])

@@ -32,7 +32,7 @@ def rows(tmp_path, monkeypatch, fake_nvml):
         fake_nvml.write(H100 + COUNTERS + script)
         shape = {"batch": "1", "seq_len": "64", "d_model": "32", "heads": "2"}
         measure = "measure=[latency, utilization, energy]"
-        changes = [f"plan={PLAN}", measure, "device=cpu"]
+        changes = [*map(scenario.read_change, (f"plan={PLAN}", measure, "device=cpu"))]
         planned = scenario.from_axes({"backends": backends, **shape}, changes)
         options = RunOptions(command=["test"], listener=Listener())
         result = start_run(planned, tmp_path, 0, Selection(), options)

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
+from tests.conftest import ROOT
 from tests.made_runs import case, problem, quickstart, row, write_run
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
@@ -17,6 +18,20 @@ def printed(path: Path, names: tuple[str, ...] = ("trust",)) -> str:
     for part in terminal.render(open_report([path]), names):
         console.print(part)
     return out.getvalue()
+
+
+def test_all_sections_of_quickstarts_run_are_120_lines_and_name_long_tables() -> None:
+    run = ROOT / "results" / "reference" / "cpu-20261124-quickstart"
+    report, names = open_report([run]), terminal.section_names()
+    out = StringIO()
+    console = Console(file=out, width=1000, highlight=False)
+    for part in terminal.render(report, names, whole=False):
+        console.print(part)
+    text = out.getvalue()
+    assert text.count("\n") <= 120
+    assert "\nAll cases: 36 rows, with --sections rows\n" in text
+    told = [report.part(one, alone=False) for one in report.subjects]
+    assert all(f"\n{one.title}\n" in text for one in told if one.blocks and one.has_data)
 
 
 def test_the_end_of_a_log_has_its_lines(tmp_path: Path) -> None:

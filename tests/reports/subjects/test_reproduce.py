@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases.case import case_of
-from attnbench.harness.cli.options import Device
-from attnbench.harness.scenario import from_axes, from_mapping
+from attnbench.harness.scenario import from_axes, from_mapping, read_change
 from attnbench.harness.scenario.fields import Limits, Plan
-from attnbench.harness.scenario.selection import group_cases
+from attnbench.harness.scenario.selection import planned
 from attnbench.reports.data.typed import typed
 from attnbench.reports.subjects._reproduce import USUAL_LIMITS, USUAL_SETTINGS, command
 
@@ -62,21 +61,18 @@ def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
     data |= {"grid": GRIDS[name], "plan": plan, "limits": limits}
     scenario = from_mapping({**data, "measure": measure}, "a test")
     run = {"scenario": scenario.resolved("cpu"), "seed": 7, "device": "cpu"}
-    problems, _ = scenario.problem_groups("cpu")
-    cases = [case for group in group_cases(scenario.backends, problems) for case in group.cases]
+    cases = planned(scenario, "cpu").cases
     assert cases
     for case in cases:
         words = shlex.split(command({"device": "cpu", **case.fields()}, run))
         assert words[:2] == ["attnbench", "run"]
         axes, changes, flags = options(words[2:])
-        again = from_axes(axes, changes)
-        (group,) = group_cases(again.backends, again.problem_groups("cpu")[0])
-        assert group.cases == (case_of(case.fields()),)
+        again = from_axes(axes, [*map(read_change, changes)])
+        assert planned(again, "cpu").cases == [case_of(case.fields())]
         assert again.plan.model_dump(exclude={"like"}) == scenario.plan.model_dump(exclude={"like"})
         assert again.limits == scenario.limits
         assert flags.pop("measure", "latency,memory").split(",") == measure
         assert flags == {"device": "cpu", "seed": "7"}
-        assert Device(flags["device"])
 
 
 def test_what_is_left_out_of_the_command_is_the_default() -> None:

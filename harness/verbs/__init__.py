@@ -1,0 +1,1 @@
+"""What attnbench can be asked: each verb a request, whose fields are its options, and functions."""

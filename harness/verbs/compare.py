@@ -1,0 +1,257 @@
+"""`attnbench compare`: did a case become slower, and than what; and runs that are named for it."""
+
+import gc
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ..files.errors import BadInput, Spelling, option
+from . import completion
+from .fields import DEFAULT_ROOT, Margin, Runs, Salvage, Several, listed
+from .request import Option, Verb
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ...reports.comparison.compare import Comparison
+
+USUAL_MARGIN = "5%"
+NOTHING_DECIDED = 6
+EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": NOTHING_DECIDED}
+
+
+def as_text(value: Any) -> Any:
+    """Of a path, or a `Run`."""
+    path = getattr(value, "path", value)
+    return str(path) if isinstance(path, Path) else path
+
+
+def run_argument(name: str) -> Option:
+    return Option("", name, complete=completion.runs, parse=as_text, argument=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareRequest:
+    base: Annotated[str, run_argument("BASE")] = "latest"
+    """Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five runs
+    of its scenario before NEW.
+    """
+    new: Annotated[str | None, run_argument("NEW")] = None
+    """Run that is judged. Without it: --against."""
+    against: Annotated[
+        str | None,
+        Option("", "BACKEND", also=("baseline",), complete=completion.one_backend),
+    ] = None
+    """Within one run: the other backends against this one."""
+    turns: Annotated[bool, Option()] = False
+    """BASE and NEW are folders of runs that were measured in turns: one of each, and again."""
+    only: Annotated[Several, Option("", "PATTERN", parse=listed)] = ()
+    """Compare only cases whose id or backend matches; repeatable."""
+    margin: Margin = USUAL_MARGIN
+    allow_different_devices: Annotated[bool, Option()] = False
+    """Compare runs of different devices."""
+    salvage: Salvage = False
+    gate: Annotated[str | None, Option("", "FILE|EXPR")] = None
+    """Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise
+    explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.
+    """
+    fail_on_undecided: Annotated[bool, Option()] = False
+    """With --gate: exit 3 also if a case is not confirmed."""
+    save: Annotated[str | None, Option("", "NAME", of=Spelling.SHELL)] = None
+    """Name BASE, to compare with it later; compare nothing now."""
+    force: Annotated[bool, Option(of=Spelling.SHELL)] = False
+    """With --save: replace a baseline of this name."""
+    format: Annotated[
+        Literal["table", "md", "json"], Option("", "table|md|json", of=Spelling.SHELL)
+    ] = "table"
+    """How it is printed."""
+    runs: Runs = DEFAULT_ROOT
+
+    def __post_init__(self) -> None:
+        new, against, gate = option("NEW"), option("against"), option("gate")
+        one_of, sides = (
+            option("against", "BACKEND"),
+            f"those of {option('BASE')} and those of {new}",
+        )
+        refused = {
+            f"{option('fail_on_undecided')} belongs to {gate}": (
+                self.fail_on_undecided and self.gate is None
+            ),
+            "--force belongs to --save": self.force and self.save is None,
+            f"--save: names one run; leave out {new}, {against} and {gate}": (
+                self.save is not None and (self.new or self.against or self.gate)
+            ),
+            f"{option('turns')}: one folder of runs; name two, {sides}": (
+                self.turns and self.new is None
+            ),
+            f"both {new} and {against}; name two runs, or one run and {one_of}": (
+                self.new is not None and self.against is not None
+            ),
+            f"one run and nothing to hold it against; name a second run, or {one_of}": (
+                self.new is None and self.against is None and self.save is None
+            ),
+        }
+        for problem, holds in refused.items():
+            if holds:
+                raise BadInput(problem)
+
+
+def tell(request: CompareRequest) -> int:
+    """Compare two runs, or the backends of one run. Each case is faster, slower, the same or not
+    confirmed.
+
+    Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
+    differ.
+    """
+    if request.save is not None:
+        save(request.save, request)
+        return 0
+    # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
+    # the time
+    gc.disable()
+    found = compared(request)
+    print_comparison(found, request.format)
+    if request.new is not None and found.base.path == found.new.path:
+        same = f"{request.base} and {request.new} are the same run, {found.new.path.name}"
+        typer.echo(f"note: {same}; measure again before you compare", err=True)
+    result = found.gate_result
+    return EXIT_CODES[result.outcome] if result else 0
+
+
+def compare(request: CompareRequest) -> "pd.DataFrame":
+    """Did a case become slower? A row per case and metric: ratio, interval and verdict; `attrs` has
+    what holds for all, as the result of `gate`. Raises Refusal.
+    """
+    import pandas as pd
+
+    from ...reports.comparison.text import as_json
+
+    document = json.loads(as_json(compared(request)))
+    frame = pd.DataFrame(document.pop("cases"))
+    frame.attrs |= document
+    return frame
+
+
+def compared(request: CompareRequest) -> "Comparison":
+    """Raises Refusal."""
+    from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
+    from ...reports.comparison.gate import Gate
+    from ...reports.comparison.history import compare_history
+    from ..rows.names import earlier_runs, find, number_of_last
+    from .margins import margin_ratio, read_margins
+
+    limits, root = None, request.runs
+    if request.gate is not None:
+        margins = read_margins(request.gate)
+        limits = Gate(margins=margins, fail_on_undecided=request.fail_on_undecided)
+    base, new = request.base, request.new
+    settings: dict[str, Any] = {
+        "only": [*map(named_backend, request.only)],
+        "margin_ratio": margin_ratio(request.margin),
+        "salvage": request.salvage,
+    }
+    apart = settings | {"allow_different_devices": request.allow_different_devices}
+    if new is None:
+        baseline = named_backend(request.against or "")
+        return compare_backends(find(base, root), baseline, limits, **settings)
+    if request.turns:
+        return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
+    if most := number_of_last(base):  # runs of one device
+        run = find(new, root)
+        return compare_history(earlier_runs(run, root), most, run, limits, **settings)
+    return compare_runs(find(base, root), find(new, root), limits, **apart)
+
+
+def named_backend(text: str) -> str:
+    """The name in rows of a backend as it was typed, such as `mine:plain` of a user's module."""
+    from ...impls.discovery.names import typed_names
+    from ...impls.discovery.registry import unknown
+
+    names = typed_names(text)
+    return names[-1] if unknown(names[0]) else names[0]
+
+
+def runs_in(folder: str | Path) -> list[Path]:
+    """Oldest first. Raises BadInput."""
+    from ..rows.run_store import runs
+
+    found = runs(Path(folder))
+    if not found:
+        raise BadInput(
+            f"{folder}: no runs in this folder; wanted what {option('runs')} named when the runs of"
+            " one side were measured in turns"
+        )
+    return found
+
+
+def print_comparison(found: "Comparison", shape: str = "table") -> None:
+    from ...reports.comparison import text
+    from ...reports.elements import Text
+    from .tables import show
+
+    if shape != "table":
+        typer.echo(text.markdown(found) if shape == "md" else text.as_json(found), nl=False)
+        return
+    table = text.table(found)
+    sentences = [Text(text=sentence) for sentence in text.sentences(found)]
+    show([table, *sentences] if table.rows else sentences)
+
+
+# ---- baselines -----------------------------------------------------------------------------------
+
+
+def save(name: str, request: CompareRequest) -> None:
+    """Name a run, print the file that keeps the name, and say what comparisons can show."""
+    from ..rows import names
+    from ..rows.record import Status
+    from ..terminal.progress import counts, say
+
+    run = names.find(request.base, request.runs)
+    path, state = names.save(name, run, request.runs, force=request.force)
+    typer.echo(path)
+    say(_what_it_shows(run), stderr=True)
+    others = Counter({one: count for one, count in state.statuses.items() if one != Status.OK})
+    if others:
+        count = others.total()
+        cases = f"{count} of {state.planned} cases {'has' if count == 1 else 'have'}"
+        say(f"note: {cases} no time to compare with: {counts(others)}", stderr=True)
+
+
+def _what_it_shows(run: Path) -> str:
+    """By the rows of the run, and by how much runs are known to differ on its machine."""
+    from ...reports.data.load import rows_of
+    from ...reports.data.noise_floor import ASSUMED_RATIO
+    from ...reports.data.read import read_run
+    from ...reports.formatting import rough_percent_text
+
+    timed = [row for row in rows_of([read_run(run)]) if row["latency_ms"] is not None]
+    if not timed:
+        return "It shows changes of bytes; no case was timed."
+    ratio = timed[0]["between_runs_ratio"]
+    differ = rough_percent_text(ASSUMED_RATIO if ratio is None else ratio)
+    known = (
+        " that runs differ by here."
+        if ratio is not None
+        else ": how much runs differ on this machine is not known. Find out once, in about 2 min:"
+        " attnbench doctor --deep"
+    )
+    return f"It shows changes of bytes, and of times by more than {differ}{known}"
+
+
+VERBS = {
+    "compare": Verb(
+        tell=tell,
+        answer=compare,
+        examples=(
+            "attnbench compare latest --save main",
+            "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
+            "attnbench compare latest --against fused --only sdpa",
+            "attnbench compare base/ head/ --turns --format md",
+        ),
+        usual="against only margin gate turns save format runs",
+    )
+}

@@ -1,0 +1,127 @@
+"""What requests share that measure backends on shapes: `run` and `wall`."""
+
+from dataclasses import dataclass, make_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from ...impls.problem import AXES
+from ..files.errors import Spelling, option
+from . import completion, fields
+from .own_backends import Backends, Named, named_backends
+from .request import Option, as_typed
+
+if TYPE_CHECKING:
+    from ..run.suite import SuiteEntry
+    from ..scenario import Change
+
+BACKENDS = Option(
+    "Backends, as naive,fused,sdpa; my_module:attend is a function of yours, which workers import.",
+    "A,B",
+    fields.WHAT,
+    complete=completion.backends,
+    wanted="names of backends, or functions",
+)
+
+
+def axis_option(name: str) -> Option:
+    """Of an axis of a problem; one that has no help for it is of scenarios and Python alone."""
+    axis = AXES[name]
+    return Option(
+        axis.option or axis.meaning,
+        "SIZE,SIZE" if axis.type is int else "A,B",
+        fields.SHAPE,
+        complete=completion.values_of(name),
+        wanted="a value, or several",
+        of=None if axis.option else Spelling.PYTHON,
+    )
+
+
+AXIS_FIELDS: Any = make_dataclass(
+    "AxisFields",
+    [
+        (name, Annotated[bool, axis_option(name)], False)
+        if axis.type is bool
+        else (name, Annotated[fields.Values | None, axis_option(name)], None)
+        for name, axis in AXES.items()
+        if name != "seq_len"  # what `wall` searches for
+    ],
+    frozen=True,
+    slots=True,
+    kw_only=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
+    """`json_lines`: what --json means. `changed`: which fields set which of a scenario's."""
+
+    head_dim: Annotated[
+        fields.Values | None, Option("", "WIDTH", fields.SHAPE, wanted="a width")
+    ] = None
+    """Width of one head; d_model / heads if not given. Without --d-model: d_model is heads times
+    this.
+    """
+    backends: Annotated[Backends | None, BACKENDS] = None
+    allow_import: fields.AllowImport = False
+    device: fields.Device = None
+    threads: fields.Threads = None
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    seed: fields.Seed = 0
+    timeout: fields.Timeout = None
+    memory_gib: fields.MemoryGib = None
+    runs: fields.Runs = fields.DEFAULT_ROOT
+    dry_run: Annotated[bool, Option("", group=fields.OUTPUT, short="-n", of=Spelling.SHELL)] = False
+    """Check scenarios and show every case with its predicted bytes; measure nothing."""
+    quiet: fields.Quiet = False
+    json: fields.JsonLines = False
+    on_row: fields.OnRow = None
+
+    json_lines: ClassVar = True
+    changed: ClassVar = {
+        "device": "device",
+        "plan": "plan",
+        "measure": "measure",
+        "timeout": "limits.timeout_s",
+        "memory_gib": "limits.memory_gib",
+        "time_budget": "limits.wall_budget_s",
+    }
+    on_axes: ClassVar = (*AXES, "head_dim", "model", "phase", "queries", "tp", "against")
+
+    @property
+    def named(self) -> Named:
+        """The backends. Raises BadInput."""
+        return Named() if self.backends is None else named_backends(self.backends)
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """Those that are given, by a scenario's names."""
+        found = {name: getattr(self, name, None) for name in self.on_axes}
+        return {
+            {"against": "baseline"}.get(name, name): value
+            for name, value in found.items()
+            if value is not None and value is not False
+        }
+
+    def changes(self) -> "list[Change]":
+        """Fields of the scenario that are set. Raises BadInput."""
+        from ..scenario import Change
+
+        given = {name: getattr(self, name, None) for name in self.changed}
+        return [
+            Change(self.changed[name], value, option(name, as_typed(value)))
+            for name, value in given.items()
+            if value is not None
+        ]
+
+
+def may_import(request: Measured, entries: "list[SuiteEntry]") -> bool:
+    """Whether workers may import modules: those of functions that the request names, or also those
+    of scenarios if that is allowed. Raises BadInput if a scenario names others.
+    """
+    from ..scenario.selection import refuse_imports
+
+    own = request.named.own
+    for one in entries:
+        others = [name for name in one.scenario.backends if name not in own]
+        refuse_imports(others, allowed=request.allow_import)
+    return request.allow_import or bool(own)

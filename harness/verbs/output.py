@@ -1,0 +1,153 @@
+"""stdout and stderr of a command that goes on when nobody can read them any more.
+
+A pipe's reader may end (`| head`), a disk may be full, a descriptor may be closed (`>&-`), and a
+terminal may know ASCII or Latin-1 only. A run must not lose its rows to any of these.
+"""
+
+import codecs
+import errno
+import io
+import os
+import select
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO, cast
+
+from ..files.printable import SafeStream, visible
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+LOST = 7  # exit code
+SIGNS = "±×·°µμ²−–—…≥≤≈→●◐"
+ASCII = "+- x * deg u u ^2 - - - ... >= <= ~ -> (*) (?)"
+SPACES = ("\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{THIN SPACE}")
+SPELLED = {**dict(zip(SIGNS, ASCII.split(), strict=True)), **dict.fromkeys(SPACES, " ")}
+"""Of what we print, where the encoding has no such character."""
+
+
+class LastingFile(io.FileIO):
+    """A descriptor that takes every write; `failure` is why some did not get through."""
+
+    def __init__(self, fd: int, *, is_closed: bool) -> None:
+        super().__init__(fd, "w", closefd=False)
+        self.is_closed = is_closed
+        self.failure: OSError | None = None
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            if self.is_closed:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            while self.failure is None:
+                written: int | None = super().write(data)
+                if written is not None:
+                    return written
+                select.select([], [self.fileno()], [])  # not blocking, and full
+        except OSError as error:
+            self.failure = error
+        return memoryview(data).nbytes
+
+
+class Output:
+    """What became of the output. `failure`: why a part of stdout is lost; None if nothing is."""
+
+    def __init__(self) -> None:
+        self.failure: OSError | None = None
+
+    def exit_code(self, code: int) -> int:
+        """Of a command that ended with `code`."""
+        return LOST if self.failure and not code else code
+
+
+@contextmanager
+def lasting_output() -> Iterator[Output]:
+    """stdout and stderr never raise while this is open.
+
+    Streams that somebody has put in their place are left alone.
+    """
+    codecs.register_error("spelled", _spelled)
+    _fill_descriptors()
+    output, before = Output(), (sys.stdout, sys.stderr)
+    lasting = [_lasting(sys.stdout, sys.__stdout__, 1), _lasting(sys.stderr, sys.__stderr__, 2)]
+    (sys.stdout, out), (sys.stderr, _) = lasting
+    try:
+        yield output
+    finally:
+        for stream, _ in lasting:
+            stream.flush()
+        sys.stdout, sys.stderr = before
+        output.failure = out.failure if out else None
+
+
+def _lasting(
+    stream: TextIO | None, original: TextIO | None, fd: int
+) -> tuple[TextIO, LastingFile | None]:
+    """In place of a stream that is the process's own; Python has None for a closed descriptor."""
+    if stream is not None and (stream is not original or stream.closed):
+        return stream, None
+    if stream is not None:
+        stream.flush()
+    raw = LastingFile(fd, is_closed=stream is None)
+    text = io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding if stream else "utf-8",
+        errors="spelled",
+        line_buffering=fd == 2 or raw.isatty(),
+    )
+    return text, raw
+
+
+def _fill_descriptors() -> None:
+    """Let no file that is opened later be stdin, stdout or stderr."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != fd:
+                os.dup2(null, fd)
+                os.close(null)
+            os.set_inheritable(fd, True)
+
+
+def _spelled(error: UnicodeError) -> tuple[str | bytes, int]:
+    """An error handler: common characters are spelled in ASCII, others escaped."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    known = SPELLED.get(error.object[error.start])
+    if known is None:
+        return codecs.backslashreplace_errors(error)
+    return known, error.start + 1
+
+
+# ---- foreign text -------------------------------------------------------------------------------
+
+
+def make_streams_safe() -> None:
+    """From here on no control character of foreign text reaches a terminal: also not in tracebacks
+    and in what typer says of the command line.
+
+    In a pipe stdout stays as it is: programs read file names and exports from it.
+    """
+    sys.excepthook = _print_traceback
+    if sys.stderr is not None:  # closed by whoever started us
+        sys.stderr = cast(TextIO, SafeStream(sys.stderr))
+    if sys.stdout is not None and sys.stdout.isatty():
+        sys.stdout = cast(TextIO, SafeStream(sys.stdout))
+    if any(visible(word) != word for word in sys.argv):
+        from typer import rich_utils
+
+        from ..terminal.live_bar import SafeConsole
+
+        vars(rich_utils)["Console"] = SafeConsole
+
+
+def _print_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Of an error of our own, which nobody has caught."""
+    if sys.stderr is not None:
+        traceback.print_exception(kind, error, trace, file=SafeStream(sys.stderr))

@@ -1,0 +1,386 @@
+"""`attnbench run`: scenarios, a grid given by options, or what a run lacks."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from annotated_types import Ge, Le
+
+from ...impls.problem import AXES
+from ..files.errors import BadInput, option, shown
+from . import completion
+from .fields import DEVICES, EARLIER, MODELS, SHAPE, WHAT, Measures, Plan, Several, Values, listed
+from .measured import Measured, axis_option, may_import
+from .measuring import How, Job, ended, print_dry_run, told
+from .request import Option, Verb
+
+if TYPE_CHECKING:
+    from ..run.engine import Engine
+    from ..run.suite import SuiteEntry
+    from ..scenario import Change, Entry
+    from ..scenario.selection import Selection
+    from .runs import Run
+
+SIZE = re.compile(r"[0-9]+[kKmM]?")
+Scenario = str | Path | Mapping[str, Any]
+Models = tuple[str | Path, ...] | Mapping[str, str | Path]
+Count = Annotated[int, Ge(1)]
+
+
+def of_pack(place: str) -> Any:
+    """A module of a pack, which nothing imports where no option asks for it."""
+    return import_module(f"{__name__.rpartition('.verbs.')[0]}.{place}")
+
+
+def one_or_listed(value: Any) -> Any:
+    """A mapping stays: it names what it holds."""
+    return value if isinstance(value, Mapping) else listed(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest(Measured):
+    scenario: Annotated[
+        tuple[Scenario, ...],
+        Option(
+            "",
+            "SCENARIO",
+            complete=completion.scenarios,
+            parse=listed,
+            wanted="a scenario's name, its file, its text or a mapping",
+            argument=True,
+        ),
+    ] = ()
+    """Shipped scenarios or YAML files, also lists of several; claims are all of claims_*."""
+    against: Annotated[
+        str | None, Option("", "BACKEND", WHAT, also=("baseline",), complete=completion.one_backend)
+    ] = None
+    """Backend that ratios are taken against; the first if not given."""
+    only: Annotated[Several, Option("", "PATTERN", WHAT, parse=listed)] = ()
+    """Measure only cases whose id matches; repeatable."""
+    skip: Annotated[Several, Option("", "PATTERN", WHAT, parse=listed)] = ()
+    """Leave out cases whose id matches; repeatable."""
+    set: Annotated[
+        Several | Mapping[str, Any],
+        Option(
+            "",
+            "A.B=C",
+            WHAT,
+            also=("changes",),
+            complete=completion.changes,
+            parse=one_or_listed,
+            wanted="field=value, or in Python a mapping",
+        ),
+    ] = ()
+    """Change a field of the scenario; repeatable."""
+    seq_len: Annotated[Values | None, axis_option("seq_len")] = None
+    model: Annotated[
+        str | Sequence[str] | None, Option("", "MODEL", SHAPE, complete=completion.models)
+    ] = None
+    """A model's attention, by name or config.json; a name is one of attnbench list models, a
+    config.json Hugging Face's, or its folder. In place of heads and widths.
+    """
+    phase: Annotated[str | None, Option("", "prefill|chunk|decode|verify|training", SHAPE)] = None
+    """With --model: --seq-len tokens at once, the last --queries of them, one token after so many,
+    or all with gradients.
+    """
+    queries: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    """With --model: tokens that phase chunk (512 if not given) or verify (5) computes."""
+    tp: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    """With --model: devices that share its heads (tensor parallelism)."""
+    plan: Plan = None
+    measure: Measures = None
+    resume: Annotated[str | Path | None, Option("", "RUN", EARLIER, complete=completion.runs)] = (
+        None
+    )
+    """Measure what this run still lacks."""
+    retry_failed: Annotated[bool, Option("", group=EARLIER)] = False
+    """With --resume: crashed, failed and timed-out cases again."""
+    force: Annotated[bool, Option("", group=EARLIER)] = False
+    """With --resume: even in another environment."""
+    shard: Annotated[str | None, Option("", "I/N", DEVICES)] = None
+    """Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge makes
+    one run of them.
+    """
+    on: Annotated[Literal["ray"] | None, Option("", "ray", DEVICES)] = None
+    """Measure on the devices of a Ray cluster, several at a time; this machine is one of its nodes.
+    """
+    address: Annotated[str | None, Option("", "auto|local|HOST:PORT", DEVICES)] = None
+    """With --on ray: the cluster; that of this machine if not given. local: one that is started for
+    this run, on this machine.
+    """
+    devices: Annotated[Annotated[int, Ge(1), Le(100_000)] | None, Option("", "COUNT", DEVICES)] = (
+        None
+    )
+    """With --on ray: how many to measure on, all if not given."""
+    device_kind: Annotated[str | None, Option("", "NAME", DEVICES)] = None
+    """With --on ray: devices whose name has this, such as H100; a run measures one kind."""
+    checkpoint: Annotated[
+        Models,
+        Option("", "[NAME=]PATH", MODELS, parse=one_or_listed, wanted="a path, or NAME=PATH"),
+    ] = ()
+    """A trained model whose heads to look at: a safetensors file that attnbench saved, or the
+    folder of a Hugging Face model. Alone, or beside scenarios; repeatable.
+    """
+    tokens: Annotated[str | Path | None, Option("", "FILE", MODELS)] = None
+    """With --checkpoint: a JSON list of token ids, or text for a model with a tokenizer.json;
+    built-in tokens if not given.
+    """
+
+    def __post_init__(self) -> None:
+        if self.on is None and (self.address is not None or self.device_kind is not None):
+            raise BadInput(
+                f"{option('address')} and {option('device_kind')} belong to {option('on', 'ray')}"
+            )
+        if self.on is None and self.devices is not None:
+            raise BadInput(
+                f"{option('devices')} belongs to {option('on', 'ray')}; to measure a part, give"
+                f" {option('shard', '1/8')}"
+            )
+        if self.tokens is not None and not self.checkpoint:
+            raise BadInput(
+                f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
+            )
+        planned = (
+            *(self.scenario, self.axes, self.backends, self.set, self.only, self.skip, self.shard),
+            *(getattr(self, name, None) for name in self.changed),
+        )
+        if self.resume is not None and (any(planned) or self.dry_run):
+            leave_out = ("backends", "set", "only", "skip", "shard", "plan", "device", "timeout")
+            raise BadInput(
+                f"{option('resume')}: the run is measured as it was planned; leave out scenarios,"
+                f" axes, {', '.join(map(option, leave_out))}, {option('memory_gib')} and"
+                f" {option('dry_run')}"
+            )
+        if self.resume is None and (self.retry_failed or self.force):
+            raise BadInput(
+                f"{option('retry_failed')} and {option('force')} belong to"
+                f" {option('resume', 'RUN')}"
+            )
+
+    def changes(self) -> "list[Change]":
+        from ..scenario import Change, read_change
+
+        if isinstance(self.set, Mapping):
+            given = [Change(k, v, option("set", f"{k}={v}")) for k, v in self.set.items()]
+        else:
+            given = [read_change(text) for text in self.set]
+        return [*given, *Measured.changes(self)]
+
+    def selection(self) -> "Selection":
+        """Raises BadInput."""
+        from ..scenario.selection import Selection
+        from ..scenario.shards import read_shard
+
+        selection = Selection(
+            only=self.only,
+            skip=self.skip,
+            shard=None if self.shard is None else read_shard(self.shard),
+        )
+        if not self.checkpoint:
+            return selection
+        given, several = of_pack("heads.checkpoints.given"), self.checkpoint
+        named = several.items() if isinstance(several, Mapping) else map(str, several)
+        tokens = None if self.tokens is None else str(self.tokens)
+        return replace(selection, attachments=given.read_checkpoints([*named], tokens))
+
+    def engine(self) -> "Engine | None":
+        """Other devices than this machine's. Raises EnvironmentUnmet without Ray."""
+        if self.on is None:
+            return None
+        found: Engine = of_pack("fleet.on_ray").engine(
+            self.address or "auto", self.devices, self.device_kind, waits=self.wait
+        )
+        return found
+
+
+# ---- what is measured ----------------------------------------------------------------------------
+
+
+def planned(request: RunRequest) -> "tuple[list[SuiteEntry], bool]":
+    """What is measured, and whether it is a list of scenarios. Raises BadInput."""
+    from ..run.suite import SuiteEntry
+    from ..scenario.of_attachments import alone, beside
+    from ..scenario.selection import refuse_unmatched
+
+    selection, changes = request.selection(), request.changes()
+    attachments, of_models = selection.attachments, None
+    if attachments and not (request.scenario or request.axes or request.backends):
+        entries, are_several = [alone(attachments, changes)], False
+    else:
+        entries, are_several = _entries(request, changes)
+        # the first, so that a bad file is found before anything is measured
+        of_models = beside(attachments, changes) if attachments and are_several else None
+    found = [
+        SuiteEntry(
+            scenario=one.scenario,
+            selection=replace(
+                selection.narrowed(one.only, one.skip),
+                attachments=attachments if of_models in (None, one) else (),
+            ),
+        )
+        for one in [*([of_models] if of_models else ()), *entries]
+    ]
+    refuse_unmatched((entry.scenario, entry.selection) for entry in found)
+    return found, are_several
+
+
+def _entries(request: RunRequest, changes: "list[Change]") -> "tuple[list[Entry], bool]":
+    """Raises BadInput with the mistakes of all scenarios."""
+    from ..scenario import Change, Entry, from_axes, load_entries
+    from ..scenario.names import expanded
+
+    names, axes, scenarios = request.named.names, request.axes, request.scenario
+    if scenarios and axes:
+        raise BadInput(
+            f"{option(next(iter(axes)))}: cannot be combined with a scenario, here"
+            f" {shown(scenarios[0])}; change a scenario with"
+            f" {option('set', 'grid.seq_len=[512,1k]')}"
+        )
+    if not (scenarios or axes or names):
+        such = {"backends": "naive,fused", "seq_len": "1k", "d_model": 512, "heads": 8}
+        raise BadInput(
+            "nothing to run; name a scenario (see attnbench list scenarios), or give axes such as"
+            f" {' '.join(option(name, value) for name, value in such.items())}"
+        )
+    if not scenarios:
+        given = axes | ({"backends": names} if names else {})
+        return [Entry(scenario=from_axes(given, changes))], False
+    if names:
+        changes = [*changes, Change("backends", [*names], option("backends", ",".join(names)))]
+    files, problems = [], dict[str, None]()
+    for one in expanded(scenarios):
+        try:
+            files.append(load_entries(one, changes))
+        except BadInput as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise BadInput(*problems)
+    are_several = len(files) > 1 or any(file.is_list for file in files)
+    return [entry for file in files for entry in file.entries], are_several
+
+
+def separated(words: Sequence[Any], arguments: Sequence[str]) -> str:
+    """What to say of values that follow an option with spaces between them; "" if none do.
+
+    `words`: what stands where no option does. `arguments`: of the program, as given.
+    """
+    words = [*map(str, words)]
+    place = arguments.index(words[0]) if words[0] in arguments else 0
+    options = [at for at in range(place) if arguments[at].startswith("--")]
+    given, equals, first = arguments[options[-1]].partition("=") if options else ("", "", "")
+    name = given.removeprefix("--").replace("-", "_")
+    if name != "backends" and not (name in AXES and AXES[name].option):
+        return ""
+    offered = completion.backend_names() if name == "backends" else get_args(AXES[name].type)
+    parts = [part for word in words for part in word.split(",") if part]
+    if not all(part in offered or SIZE.fullmatch(part) for part in parts):
+        return ""
+    before = [*([first] if equals else []), *arguments[options[-1] + 1 : place]]
+    joined = ",".join(word.strip(",") for word in [*before, *words])
+    return f"{given}: values are separated by commas; wanted {given} {joined}"
+
+
+# ---- the verb ------------------------------------------------------------------------------------
+
+
+def _resumed(request: RunRequest) -> tuple[Path, Job]:
+    """The folder, and what measures what it lacks. Raises BadInput."""
+    from ..rows.names import find
+    from ..run.start import resume_run
+
+    path = find(str(request.resume), request.runs, unfinished=True)
+    attachments = request.selection().attachments
+    return path, partial(
+        resume_run,
+        path,
+        attachments=attachments,
+        retry_failed=request.retry_failed,
+        force=request.force,
+    )
+
+
+def started_job(entry: "SuiteEntry", request: Measured) -> Job:
+    from ..run.start import start_run
+
+    return partial(start_run, entry.scenario, request.runs, request.seed, entry.selection)
+
+
+def tell(request: RunRequest) -> int:
+    """Measure scenarios, or shapes and backends of your own.
+
+    Prints the folder of each run; progress goes to stderr. Of several scenarios, what has finished
+    is left as it is, and what was interrupted goes on.
+    """
+    if request.scenario and (hint := separated(request.scenario, sys.argv)):
+        raise BadInput(hint)
+    if request.resume is not None:
+        _, job = _resumed(request)
+        how = How(request=request, allow_import=request.allow_import, engine=request.engine())
+        return told(how.measured(job), how)
+    entries, are_several = planned(request)
+    if request.dry_run:
+        return print_dry_run(entries)
+    allowed = may_import(request, entries)
+    how = How(request=request, allow_import=allowed, engine=request.engine())
+    if are_several:
+        from .several import measure_several
+
+        return measure_several(entries, how, request.runs, request.seed)
+    return told(how.measured(started_job(entries[0], request)), how)
+
+
+def run(request: RunRequest) -> "Run":
+    """Measure a scenario, or backends on shapes, in workers of its own, into a new folder under
+    `runs`; one row per case, whatever happens.
+
+    `scenario`: the name of a shipped one, a file's path, YAML (text of more than one line), or the
+    same as a mapping. `backends`: in place of the scenario's; names, and functions attend(q, k, v,
+    *, causal, scale), whose modules the workers import: giving a function permits that.
+
+    A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput
+    (a ValueError), EnvironmentUnmet (no such device, or another run has it), NothingSelected.
+    Ctrl-C raises KeyboardInterrupt once the rows are safe. What `on_row` raises ends the run, whose
+    rows stay.
+    """
+    from .runs import Run
+
+    if request.resume is not None:
+        path, job = _resumed(request)
+        call = f"attnbench.open_run({path.name!r}).resume()"
+        allowed = request.allow_import
+    else:
+        entries, _ = planned(request)
+        if len(entries) > 1:
+            raise BadInput(f"scenario: found {len(entries)} scenarios; wanted one in each call")
+        allowed, job = may_import(request, entries), started_job(entries[0], request)
+        call = f"attnbench.run({entries[0].scenario.name!r})"
+    more = {"folders": request.named.folders, "engine": request.engine()}
+    how = How.python(request, call, allow_import=allowed, **more)
+    return Run(ended(how.measured(job), how))
+
+
+VERBS = {
+    "run": Verb(
+        tell=tell,
+        answer=run,
+        python={"quiet": True},
+        examples=(
+            "attnbench run quickstart",
+            "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 8 --head-dim 64",
+            "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
+            "attnbench run --resume latest",
+            "attnbench run memory_wall --memory-gib 2 --plan quick",
+            "attnbench run --backends my_attention:attend,sdpa --seq-len 512 --heads 8"
+            " --head-dim 64",
+            "attnbench run --model llama-3-8b --seq-len 512,2k --backends fused,sdpa",
+            "attnbench run --checkpoint my_model/",
+            "attnbench run quickstart --on ray --devices 8",
+        ),
+        usual="backends seq_len heads head_dim model device plan memory_gib set dry_run resume",
+    )
+}

@@ -1,0 +1,250 @@
+"""`attnbench show`: what a run found, in the terminal, as a page, and for other programs."""
+
+import gc
+import shlex
+import sys
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...reports.exports import names  # imports no format, and no pandas
+from ..files.errors import BadInput, instead_of, option, shown, unless_refused
+from . import completion
+from .fields import DEFAULT_ROOT, Anonymous, RunName, Runs, Salvage, Several, listed
+from .request import Option, Verb
+
+if TYPE_CHECKING:
+    from ...reports.pages.report import Report
+
+STDOUT, LATEST = "-", "latest"
+PAGES = ("html", "md")
+ROWS = tuple(sorted(names(), key=lambda name: name != "json"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowRequest:
+    run: Annotated[
+        Several,
+        Option(
+            f"{RunName} The latest if not given.",
+            "RUN",
+            complete=completion.runs,
+            parse=listed,
+            argument=True,
+        ),
+    ] = (LATEST,)
+    all: Annotated[bool, Option()] = False
+    """All sections; of long tables their names, which --sections shows whole."""
+    sections: Annotated[str, Option("", "NAME[,NAME]")] = ""
+    """Which, in place of the answers."""
+    open: Annotated[bool, Option()] = False
+    """The page, in a browser; report.html in the run's folder."""
+    format: Annotated[
+        str | None,
+        Option(
+            "A page, html or md; for other programs the answers, json, or rows:"
+            f" {', '.join(ROWS[1:])}. Without it: what FILE ends in.",
+            "FORMAT",
+            complete=completion.show_formats,
+        ),
+    ] = None
+    output: Annotated[str | None, Option("", "FILE", short="-o")] = None
+    """Where to; - is stdout."""
+    figures: Annotated[Path | None, Option("", "DIR")] = None
+    """With a page: every figure too, as SVG and PNG."""
+    salvage: Salvage = False
+    anonymous: Anonymous = False
+    runs: Runs = DEFAULT_ROOT
+
+    def __post_init__(self) -> None:
+        if self.sections and self.all:
+            raise BadInput(
+                f"{option('sections')}: cannot be combined with {option('all', True)}; leave out"
+                " one of them"
+            )
+        if self.form and (self.sections or self.all):
+            given = option("sections" if self.sections else "all")
+            raise BadInput(f"{given}: for the terminal; a page has all")
+
+    @property
+    def file(self) -> Path | None:
+        return None if self.output in (None, STDOUT) else Path(self.output or "")
+
+    @property
+    def form(self) -> str | None:
+        """None for the terminal. Raises BadInput."""
+        known = [*PAGES, *ROWS]
+        ending = Path(self.output or "").suffix.lower().removeprefix(".")
+        is_page = self.open or self.figures is not None
+        form = self.format or (ending if ending in known else "html" if is_page else None)
+        if (self.format and form not in known) or (self.output and not form):
+            name, value = ("format", form) if self.format else ("output", self.output)
+            hint = instead_of(self.format or ending, known)
+            raise BadInput(f"{option(name)} {shown(value)}: names no format; {hint}")
+        return form
+
+
+def tell(request: ShowRequest) -> int:
+    """Print a run's answers; --open shows its page, --format csv its rows."""
+    if request.form is None:
+        _print(request)
+    elif request.form in PAGES:
+        _write_page(request)
+    else:
+        _write_rows(request, request.form)
+    return 0
+
+
+def tell_report(request: ShowRequest) -> int:
+    """Open a run's page: show -o report.html --open. One self-contained file of one run or several;
+    its path is printed.
+    """
+    return tell(replace(request, format=request.format or "html", open=True))
+
+
+def written_to(path: Path, flag: str) -> AbstractContextManager[None]:
+    """Raises BadInput where the file cannot be written."""
+    return unless_refused(path, f"choose another place with {flag}")
+
+
+def _run_paths(request: ShowRequest) -> list[Path]:
+    """The folders of all runs that are named, each once."""
+    from ..rows.names import find
+    from ..rows.states import unfinished_after
+
+    paths = [find(name, request.runs) for name in request.run]
+    latest = request.run == (LATEST,)
+    if latest and (newer := unfinished_after(paths[0], request.runs)) is not None:
+        typer.echo(
+            f"note: latest is what finished last; {newer.name} was started later and is not"
+            f" finished: attnbench run --resume {shlex.quote(str(newer))}",
+            err=True,
+        )
+    return list(dict.fromkeys(paths))
+
+
+def _opened(request: ShowRequest, paths: list[Path]) -> "Report":
+    """With what was left out when the runs were read told on stderr."""
+    from ..rows.run_files import shown_path
+    from ..terminal.live_bar import busy
+
+    with busy("reading the results"):
+        from ...reports.pages.report import open_report
+
+        gc.disable()  # as in compare: it would look through millions of objects again and again
+        opened = open_report(paths, salvage=request.salvage, hide=request.anonymous)
+    for run in opened.runs:
+        for note in run.notes:
+            typer.echo(f"note: {shown_path(run.path)}: {note}", err=True)
+    return opened
+
+
+def _print(request: ShowRequest) -> None:
+    """In the terminal. Raises BadInput."""
+    from ..terminal.live_bar import busy
+    from ..terminal.progress import echo
+
+    with busy("reading the results"):
+        from ...reports.pages import terminal
+        from ...reports.pages.report import per_question
+
+    known = terminal.section_names()
+    wanted = request.sections.split(",") if request.sections else known if request.all else []
+    wanted = [terminal.OLDER.get(name, name) for name in wanted]
+    for name in wanted:
+        if name not in known:
+            hint = instead_of(name, known)
+            raise BadInput(f"{option('sections')}: no section {name!r}; {hint}")
+    opened = _opened(request, _run_paths(request))
+    for number, one in enumerate(per_question(opened)):
+        if number:
+            typer.echo("")
+        all_parts = terminal.render(one, wanted, whole=not request.all)
+        for part in all_parts if wanted else terminal.render_briefly(one):
+            echo(part)
+    if not wanted:
+        typer.echo("more: the same with --all; the page: with --open")
+
+
+def _write_page(request: ShowRequest) -> None:
+    """html is a file, by default report.html in the folder of the run."""
+    from ..files.safe_files import write_whole
+    from ..terminal.live_bar import busy
+
+    paths = _run_paths(request)
+    opened = _opened(request, paths)
+    if (figures := request.figures) is not None:
+        from ...reports.pages.figures import write_figures
+
+        with written_to(figures, option("figures", "DIR")):
+            for path in write_figures(opened, figures):
+                typer.echo(path, err=True)
+    if request.form == "md":
+        from ...reports.pages.markdown import render
+
+        _write(render(opened), request.file)
+        return
+    with busy("drawing the page"):
+        from ...reports.pages import html
+
+        content = html.render(opened)
+    if (page := request.file) is not None:
+        _write(content, page)
+    else:
+        from ...reports.pages.report import page_path
+
+        page = page_path(paths)
+        with written_to(page, option("output", "FILE")):
+            write_whole(page, content)  # a link that a run's folder came with is not followed
+        typer.echo(page)
+    if request.open:
+        typer.launch(page.resolve().as_uri())
+
+
+def _write_rows(request: ShowRequest, form: str) -> None:
+    """For other programs. Raises Refusal."""
+    from ...reports.exports import export
+
+    done = export(_run_paths(request), form, salvage=request.salvage, hide=request.anonymous)
+    if request.file is None and isinstance(done.content, bytes) and sys.stdout.isatty():
+        raise BadInput(
+            f"{form}: bytes, which a terminal cannot show; name a file with"
+            f" {option('output', 'FILE')}"
+        )
+    _write(done.content, request.file)
+    for note in done.notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def _write(content: str | bytes, file: Path | None) -> None:
+    """To stdout without a file; its path is printed, unless it is a pipe or a device."""
+    from ..files.safe_files import write_output
+
+    if file is None:
+        typer.echo(content, nl=False)
+        return
+    with written_to(file, option("output", "FILE")):
+        is_whole = write_output(file, content)
+    if is_whole:
+        typer.echo(file)
+
+
+VERBS = {
+    "show": Verb(
+        tell=tell,
+        examples=(
+            "attnbench show",
+            "attnbench show --open",
+            "attnbench show quickstart --format csv -o cases.csv",
+            "attnbench show quickstart memory_wall -o page.html",
+        ),
+    ),
+    "report": Verb(
+        tell=tell_report,
+        examples=("attnbench report", "attnbench report quickstart memory_wall -o page.html"),
+        usual="output runs",
+    ),
+}

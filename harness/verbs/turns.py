@@ -1,0 +1,283 @@
+"""Measure two checkouts in turns on this machine.
+
+A checkout is measured by `attnbench run` in a process of its own, with its code and backends.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Le
+
+from ..files.errors import (
+    BadInput,
+    EnvironmentUnmet,
+    Refusal,
+    Spelling,
+    option,
+    shown,
+    unless_refused,
+)
+from ..files.printable import visible
+from ..files.safe_files import refuse_way_out, write_whole
+from ..process.command import SAFE_PATH, run_command
+from . import completion
+from .compare import USUAL_MARGIN, as_text, runs_in
+from .fields import (
+    HOW,
+    OUTPUT,
+    WHAT,
+    AllowImport,
+    Device,
+    Margin,
+    Plan,
+    Quiet,
+    Threads,
+    Wait,
+    WaitIdle,
+)
+from .margins import margin_ratio, read_margins
+from .request import Option
+
+USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRequest:
+    base: Annotated[
+        str, Option("", "BASE", parse=as_text, wanted="a folder or a commit", argument=True)
+    ]
+    """Checkout to compare with, a folder or a commit; a commit, branch or tag is one of HEAD's
+    repository. Empty: HEAD alone.
+    """
+    head: Annotated[Path, Option("", "HEAD", argument=True)] = Path()
+    """Checkout that is judged."""
+    scenario: Annotated[
+        str | None, Option("", "SCENARIO", WHAT, complete=completion.scenarios, parse=as_text)
+    ] = None
+    """A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given."""
+    code: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    """Folder of each for PYTHONPATH; needed if the code is not installed."""
+    backend_dir: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    """Folder of each with your own backends; sets ATTNBENCH_BACKENDS."""
+    allow_import: AllowImport = False
+    turns: Annotated[Annotated[int, Ge(1), Le(1000)], Option("", "COUNT", HOW)] = 5
+    """How often each is measured; fewer than 3 can hardly decide anything."""
+    plan: Plan = None
+    device: Device = None
+    python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    """Interpreter that measures; this one if not given."""
+    base_python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    """Another one for BASE; so versions of packages are compared."""
+    threads: Threads = None
+    gate: Annotated[str, Option("", "FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
+    """The margins, as for attnbench compare --gate."""
+    margin: Margin = USUAL_MARGIN
+    fail_on_undecided: Annotated[bool, Option()] = False
+    """Exit 3 also if a case is not confirmed."""
+    baseline: Annotated[str | None, Option("", "RUN")] = None
+    """Instead of BASE: an earlier run on this machine, or last:5."""
+    step: Annotated[
+        Literal["measure", "judge"] | None, Option("", "measure|judge", of=Spelling.SHELL)
+    ] = None
+    """Only this step: measure into --output, or judge what is there. Both if not given."""
+    output: Annotated[Path | None, Option("", "DIR", OUTPUT, short="-o", also=("out",))] = None
+    """For runs, page, summary; results/gate-TIME if not given."""
+    wait: Wait = False
+    wait_idle: WaitIdle = None
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        out = self.output
+        if out is not None and not str(out).isprintable():  # it becomes a line of GITHUB_OUTPUT
+            raise BadInput(
+                f"{option('output')}: found {shown(str(out))}; wanted a path without line breaks"
+            )
+        if self.step == "judge" and out is None:
+            raise BadInput("--step judge: wanted --output DIR, the folder that was measured into")
+        read_margins(self.gate)  # before anything is measured
+        margin_ratio(self.margin)
+
+
+# ---- measure -------------------------------------------------------------------------------------
+
+
+class NotMeasured(Refusal):
+    """A side could not be measured."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def measure(request: GateRequest, out: Path) -> None:
+    """Into out/head and out/base: base, head, head, base, base, head, ...
+
+    A turn is one run of each, directly after each other, so that slow drift of the machine affects
+    both equally. Raises Refusal.
+    """
+    from ..run.threads import worker_threads
+    from ..terminal.idle import await_idle
+    from ..terminal.progress import say
+
+    words = ["run", _scenario(request)]
+    for name, value in (("plan", request.plan), ("device", request.device)):
+        words += [f"--{name}", value] if value else []
+    for name, is_on in (("allow-import", request.allow_import), ("wait", request.wait)):
+        words += [f"--{name}"] if is_on else []
+    if request.threads:
+        words += ["--threads", str(request.threads)]
+    device = "elsewhere" if request.threads else request.device or "auto"
+    with _ended_by_signals(), _only_writer(out), base_folder(request, out) as base:
+        await_idle(request.wait_idle, quiet=request.quiet)
+        sides = {"head": request.head}
+        if base is not None:
+            sides = {"base": base, **sides}
+        with worker_threads(device) as few_threads:  # the same for both
+            if few_threads and not request.quiet:
+                say(f"note: {few_threads}", stderr=True)
+            for turn in range(request.turns if base is not None else 1):
+                for side in reversed(sides) if turn % 2 else sides:
+                    if base is not None and not request.quiet:
+                        say(f"turn {turn + 1} of {request.turns}: {side}", stderr=True)
+                    code = _measured(side, sides[side], [*words, "--seed", str(turn)], request, out)
+                    write_whole(out / f"{side}.code", f"{code}\n")
+                    if code and (why := _why_nothing_is_ok(out / side)) and base is not None:
+                        raise NotMeasured(f"{side}: none of its cases has a result; {why}", code)
+
+
+def _scenario(request: GateRequest) -> str:
+    """Raises BadInput."""
+    head = request.head
+    if not head.is_dir():
+        raise BadInput(f"{head}: no such folder; wanted the checkout that is judged")
+    usual = (str(head / name) for name in USUAL_SCENARIOS if (head / name).is_file())
+    if (scenario := request.scenario or next(usual, None)) is None:
+        raise BadInput(
+            f"{option('scenario')}: not given, and {head} has no {' or '.join(USUAL_SCENARIOS)};"
+            " wanted a file, or a shipped one such as quickstart"
+        )
+    return scenario
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP, unless ignored, end what runs and remove the worktree, as Ctrl-C does."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise NotMeasured(f"stopped by {signal.Signals(number).name}", 128 + number)
+
+    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        ours = []  # Python lets the main thread alone handle signals
+    try:
+        for number in ours:
+            signal.signal(number, end)
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _only_writer(out: Path) -> Iterator[None]:
+    """Hold the folder: runs of two at once would count as turns of one. Raises Refusal."""
+    from ..rows.run_store import writer_lock
+
+    with unless_refused(out, f"choose another with {option('output', 'DIR')}", "cannot be made"):
+        refuse_way_out(out)
+        out.mkdir(parents=True, exist_ok=True)
+    lock = writer_lock(out)
+    try:
+        if (out / "head").exists() or (out / "base").exists():
+            raise BadInput(
+                f"{out}: has runs already, which would count as turns; remove it, or choose another"
+                f" with {option('output', 'DIR')}"
+            )
+        yield
+    finally:
+        lock.release()
+
+
+def _measured(side: str, checkout: Path, words: list[str], request: GateRequest, out: Path) -> int:
+    """By the checkout's code and backends. 1 is no failure of a side: a failed case has a row."""
+    environment = dict(os.environ)
+    if request.code:
+        paths = [str(checkout.resolve() / request.code), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    if request.backend_dir:
+        environment["ATTNBENCH_BACKENDS"] = str(checkout.resolve() / request.backend_dir)
+    python = (request.base_python if side == "base" else None) or request.python or sys.executable
+    code = _attnbench(python, [*words, "--quiet", "--out", str(out / side)], environment)
+    if code not in (0, 1):
+        raise NotMeasured(
+            f"{checkout}: {side} could not be measured; see the message above (exit code {code})",
+            code,
+        )
+    return code
+
+
+def _attnbench(python: str, words: list[str], environment: Mapping[str, str]) -> int:
+    try:
+        done = run_command(
+            [python, *SAFE_PATH, "-m", "attnbench", *words], env=environment, show_errors=True
+        )
+    except OSError as error:
+        raise BadInput(
+            f"{python}: does not run ({error.strerror}); wanted an interpreter with attnbench"
+        ) from None
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+@contextmanager
+def base_folder(request: GateRequest, out: Path) -> Iterator[Path | None]:
+    """BASE as a folder: itself, or a worktree of the commit it names, removed afterwards."""
+    base, head = request.base, request.head
+    if not base or Path(base).is_dir():
+        yield Path(base) if base else None
+        return
+    commit = (
+        None if base[0] == "-" else _git(head, "rev-parse", "--verify", "-q", f"{base}^{{commit}}")
+    )
+    if commit is None:
+        raise BadInput(
+            f"{shown(base)}: neither a folder nor a commit of {head}; wanted the checkout to"
+            " compare with"
+        )
+    tree = (out / "base-checkout").absolute()
+    remove = ("worktree", "remove", "--force", str(tree))
+    _git(head, *remove)  # one that a killed gate left
+    if _git(head, "worktree", "add", "--quiet", "--detach", str(tree), base) is None:
+        raise EnvironmentUnmet(f"{tree}: git cannot make a worktree of {shown(base)} there")
+    try:
+        yield tree / (_git(head, "rev-parse", "--show-prefix") or "")
+    finally:
+        _git(head, *remove)
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What git prints; None if it fails, or is not installed."""
+    if (git := shutil.which("git")) is None:
+        return None
+    done = run_command([git, "-C", str(folder), *words])
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _why_nothing_is_ok(folder: Path) -> str:
+    """The first case that failed in these runs, and why; "" if one of any has a result."""
+    from ..rows.record import FAILURES, Status
+    from ..rows.run_files import read_rows
+
+    rows = [row for run in runs_in(folder) for row in read_rows(run)]
+    if any(row["status"] == Status.OK for row in rows):
+        return ""
+    failed = (row for row in rows if row["status"] in FAILURES)
+    return next((f"{one['case']}: {visible(one['reason'])}" for one in failed), "")

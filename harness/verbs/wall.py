@@ -1,0 +1,126 @@
+"""`attnbench wall`: the longest sequence that fits into memory."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ..files.errors import BadInput, Spelling, option, shown
+from .fields import LIMITS, DeviceKind, Several, device_option
+from .measured import BACKENDS, Measured, may_import
+from .measuring import How, ended, print_dry_run, told
+from .own_backends import Backends
+from .request import Option, Verb
+from .run import separated, started_job
+
+if TYPE_CHECKING:
+    from ..run.suite import SuiteEntry
+    from ..scenario import Change
+    from .runs import Run
+
+WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
+MOST_TOLERANCE_RATIO = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallRequest(Measured):
+    words: Annotated[Several, Option("", argument=True, hidden=True, of=Spelling.SHELL)] = ()
+    backends: Annotated[Backends, BACKENDS] = "naive,fused,sdpa"
+    device: Annotated[
+        DeviceKind | None,
+        device_option("Where to measure; auto, the default, takes a GPU if there is one."),
+    ] = None
+    tolerance: Annotated[str | float, Option("", "PERCENT", LIMITS)] = "2%"
+    """How close to the wall is close enough; between what fits and what fails."""
+    time_budget: Annotated[float, Option("", "SECONDS", LIMITS, also=("budget",))] = WALL_BUDGET_S
+    """For the trials of all walls; what is not tried by then stays as predicted."""
+
+    def changes(self) -> "list[Change]":
+        from ..scenario import Change
+
+        given, ratio = option("tolerance", self.tolerance), ratio_of(self.tolerance)
+        return [*Measured.changes(self), Change("limits.wall_tolerance_ratio", ratio, given)]
+
+
+def ratio_of(tolerance: str | float) -> float:
+    """From a percentage. Raises BadInput."""
+    try:
+        ratio = float(str(tolerance).strip().removesuffix("%")) / 100
+    except ValueError:
+        ratio = nan
+    if not 0 < ratio <= MOST_TOLERANCE_RATIO:
+        raise BadInput(
+            f"{option('tolerance', shown(tolerance))}: wanted a percentage above 0 and up to"
+            f" {100 * MOST_TOLERANCE_RATIO:.0f} %, such as 1%"
+        )
+    return ratio
+
+
+def planned(request: WallRequest) -> "SuiteEntry":
+    """Raises BadInput."""
+    from ..run.suite import SuiteEntry
+    from ..scenario import from_axes
+    from ..scenario.selection import Selection
+
+    axes = {"backends": request.named.names, **request.axes}
+    scenario = from_axes(axes, request.changes(), find_wall=True)
+    return SuiteEntry(scenario=scenario, selection=Selection())
+
+
+def tell(request: WallRequest) -> int:
+    """Find the longest sequence that fits into memory. By formula at once, then tried.
+
+    Prints the run folder; predictions and progress go to stderr.
+    """
+    if words := request.words:
+        raise BadInput(
+            separated(words, sys.argv)
+            or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; how"
+            " long a context a model may have: attnbench advise MODEL"
+        )
+    entry = planned(request)
+    if request.dry_run:
+        return print_dry_run([entry])
+    how = How(request=request, allow_import=may_import(request, [entry]))
+    return told(how.measured(started_job(entry, request)), how, _answers)
+
+
+def _answers(run: Path) -> Mapping[str, Any]:
+    """The longest N of each search, and how it is known, as the page has them."""
+    from ...reports.data.read import read_run
+    from ...reports.subjects.wall import longest
+
+    return {"walls": [longest(row)._asdict() for row in read_run(run).walls]}
+
+
+def wall(request: WallRequest) -> "Run":
+    """Find the longest sequence that fits into memory; `Run.walls` has the answers.
+
+    Raises Refusal.
+    """
+    from .runs import Run
+
+    entry = planned(request)
+    allowed, folders = may_import(request, [entry]), request.named.folders
+    how = How.python(request, "attnbench.wall()", allow_import=allowed, folders=folders)
+    return Run(ended(how.measured(started_job(entry, request)), how))
+
+
+VERBS = {
+    "wall": Verb(
+        tell=tell,
+        answer=wall,
+        python={"quiet": True},
+        examples=(
+            "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
+            "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
+            " --tolerance 0.1% --time-budget 600",
+            "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16"
+            " --dry-run",
+        ),
+        usual="backends heads kv_heads head_dim dtype causal memory_gib tolerance"
+        " time_budget device dry_run runs",
+    )
+}
