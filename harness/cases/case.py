@@ -210,11 +210,7 @@ def without(problem: Problem, axis: str) -> tuple[Any, ...]:
 
 
 def case_of(fields: Mapping[str, Any]) -> Case:
-    return Case(
-        backend=fields["backend"],
-        problem=problem_of(fields),
-        twin=fields.get("twin", 0),
-    )
+    return Case(backend=fields["backend"], problem=problem_of(fields), twin=fields.get("twin", 0))
 
 
 def groups_of(planned: Iterable[Mapping[str, Any]]) -> tuple[Group, ...]:
@@ -229,9 +225,7 @@ def wall_of(fields: Mapping[str, Any]) -> Wall:
     kv_seq_len = fields["kv_seq_len"]
     lengths = {"seq_len": placeholder_seq_len(kv_seq_len), "kv_seq_len": kv_seq_len or 0}
     return Wall(
-        backend=fields["backend"],
-        problem=problem_of({**fields, **lengths}),
-        kv_seq_len=kv_seq_len,
+        backend=fields["backend"], problem=problem_of({**fields, **lengths}), kv_seq_len=kv_seq_len
     )
 
 

@@ -10,7 +10,7 @@ import warnings
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -52,18 +52,11 @@ DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
 """A loaded driver has them, also if its library is missing or refuses."""
 
 
-class Machine(NamedTuple):
-    """`environment`: as in run.json. `host`: that, and what else rules on the machine ask for.
-    `gpus`: of each GPU and each instance of one, also the newest `calibration`.
+def read_machine(root: Path) -> tuple[Facts, Facts, list[Facts]]:
+    """As a run would find it: its environment as in run.json; that, and what else rules on the
+    machine ask for; and each GPU and each instance of one. `root` has the calibrations; a GPU's
+    facts have its newest.
     """
-
-    environment: Facts
-    host: Facts
-    gpus: list[Facts]
-
-
-def read_machine(root: Path) -> Machine:
-    """As a run would find it; `root` has the calibrations."""
     fix_threads()
     device, why, cudnn = try_torch()
     environment = collect(device) | {"git": git_commit()}
@@ -93,7 +86,7 @@ def read_machine(root: Path) -> Machine:
         "address_space_bytes": resource.getrlimit(resource.RLIMIT_AS)[1],
         "calibration": newest_calibration(root, None, environment["cpu"]),
     }
-    return Machine(environment, host, gpus)
+    return environment, host, gpus
 
 
 # ---- torch ---------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class ScenarioFile(pytest.File):
         self.config.stash.setdefault(runs_key, []).append(run)
         scenario = run.entry.scenario
         device = auto_device() if scenario.device == "auto" else scenario.device
-        units = select(scenario, device, run.entry.selection).units
+        units = select(scenario, device, run.entry.selection)
         if units.walls or units.studies:
             found = f"walls ({len(units.walls)}) and studies ({len(units.studies)}) are left out"
             run.said.append(f"note: {scenario.source}: {found} here; attnbench run measures them")

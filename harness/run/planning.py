@@ -51,7 +51,7 @@ def new_run(
         **listed,
     )
     store = Store.create(root, scenario.name, spec.document())
-    rows = RunRows(spec, store, selected.units, options.listener)
+    rows = RunRows(spec, store, selected, options.listener)
     if selected.duplicates:
         rows.remarks.append(f"{selected.duplicates} duplicate problems were left out")
     if why := why_unreadable(root):

@@ -19,7 +19,6 @@ from ..rows.run_files import PLANNED, Document
 from ..rows.values import Count, Int, Part
 from ..scenario import Limits, Plan, Scenario
 from ..scenario.fields import DeviceKind
-from ..scenario.selection import SelectedCases
 from ..scenario.shards import Shard, Units
 
 
@@ -175,12 +174,12 @@ class RunSpec(BaseModel):
         return {"windows": f"no window: {why}"}
 
 
-def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:
+def planned_fields(selected: Units, shard: Shard | None) -> dict[str, Any]:
     """`cases`, `walls` and `studies`; in a shard also `shard`, with those of the other shards.
 
     In a shard each wall and study has its `place` in the whole plan; cases have their `group`.
     """
-    whole = selected.whole
+    whole = selected.whole or selected
     plan = {
         "cases": [
             {**group.fields(), **case.fields()} for group in whole.groups for case in group.cases
@@ -192,7 +191,7 @@ def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, An
         return plan
     for name in ("walls", "studies"):
         plan[name] = [{"place": place, **one} for place, one in enumerate(plan[name])]
-    own = set(selected.units.ids)
+    own = set(selected.ids)
     elsewhere = {
         name: [one for one in planned if one["case"] not in own] for name, planned in plan.items()
     }

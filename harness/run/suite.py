@@ -52,7 +52,7 @@ def _measures(meta: Mapping[str, Any], entry: SuiteEntry, seed: int, here: ThisD
         and "merged" not in meta
         and all(meta["environment"].get(fact) == one for fact, one in here.facts.items())
         and (part and f"{part.get('number')}/{part.get('of')}") == (shard and str(shard))
-        and planned == select(entry.scenario, here.kind, entry.selection).units.ids
+        and planned == select(entry.scenario, here.kind, entry.selection).ids
     )
 
 

@@ -90,14 +90,14 @@ def values_of(name: str, given: Any) -> Any:
         return given
     if isinstance(given, str):
         text = ",".join(re.split(SEPARATOR, given.strip()))
-        return parse_yaml(f"[{text}]", label(name, given), lines=False).data
+        return parse_yaml(f"[{text}]", label(name, given)).data
     return Items(value_of(name, one) for one in (given if isinstance(given, Sequence) else [given]))
 
 
 def value_of(name: str, given: Any) -> Any:
     """A value as it is, or from its text. Raises BadInput."""
     if isinstance(given, str):
-        return parse_yaml(given, label(name, given), lines=False).data
+        return parse_yaml(given, label(name, given)).data
     return placeless(given)
 
 
@@ -173,7 +173,7 @@ def read_change(text: str) -> Change:
             f"{given}: not a change; wanted {option('set', 'field=value')}, for example"
             f" {option('set', 'limits.memory_gib=2')}"
         )
-    return Change(path, parse_yaml(value, given, lines=False).data, given)
+    return Change(path, parse_yaml(value, given).data, given)
 
 
 def apply_one(document: Document, change: Change) -> None:

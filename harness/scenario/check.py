@@ -16,18 +16,10 @@ from ..cases.case import ALIASES
 from ..devices.probes import measures
 from ..files.errors import BadInput, option, shown, suggestion
 from ..studies import declared
+from . import model
 from .document import Document, Keys, option_in, value_at
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
-from .model import (
-    ORDER,
-    REQUIRED,
-    AxisValues,
-    Scenario,
-    Values,
-    case_values,
-    combinations,
-    missing_axes,
-)
+from .model import Scenario
 
 MODELS: dict[Keys, type[BaseModel]] = {
     ("grid",): Grid,
@@ -55,7 +47,7 @@ MOST_LINES = 20
 
 
 def checked(
-    model: type[Model], data: Any, document: Document, keys: Keys = (), of: str = "a scenario"
+    of_type: type[Model], data: Any, document: Document, keys: Keys = (), of: str = "a scenario"
 ) -> Model:
     """What a document has at `keys`, as a model. Raises BadInput, a line for each mistake.
 
@@ -63,7 +55,7 @@ def checked(
     """
     found: list[dict[str, Any]]
     try:
-        return model.model_validate(data)
+        return of_type.model_validate(data)
     except ValidationError as error:
         # Pydantic also calls a list too short if everything in it was refused.
         found = [
@@ -75,10 +67,10 @@ def checked(
     # A misspelt required field is one mistake, not two.
     missing = {one["loc"] for one in found if one["type"] == "missing"}
     unknown = [one["loc"] for one in found if one["type"] == "extra_forbidden"]
-    misspelt = missing & {meant(keys, model) for keys in unknown[:MOST_LINES] if missing}
+    misspelt = missing & {meant(keys, of_type) for keys in unknown[:MOST_LINES] if missing}
     found = [one for one in found if one["type"] != "missing" or one["loc"] not in misspelt]
     # Only what is shown is worded: looking for a close name takes a third of a millisecond.
-    lines = [line(one, document, model, of) for one in found[:MOST_LINES]]
+    lines = [line(one, document, of_type, of) for one in found[:MOST_LINES]]
     raise BadInput(*first_lines(lines, len(found)))
 
 
@@ -224,17 +216,17 @@ def _missing_axes(scenario: Scenario) -> Found:
     for device in scenario.devices:
         axes = scenario.axes(device)
         lists = {axis for axis, values in axes.items() if len(values) > 1}
-        missing = missing_axes(axes, walls=walls)
+        missing = model.missing_axes(axes, walls=walls)
         if missing and (walls or lists or not scenario.cases):
             lacking[device] = missing
             several |= lists
         own = (values for _, values in scenario.extra_cases(device))
-        complete |= any(not missing_axes(values) for values in own)
+        complete |= any(not model.missing_axes(values) for values in own)
     if complete and not walls:
         # a whole grid was not meant: what its lists would multiply has no sizes
         yield from ((("grid", axis), BESIDE_CASES) for axis in sorted(several))
         return
-    required = [axis for axis in REQUIRED if axis != "seq_len" or not walls]
+    required = [axis for axis in model.REQUIRED if axis != "seq_len" or not walls]
     wanted = f"{', '.join(required[:-1])} and {required[-1]}"
     for axis in required:
         devices = [device for device, missing in lacking.items() if axis in missing]
@@ -268,8 +260,8 @@ def _no_problems(scenario: Scenario, document: Document) -> Found:
     """
     for device in scenario.devices:
         axes = scenario.axes(device)
-        reasons: dict[str, Values] = {}
-        for values in chain.from_iterable(combinations(axes, scenario.contrast)):
+        reasons: dict[str, model.Values] = {}
+        for values in chain.from_iterable(model.combinations(axes, scenario.contrast)):
             reasons.setdefault(_reason(values), values)
         chosen = dict(axes)
         if not any(reasons):
@@ -281,7 +273,7 @@ def _no_problems(scenario: Scenario, document: Document) -> Found:
                 yield _keys_to_change(reason, values, chosen, device, document), reason
         for index, own in scenario.extra_cases(device):
             try:
-                reason = _reason(case_values(own, axes))
+                reason = _reason(model.case_values(own, axes))
             except ValueError as error:
                 reason = str(error)
             if reason:
@@ -289,7 +281,7 @@ def _no_problems(scenario: Scenario, document: Document) -> Found:
                 yield ("cases", index, *named[-1:]), reason
 
 
-def _reason(values: Values) -> str:
+def _reason(values: model.Values) -> str:
     """Why these values are no problem; "" if they are one."""
     try:
         Problem(**values)
@@ -298,7 +290,7 @@ def _reason(values: Values) -> str:
     return ""
 
 
-def _wall_reason(values: Values) -> str:
+def _wall_reason(values: model.Values) -> str:
     if values.get("lengths"):
         return "lengths say how long the sequences are, which a wall searches; leave lengths out"
     if values.get("mask") == "strided" and "window" not in values:
@@ -313,13 +305,13 @@ def _names(reason: str, axis: str) -> bool:
 
 
 def _keys_to_change(
-    reason: str, values: Values, axes: AxisValues, device: str, document: Document
+    reason: str, values: model.Values, axes: model.AxisValues, device: str, document: Document
 ) -> Keys:
     """Of the axes that the reason names, the one with most values, and the later of equals."""
-    named = [axis for axis in ORDER if axis in axes and _names(reason, axis)]
+    named = [axis for axis in model.ORDER if axis in axes and _names(reason, axis)]
     if not named:
         return ("grid",)
-    axis = max(named, key=lambda name: (len(axes[name]), ORDER.index(name)))
+    axis = max(named, key=lambda name: (len(axes[name]), model.ORDER.index(name)))
     index = axes[axis].index(values[axis]) if axis in values else 0
     for above in (("grid", device), ("grid",)):
         if value_at(document.data, (*above, axis)) is not None:

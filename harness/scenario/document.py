@@ -11,16 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
+from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, StringMark
-from ruamel.yaml.events import (
-    AliasEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
 from ruamel.yaml.reader import ReaderError
 
 from ...impls.problem import AXES
@@ -158,21 +150,21 @@ def read_yaml(path: Path) -> Document:
     return parse_yaml(read_text(path, name, MAX_BYTES, WANTED), name)
 
 
-def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
-    """The one document in `text`. Without `lines`, as for an option, places are only the origin.
+def parse_yaml(text: str, origin: str) -> Document:
+    """The one document in `text`; in that of an option, places are only the option.
 
     Raises BadInput.
     """
-    builder = Builder(text, origin, lines=lines)
+    builder = Builder(text, origin)
     try:
         document = builder.build()
     except BadInput as error:
         builder.problems += error.problems
     except MarkedYAMLError as error:
-        where = builder.at(error.problem_mark or error.context_mark)
+        where = builder.at_mark(error.problem_mark or error.context_mark)
         builder.problems = [f"{where}: {explained(error)}"]
     except ReaderError as error:
-        where = f"{origin}:{text_place(text[: error.position])}" if lines else origin
+        where = builder.at(text_place(text[: error.position]))
         code = error.character if isinstance(error.character, int) else ord(error.character)
         builder.problems = [
             f"{where}: control character U+{code:04X}; wanted plain text; remove it"
@@ -200,28 +192,30 @@ def explained(error: MarkedYAMLError) -> str:
 class Builder:
     """Turns parser events into data with places; collects problems until a fatal one."""
 
-    def __init__(self, text: str, origin: str, *, lines: bool) -> None:
+    def __init__(self, text: str, origin: str) -> None:
         self.events = YAML(typ="safe", pure=True).parse(text)
         self.origin = origin
-        self.lines = lines
+        self.is_option = option_in(origin) != ""
         self.problems: list[str] = []
         self.nodes = 0  # keys and values
 
-    def at(self, mark: StringMark | None) -> str:
-        where = f":{mark.line + 1}:{mark.column + 1}" if self.lines and mark else ""
-        return f"{self.origin}{where}"
+    def at(self, place: str) -> str:
+        return self.origin if self.is_option else f"{self.origin}:{place}"
+
+    def at_mark(self, mark: StringMark) -> str:
+        return self.at(f"{mark.line + 1}:{mark.column + 1}")
 
     def build(self) -> Document:
         document = Document(None, self.origin)
-        starts = (event for event in self.events if isinstance(event, DocumentStartEvent))
+        starts = (event for event in self.events if isinstance(event, events.DocumentStartEvent))
         for number, start in enumerate(starts):
             if number:
                 raise BadInput(
-                    f"{self.at(start.start_mark)}: a second document starts here; one document"
+                    f"{self.at_mark(start.start_mark)}: a second document starts here; one document"
                     " expected; use one file for each"
                 )
             event = next(self.events)
-            begin = self.at(event.start_mark)
+            begin = self.at_mark(event.start_mark)
             document = Document(self.value(event, begin, 0), self.origin, begin)
         return document
 
@@ -239,19 +233,19 @@ class Builder:
                 f"{where}: more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has"
                 " four"
             )
-        if isinstance(event, ScalarEvent):
+        if isinstance(event, events.ScalarEvent):
             return event.value if event.style else self.plain(event.value, where)
-        if isinstance(event, SequenceStartEvent):
+        if isinstance(event, events.SequenceStartEvent):
             items = Items()
-            while not isinstance(event := next(self.events), SequenceEndEvent):
-                where = self.at(event.start_mark)
+            while not isinstance(event := next(self.events), events.SequenceEndEvent):
+                where = self.at_mark(event.start_mark)
                 items.at[len(items)] = where, where
                 items.append(self.value(event, where, depth + 1))
             return items
         fields = Fields()
-        while not isinstance(event := next(self.events), MappingEndEvent):
-            where = key_at = self.at(event.start_mark)
-            if not isinstance(event, ScalarEvent):
+        while not isinstance(event := next(self.events), events.MappingEndEvent):
+            where = key_at = self.at_mark(event.start_mark)
+            if not isinstance(event, events.ScalarEvent):
                 raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
             key = event.value
             self.count(event, where, "key")
@@ -261,8 +255,8 @@ class Builder:
                     " it once; remove one"
                 )
             event = next(self.events)
-            if not isinstance(event, ScalarEvent) or event.value or event.style:
-                where = self.at(event.start_mark)  # an empty value has no place
+            if not isinstance(event, events.ScalarEvent) or event.value or event.style:
+                where = self.at_mark(event.start_mark)  # an empty value has no place
             fields.at.setdefault(key, (where, key_at))
             fields.setdefault(key, self.value(event, where, depth + 1))
         return fields
@@ -273,7 +267,7 @@ class Builder:
         if self.nodes > MAX_NODES:
             raise BadInput(f"{where}: more than {MAX_NODES} values; wanted a smaller scenario")
         if event.anchor is not None:
-            sign = "alias *" if isinstance(event, AliasEvent) else "anchor &"
+            sign = "alias *" if isinstance(event, events.AliasEvent) else "anchor &"
             raise BadInput(
                 f"{where}: {sign}{shown_word(event.anchor)}; wanted a {what} without one; write"
                 " the value out"

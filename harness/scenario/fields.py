@@ -22,13 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from ...impls import names
-from ...impls.discovery.names import (
-    ALIASES,
-    attribute_from_flag,
-    attribute_from_name,
-    each,
-    real_name,
-)
+from ...impls.discovery import names as spelling
 from ...impls.discovery.registry import unknown
 from ...impls.problem import AXES
 from ..cases.case import VALUE_ALIASES
@@ -106,13 +100,15 @@ def safe_name(name: str) -> str:
 def existing_backend(name: str) -> str:
     """A backend that there is here, or a name for a function of the user's."""
     known = names()
-    if attribute_from_name(name) is not None or {name, real_name(name)} & {*known}:
+    if spelling.attribute_from_name(name) is not None or {name, spelling.real_name(name)} & {
+        *known
+    }:
         return name
-    if "[" in real_name(name):
-        why = next(filter(None, map(unknown, each(real_name(name)))), "")
+    if "[" in spelling.real_name(name):
+        why = next(filter(None, map(unknown, spelling.each(spelling.real_name(name)))), "")
     else:
-        own = attribute_from_flag(name)
-        hint = suggestion(name, (*known, *ALIASES)).strip()
+        own = spelling.attribute_from_flag(name)
+        hint = suggestion(name, (*known, *spelling.ALIASES)).strip()
         if not hint and own is not None and own.module not in known:
             hint = f"a function of yours is {own.name} here"
         why = f"no backend {shown(name)}; {hint or instead_of(name, known)}"

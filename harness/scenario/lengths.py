@@ -21,7 +21,7 @@ from ..files.safe_files import read_text
 
 SIZE = re.compile(r"[0-9]{1,9}[kKmM]?", re.ASCII)
 LOGNORMAL = re.compile(
-    r"lognormal:count=([1-9][0-9]{0,3}):mean=([1-9][0-9]{0,8}[kKmM]?):sigma=([0-9.]{1,6})"
+    r"lognormal:count=([1-9][0-9]{0,3}):mean=([1-9][0-9]{0,8}[kKmM]?):sigma=([0-9]{0,3}\.?[0-9]{1,5})"
     r":seed=([0-9]{1,9})",
     re.ASCII,
 )
@@ -78,13 +78,11 @@ def _drawn(text: str) -> str:
     of their logarithms.
     """
     match = LOGNORMAL.fullmatch(text)
-    try:
-        count, mean, sigma, seed = match.groups() if match else ()
-        spread = float(sigma)
-    except ValueError:
-        raise ValueError(
-            f"found {shown(text)}; wanted lognormal:count=16:mean=1k:sigma=0.8:seed=1"
-        ) from None
+    if match is None:
+        wanted = "wanted lognormal:count=16:mean=1k:sigma=0.8:seed=1"
+        raise ValueError(f"found {shown(text)}; {wanted}")
+    count, mean, sigma, seed = match.groups()
+    spread = float(sigma)
     middle = log(tokens(mean)) - spread**2 / 2
     draw = Random(int(seed)).random  # the one method whose numbers Python promises to keep
     normal = (NormalDist().inv_cdf(draw() or 0.5) for _ in range(int(count)))

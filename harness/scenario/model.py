@@ -83,9 +83,7 @@ def case_values(case: Values, axes: AxisValues) -> Values:
             " in the grid"
         )
     return drop_inapplicable(
-        values,
-        some_causal="causal_align" not in case,
-        some_windowed="window" not in case,
+        values, some_causal="causal_align" not in case, some_windowed="window" not in case
     )
 
 

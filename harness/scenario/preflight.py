@@ -3,7 +3,6 @@
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -137,22 +136,21 @@ def _by_nearest(wall: Wall, budget_bytes: int, device: torch.device) -> dict[str
 
     {} if there is none. The source is then "nearest", and the reason says whose formula it is.
     """
-    for place, near in enumerate(nearest(wall.backend, wall.problem, torch.get_num_threads())):
-        if impls.missing(near.backend):
-            continue
-        found = _longest(wall, budget_bytes, partial(_peak_by_nearest, wall, place, device))
+    threads = torch.get_num_threads()
+    for place, near in enumerate(nearest(wall.backend, wall.problem, threads)):
+
+        def peak_bytes(seq_len: int, place: int = place) -> int | None:
+            there = list(nearest(wall.backend, wall.at(seq_len).problem, threads))[place]
+            peak = impls.load(there.backend).peak_bytes(there.problem, device, threads)
+            return None if peak is None else peak + there.more_bytes
+
+        known = not impls.missing(near.backend)
+        found = _longest(wall, budget_bytes, peak_bytes) if known else None
         if found is not None:
             reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {near.words}"
             source = {"predicted_source": "nearest", "predicted_reason": reason}
             return {"predicted_seq_len": found, **source}
     return {}
-
-
-def _peak_by_nearest(wall: Wall, place: int, device: torch.device, seq_len: int) -> int | None:
-    problem, threads = wall.at(seq_len).problem, torch.get_num_threads()
-    near = list(nearest(wall.backend, problem, threads))[place]
-    peak = impls.load(near.backend).peak_bytes(near.problem, device, threads)
-    return None if peak is None else peak + near.more_bytes
 
 
 def _longest(wall: Wall, budget_bytes: int, peak_bytes: Callable[[int], int | None]) -> int | None:

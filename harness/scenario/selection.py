@@ -7,16 +7,9 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from ... import impls
-from ...impls.discovery.names import (
-    attribute_from_flag,
-    attribute_from_name,
-    downloaded,
-    real_name,
-    typed_names,
-)
+from ...impls.discovery import names
 from ...impls.discovery.registry import unknown
 from ...impls.lengths import alone
 from ...impls.problem import OPT_IN, Problem
@@ -64,47 +57,33 @@ class Selection:
 def matching(pattern: str, one: Unit) -> bool:
     """Whether it is a backend, a part of an id or a shell pattern of one."""
     return (
-        one.backend in typed_names(pattern)
+        one.backend in names.typed_names(pattern)
         or pattern in one.id  # its brackets are none of a shell pattern
         or fnmatchcase(one.id, f"*{pattern}*")
     )
 
 
-class SelectedCases(NamedTuple):
-    """`duplicates`: how many repetitions of problems were left out. `whole`: the plan of which
-    `units` are one shard; without shards, the same.
-    """
-
-    units: Units
-    duplicates: int
-    whole: Units
-
-    @property
-    def cases(self) -> list[Case]:
-        return self.units.cases
-
-
-def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
+def select(scenario: Scenario, device: str, selection: Selection) -> Units:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
     every = planned(scenario, device, selection.attachments)
     whole = every.where(selection.takes)
-    if not any(whole):
+    if not whole.planned:
         example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
             f"{option('only')} and {option('skip')} leave no case of {scenario.name}; they match"
             f" parts of case ids such as {example}"
         )
     if (shard := selection.shard) is None:
-        return SelectedCases(whole, every.duplicates, whole)
+        return whole
     part = part_of(whole, shard, scenario.plan, device)
-    if not any(part):
+    if not part.planned:
         units = len(units_of(whole))
         raise NothingSelected(
             f"{option('shard', shard)}: empty: {scenario.name} has {units}"
             f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
             f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
         )
-    return SelectedCases(part, every.duplicates, whole)
+    return part._replace(whole=whole)
 
 
 def refuse_empty(scenario: Scenario, selection: Selection) -> None:
@@ -150,7 +129,7 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
                 " part of a case's id"
             )
         if any(matching(pattern, one) for one in every.values()) or (
-            name == "skip" and real_name(pattern) in impls.names()
+            name == "skip" and names.real_name(pattern) in impls.names()
         ):
             continue
         where = _some(list(dict.fromkeys(scenario.name for scenario, _ in entries)))
@@ -175,9 +154,9 @@ def _instead(name: str, pattern: str, planned: Mapping[str, Unit]) -> str:
     return f"{hint}wanted {backends}a part of a case's id, such as {example}"
 
 
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _some(several: Sequence[str]) -> str:
+    more = len(several) - MOST_NAMED
+    return ", ".join(several[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def planned(scenario: Scenario, device: str, attachments: Sequence[Attachment] = ()) -> Units:
@@ -248,7 +227,7 @@ def backends_of_option(text: str) -> tuple[str, set[str]]:
                 f"{asked}: a file; wanted its module, {Path(family).stem}:{attribute}, in the"
                 " folder where attnbench is started or on PYTHONPATH"
             )
-        if (of_user := attribute_from_flag(text)) is None:
+        if (of_user := names.attribute_from_flag(text)) is None:
             raise BadInput(f"{asked}: wanted module:attribute, such as my_attention:attend")
         own.add(of_user.name)
         return of_user.name
@@ -259,7 +238,7 @@ def backends_of_option(text: str) -> tuple[str, set[str]]:
 def refuse_unknown(backends: Iterable[str]) -> None:
     """Raises EnvironmentUnmet if a backend of a stored run does not exist here any more."""
     for name in dict.fromkeys(backends):
-        if attribute_from_name(name) is None and unknown(name):
+        if names.attribute_from_name(name) is None and unknown(name):
             raise EnvironmentUnmet(
                 f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
                 " as it was, or install its package; see `attnbench list backends`"
@@ -280,13 +259,13 @@ def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
     """Raises BadInput if a backend is in a user module, or is downloaded, and `--allow-import` was
     not given.
     """
-    names = [] if allowed else [*backends]
-    for kernel in filter(None, map(downloaded, names)):
+    asked = [] if allowed else [*backends]
+    for kernel in filter(None, map(names.downloaded, asked)):
         raise BadInput(
             f"{shown(kernel)}: to measure it, workers download this binary from the Hub and run"
             f" it; add {option('allow_import', True)} if you trust it"
         )
-    if attributes := [one for name in names if (one := attribute_from_name(name))]:
+    if attributes := [one for name in asked if (one := names.attribute_from_name(name))]:
         modules = ", ".join(dict.fromkeys(one.module for one in attributes))
         raise BadInput(
             f"{attributes[0].name}: to measure it, workers import and run {modules};"

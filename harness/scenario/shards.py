@@ -45,14 +45,15 @@ class Shard(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Groups, walls and studies: of a whole plan, or of one shard. `duplicates`: repetitions of
-    problems that a whole plan leaves out.
+    """Groups, walls and studies: of a whole plan, or of one shard of `whole`. `duplicates`:
+    repetitions of problems that the plan leaves out.
     """
 
     groups: tuple[Group, ...] = ()
     walls: tuple[Wall, ...] = ()
     studies: tuple[PlannedStudy, ...] = ()
     duplicates: int = 0
+    whole: "Units | None" = None
 
     @property
     def cases(self) -> list[Case]:
@@ -66,7 +67,8 @@ class Units(NamedTuple):
         """What it takes; groups without a case are left out."""
         groups = (replace(group, cases=tuple(filter(takes, group.cases))) for group in self.groups)
         walls, studies = tuple(filter(takes, self.walls)), tuple(filter(takes, self.studies))
-        return Units(tuple(group for group in groups if group.cases), walls, studies)
+        some = tuple(group for group in groups if group.cases)
+        return Units(some, walls, studies, self.duplicates)
 
     @property
     def ids(self) -> list[str]:

@@ -40,7 +40,7 @@ def preflight_tables(entry: SuiteEntry) -> Iterator[RenderableType]:
             (one.id, *_case(preflight_outside_worker(one, device, budget), budget))
             for one in selected.cases
         ]
-        walls = [(one.id, *_wall(one, device, budget)) for one in selected.units.walls]
+        walls = [(one.id, *_wall(one, device, budget)) for one in selected.walls]
     where = f"on {device.type}, budget {bytes_said(budget)}"
     if cases:
         title = f"{scenario.name}: {len(cases)} cases {where}"
@@ -49,7 +49,7 @@ def preflight_tables(entry: SuiteEntry) -> Iterator[RenderableType]:
         title = f"{scenario.name}: {len(walls)} {'wall' if len(walls) == 1 else 'walls'} {where}"
         yield table(title, WALL_COLUMNS, walls, right=WALL_COLUMNS[1:2], ids=True)
     if shard is not None:
-        part, whole = len(selected.units.planned), len(selected.whole.ids)
+        part, whole = len(selected.planned), len((selected.whole or selected).planned)
         yield Text(f"Shard {shard}: {part} of {whole} cases, walls and studies.")
 
 

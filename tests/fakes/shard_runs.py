@@ -73,7 +73,7 @@ def write_shard(
     where = device or {"host": f"node{number or 0}", "device_name": "AMD EPYC"}
     store.append(
         one
-        for planned in selected.units.planned
+        for planned in selected.planned
         if (one := ended_as(planned, (ended or {}).get(planned.id, "ok"), where))
     )
     (store.path / "logs" / "worker-1.log").write_text(f"printed by {shard}\n")

@@ -45,7 +45,7 @@ def test_a_pass_is_its_products_more_than_those_of_a_block_of_few_tokens(
 def walls(**options: str | bool) -> list[tuple[object, ...]]:
     """Which problems a search with these options is about."""
     scenario = from_axes({"backends": "sdpa", **options}, find_wall=True)
-    found = select(scenario, "cpu", Selection()).units.walls
+    found = select(scenario, "cpu", Selection()).walls
     return [key_of_wall(wall.fields()) for wall in found]
 
 

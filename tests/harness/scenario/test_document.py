@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import document, from_text
+from attnbench.harness.scenario import document, load_entries
 from attnbench.harness.scenario.document import MAX_BYTES, MAX_NODES, WANTED, parse_yaml, read_yaml
 from tests.counted_calls import calls
 
@@ -134,7 +134,7 @@ COSTLY = {
     "100 000 tags": "- !x\n" * 100_000,
 }
 TOO_MUCH = re.compile(
-    r"f\.yaml:\d+:\d+: more than \d+ "
+    r"scenario:\d+:\d+: more than \d+ "
     r"(keys in one mapping|values); wanted a smaller scenario"
 )
 
@@ -156,7 +156,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def refusals(text: str) -> list[str]:
     with pytest.raises(BadInput) as caught:
-        from_text(text, "f.yaml")
+        load_entries(f"{text}\n")
     return list(caught.value.problems)
 
 

@@ -57,7 +57,7 @@ def test_an_option_gives_them_as_a_scenario_does() -> None:
 
 def test_a_study_gets_one_sequence_of_a_ragged_batch() -> None:
     scenario = made({"lengths": [20, 5]}, studies=["score_scale"])
-    (study,) = select(scenario, "cpu", Selection()).units.studies
+    (study,) = select(scenario, "cpu", Selection()).studies
     assert (study.problem.lengths, study.problem.seq_len) == ("", 5)
 
 

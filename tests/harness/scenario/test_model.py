@@ -13,8 +13,8 @@ from attnbench.harness.scenario import (
     Scenario,
     from_axes,
     from_mapping,
-    from_text,
     load,
+    load_entries,
     read_change,
 )
 from attnbench.harness.scenario.fields import Axes, ExtraCase
@@ -30,7 +30,7 @@ BESIDE = {"grid", "cases", "watch", "measure_on_cuda"}
 
 def made(text: str, *changes: str) -> Scenario:
     head = "name: mine\nquestion: What?\nbackends: [naive, fused]\n"
-    return from_text(head + text, "f.yaml", [*map(read_change, changes)])
+    return load_entries(head + text, [*map(read_change, changes)]).entries[0].scenario
 
 
 def problems(scenario: Scenario, device: str = "cpu") -> list[tuple[Problem, ...]]:
@@ -170,7 +170,7 @@ def test_what_run_json_holds_is_plain_and_resolved() -> None:
     assert resolved == {
         **defaults,
         "watch": {},
-        "source": "f.yaml",
+        "source": "scenario",
         "grid": {name: [value] for name, value in {**usual, **shape}.items()},
         "cases": [{"seq_len": 4096}],
     }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.scenario import Scenario, from_mapping, from_text
+from attnbench.harness.scenario import Scenario, from_mapping, load_entries
 from attnbench.impls.problem import Problem
 
 
@@ -69,9 +69,9 @@ def test_phase_and_tensor_parallelism_change_the_shape() -> None:
 def test_a_mistake_is_one_line_with_its_place(case: str, said: str) -> None:
     text = f"name: mine\nquestion: Which?\nbackends: fused\ncases:\n  - {case}\n"
     with pytest.raises(BadInput) as caught:
-        from_text(text, "mine.yaml")
+        load_entries(text)
     (line,) = caught.value.problems
-    assert line.startswith("mine.yaml:5:")
+    assert line.startswith("scenario:5:")
     assert said in line
 
 

@@ -26,7 +26,7 @@ QUICK = Plan(like="quick")
 
 
 def whole(**changes: Any) -> Units:
-    return select(scenario(**changes), "cpu", Selection()).whole
+    return select(scenario(**changes), "cpu", Selection())
 
 
 def split(of: Units, count: int) -> list[Units]:

@@ -17,7 +17,7 @@ SMALL = Problem(batch=1, seq_len=8, d_model=16, heads=2)
 
 def planned(*changes: str, only: tuple[str, ...] = ()) -> list[PlannedStudy]:
     scenario = load("what_heads_learn", [*map(read_change, changes)])
-    return list(select(scenario, "cpu", Selection(only=only)).units.studies)
+    return list(select(scenario, "cpu", Selection(only=only)).studies)
 
 
 def test_each_combination_is_planned_with_an_id_of_its_own() -> None:
