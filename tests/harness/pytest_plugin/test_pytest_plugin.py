@@ -95,7 +95,7 @@ OPTIONS = [
         "--attnbench-set limits.memory=1: limits.memory: not a field of a scenario",
     ),
     (("--attnbench-set", "nonsense"), 2, "wanted --attnbench-set field=value"),
-    (("--attnbench-device", "tpu"), 4, "--attnbench-device: found 'tpu'; there are: auto, cpu"),
+    (("--attnbench-device", "tpu"), 4, "--attnbench-device: found 'tpu'; wanted one of auto, cpu"),
     (("--attnbench-timeout", "-1"), 2, "--attnbench-timeout -1: limits.timeout_s: found -1"),
     (
         ("--attnbench-expect", "oom,slow"),
