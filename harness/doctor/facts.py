@@ -77,7 +77,7 @@ def read_machine(root: Path) -> tuple[Facts, Facts, list[Facts]]:
         "knows_driver": bool(version),
         "driver_cuda": system_fact("nvmlSystemGetCudaDriverVersion_v2"),
         "other": other_accelerator(),
-        "missing_compiler": missing_for_compile(device),
+        "missing_compiler": (missing_for_compile(device) or "").partition(": "),
         "load": os.getloadavg()[0],
         "free_bytes": available_bytes(device),
         "shares_memory": device.type == "cuda" and shares_host_memory(device),
@@ -129,7 +129,8 @@ def first_line(error: object) -> str:
 # ---- GPUs ----------------------------------------------------------------------------------------
 
 OBSERVE_S = 1.0  # counters need 0.1 s, the driver's busy time is of up to 1 s (nvml.h)
-COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+PROHIBITED = "prohibited"
+COMPUTE_MODES = ("default", "exclusive thread", PROHIBITED, "exclusive process")
 """nvml.h, nvmlComputeMode_t."""
 
 

@@ -167,3 +167,25 @@ def test_kills_for_lack_of_memory_are_counted_in_our_own_group(tmp_path: Path) -
         "ours/memory.events": "low 0\noom 2\noom_kill 1",
     }
     assert host_oom_kills(lay(tmp_path, "0::/ours\n", files)) == 1
+
+
+def test_limits_of_version_1_count_too(tmp_path: Path) -> None:
+    memory, cpu = "memory/job/memory", "cpu/job/cpu"
+    files = {
+        f"{memory}.limit_in_bytes": 2 * GIB,
+        f"{memory}.usage_in_bytes": GIB,
+        f"{memory}.stat": f"inactive_file 3\ntotal_inactive_file {GIB // 2}",
+        f"{memory}.oom_control": "oom_kill_disable 0\noom_kill 4",
+        "memory/memory.limit_in_bytes": 9223372036854771712,  # none
+        "memory/memory.usage_in_bytes": 9 * GIB,
+        f"{cpu}.cfs_quota_us": 150000,
+        f"{cpu}.cfs_period_us": 100000,
+        "cpu/cpu.cfs_quota_us": -1,
+        "cpu/cpu.cfs_period_us": 100000,
+    }
+    root = lay(tmp_path, "8:cpu,cpuacct:/job\n4:memory:/job\n0::/\n", files)
+    top = root / "sys/fs/cgroup"
+    limit = MemoryLimit(2 * GIB, 3 * GIB // 2, top / f"{memory}.limit_in_bytes")
+    assert memory_limit(root) == limit
+    assert quota(root) == QuotaLimit(1.5, top / f"{cpu}.cfs_quota_us")
+    assert host_oom_kills(root) == 4
