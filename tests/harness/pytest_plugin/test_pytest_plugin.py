@@ -100,9 +100,9 @@ OPTIONS = [
     (
         ("--attnbench-expect", "oom,slow"),
         4,
-        "--attnbench-expect: found 'slow'; there are: oom, predicted_oom, crashed",
+        "--attnbench-expect: found 'slow'; wanted one of oom, predicted_oom, crashed",
     ),
-    (("-o", "attnbench_expect=ok"), 4, "--attnbench-expect: found 'ok'; there are: oom"),
+    (("-o", "attnbench_expect=ok"), 4, "--attnbench-expect: found 'ok'; wanted one of oom"),
     (
         ("--attnbench-fail-slower", "5"),
         4,
