@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ._masked_softmax import masked_softmax
+from ._softmax import Softmax
 from .problem import Mask, Problem
 
 Blocked = Callable[[Tensor], Tensor]
@@ -51,4 +51,5 @@ def _softmax_qk(q: Tensor, k: Tensor, blocked: Blocked, masked: Tensor, p: Probl
     s = joined @ blocked(k).flatten(0, 2).mT
     del joined  # may be a copy, and the peak is still to come
     by_block = s.view(p.batch * p.kv_heads, blocks, -1, rows, s.shape[-1])
-    return masked_softmax(by_block, masked[:, None], p).view(s.shape)
+    softmax = Softmax(p, masked[:, None])
+    return softmax.weights(softmax.scores(by_block)).view(s.shape)

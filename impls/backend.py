@@ -1,10 +1,12 @@
 """What a backend is, and the tensors that it gets.
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
-backend's name. The file may also define the functions unavailable, why_not, compile_ahead, context,
-build_mask, attention_weights, under_mask, weights_under_mask and peak_bytes, each with the
-signature of the method of that name in `Backend` plus, if the file has VARIANTS, a keyword
-`variant`, and a keyword for each of PARAMETERS. It may assign these constants, written out:
+backend's name. The file may also define these eight functions: unavailable, why_not, compile_ahead,
+context, build_mask, under_mask, peak_bytes, each with the signature of the method of that name in
+`Backend`, and attention_weights(problem, inputs, mask), [batch, heads, n_q, n_kv], of inputs as in
+scope "core"; `mask` is a caller's (masks/given.py), or None for the problem's own, whose inputs
+lack the leading queries that see no key. If the file has VARIANTS, each gets a keyword `variant`,
+and a keyword for each of PARAMETERS. It may assign these constants, written out:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from . import _flex_attention
 from ._inductor import compile_now, keep_buffers
-from ._masked_softmax import masked_pairs
+from ._softmax import masked_pairs
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .layer import Attend, as_call
 from .problem import Problem
@@ -145,7 +145,7 @@ def mask_for(problem: Problem, name: str, device: torch.device) -> tuple[Any, bo
         return None, problem.causal
     if name == "sdpa" and offset == 0 and n_q > 1 and not by_rule:
         return None, True
-    masked = masked_pairs(problem, device, None)
+    masked = masked_pairs(problem, device)
     assert masked is not None
     if name == "sdpa":
         return ~masked[None, None], False

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ._masked_softmax import group_rows, masked_group_rows
+from ._softmax import group_rows, masked_group_rows
 from .backend import Call, Inputs, Weights
 from .kv_storage import keys_of_block
 from .kv_tensors import read_back, scales
@@ -46,7 +46,7 @@ def whole(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) ->
     """q [batch, heads, n_q, d_k] to [batch, heads, n_q, d_v]."""
     k, v = read_back(problem, inputs, q.dtype)
     p = problem
-    rows = group_rows(q, p)  # heads of one key as further queries: no key is copied
+    rows = group_rows(q, p.kv_heads)  # heads of one key as further queries: no key is copied
     masked = None if sees_all(p) else masked_group_rows(p, q.device, matrix)
     mask = None if masked is None else masked.logical_not_()
     o = sdpa(rows, k, v, attn_mask=mask, scale=p.scale)
@@ -57,7 +57,7 @@ def blocks(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) -
     """As `whole`; m_i, l_i and acc as in the paper of FlashAttention."""
     p = problem
     masked = None if sees_all(p) else masked_group_rows(p, q.device, matrix)
-    rows = group_rows(q * p.scale, p)  # [batch, kv_heads, group * n_q, d_k]
+    rows = group_rows(q * p.scale, p.kv_heads)  # [batch, kv_heads, group * n_q, d_k]
 
     def joined(keys: slice, m: Tensor, total: Tensor, acc: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         k, v = read_back(p, inputs, q.dtype, keys=keys, scaled=False)

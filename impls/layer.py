@@ -11,6 +11,7 @@ from torch.nn.functional import gelu, layer_norm, linear, pad
 
 from .backend import TORCH_DTYPE, BlockWeights, Call, Inputs, Weights
 from .drawing import draw
+from .masks.rules import has_no_rule
 from .masks.tensors import computed_rows, fully_masked_rows
 from .problem import Problem
 
@@ -20,6 +21,9 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 """The core of attention, from q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k] and
 v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
 """
+
+Rows = Callable[[Tensor], Tensor]
+"""From the rows of computed queries, [..., rows, width], to those of all, [..., seq_len, width]."""
 
 
 def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
@@ -74,7 +78,11 @@ def as_call(
     leading queries without keys, and its output for others without keys
     (masks.tensors.materialized_mask) is overwritten.
     """
-    core = with_filled_rows(problem, attend, inputs.query.device) if fills else attend
+    core = attend
+    if fills and (problem.empty_rows or has_no_rule(problem)):
+        fill = with_empty_rows(problem, inputs.query.device)
+        # A softmax over no key is 0/0, also backward.
+        core = lambda q, k, v: fill(attend(computed_queries(problem, q), k, v))  # noqa: E731
     if weights is None:
         q, k, v = inputs
         call: Call = lambda: core(q, k, v)  # noqa: E731 - gets an attribute
@@ -142,23 +150,17 @@ def merge_heads(o: Tensor) -> Tensor:
     return o.transpose(1, 2).flatten(2)
 
 
-def with_fully_masked_rows(problem: Problem, rows: Tensor) -> Tensor:
-    """Attention weights of the computed rows, [batch, heads, rows, n_kv], extended to all queries.
-
-    Queries that see no key get zeros.
-    """
-    masked = fully_masked_rows(problem, computed_rows(problem, rows.device))
-    rows = rows if masked is None else rows.masked_fill(masked[:, None], 0.0)
-    return pad(rows, (0, 0, problem.empty_rows, 0))
+def computed_queries(problem: Problem, x: Tensor) -> Tensor:
+    """[..., seq_len, width] without the leading queries that see no key."""
+    return x[..., problem.empty_rows :, :] if problem.empty_rows else x
 
 
-def with_filled_rows(problem: Problem, attend: Attend, device: torch.device) -> Attend:
-    """`attend` itself if every query sees a key."""
-    core = attend
-    masked = fully_masked_rows(problem, computed_rows(problem, device))
-    if masked is not None:  # no gradient flows through these rows
-        core = lambda q, k, v: attend(q, k, v).masked_fill(masked[:, None], 0.0)  # noqa: E731
-    if not (empty := problem.empty_rows):
-        return core
-    # A softmax over no key is 0/0, also backward.
-    return lambda q, k, v: pad(core(q[:, :, empty:], k, v), (0, 0, empty, 0))
+def with_empty_rows(problem: Problem, device: torch.device) -> Rows:
+    """Queries that see no key get zeros, and no gradient flows through them."""
+    masked, empty = fully_masked_rows(problem, computed_rows(problem, device)), problem.empty_rows
+
+    def fill(rows: Tensor) -> Tensor:
+        rows = rows if masked is None else rows.masked_fill(masked[:, None], 0.0)
+        return pad(rows, (0, 0, empty, 0)) if empty else rows
+
+    return fill

@@ -15,7 +15,7 @@ O(N * rank) in time and bytes. One projection for keys and one for values, share
 import torch
 from torch import Tensor
 
-from ._masked_softmax import group_rows, masked_softmax
+from ._softmax import Softmax, group_rows
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
@@ -67,7 +67,8 @@ def prepare(
 
 def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
     """softmax(Q (E K)^T / sqrt(d_k)) F V, from projected k and v [batch, kv_heads, rank, width]."""
-    p = masked_softmax(group_rows(q, problem) @ k.mT, None, problem)
+    softmax = Softmax(problem)
+    p = softmax.weights(softmax.scores(group_rows(q, k.shape[1]) @ k.mT))
     o = p @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 

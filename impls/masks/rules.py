@@ -46,6 +46,11 @@ def needs_matrix(problem: Problem) -> bool:
     return 0 < problem.causal_offset < problem.kv_seq_len - 1
 
 
+def has_no_rule(problem: Problem) -> bool:
+    """Whether the mask is a matrix that a caller makes (masks.tensors.materialized_mask)."""
+    return problem.mask == "random"
+
+
 def padded_length(problem: Problem, entry: int) -> int:
     """The number of keys of this entry of the batch."""
     return -(-problem.kv_seq_len * PADDED_QUARTERS[entry % len(PADDED_QUARTERS)] // 4)
