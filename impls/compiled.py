@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
-from ._inductor import compile_now, compiled, keep_buffers, missing_for_compile
-from ._softmax import Softmax, group_rows, softmax_of_rows
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import ALL_MASKS, Problem
+from .shared.inductor import compile_now, compiled, keep_buffers, missing_for_compile
+from .shared.softmax import Softmax, group_rows, softmax_of_rows
 
 MASKS = ALL_MASKS
 COMPUTES = ("softcap", "sinks")

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ._softmax import Softmax, group_rows, masked_group_rows, softmax_of_rows
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import ALL_MASKS, Problem
+from .shared.softmax import Softmax, group_rows, masked_group_rows, softmax_of_rows
 
 MASKS = ALL_MASKS
 COMPUTES = ("lengths", "softcap", "sinks")

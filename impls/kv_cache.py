@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ._softmax import group_rows, masked_group_rows
+from .axes.kv_storage import keys_of_block
 from .backend import Call, Inputs, Weights
-from .kv_storage import keys_of_block
-from .kv_tensors import read_back, scales
 from .layer import as_call
-from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
+from .shared.kv_tensors import read_back, scales
+from .shared.mask_tensors import materialized_mask
+from .shared.softmax import group_rows, masked_group_rows
 
 MASKS = ALL_MASKS
 COMPUTES = ("page", "kv_dtype", "prefix")

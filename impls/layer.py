@@ -9,18 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, pad
 
-from .backend import TORCH_DTYPE, BlockWeights, Call, Inputs, Weights
-from .drawing import draw
+from .backend import TORCH_DTYPE, Attend, BlockWeights, Call, Inputs, Weights
 from .masks.rules import has_no_rule
-from .masks.tensors import computed_rows, fully_masked_rows
 from .problem import Problem
+from .shared.drawing import draw
+from .shared.mask_tensors import computed_rows, fully_masked_rows
 
 BIAS_SD = 0.5
-
-Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The core of attention, from q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k] and
-v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
-"""
 
 Rows = Callable[[Tensor], Tensor]
 """From the rows of computed queries, [..., rows, width], to those of all, [..., seq_len, width]."""

@@ -15,10 +15,10 @@ O(N * rank) in time and bytes. One projection for keys and one for values, share
 import torch
 from torch import Tensor
 
-from ._softmax import Softmax, group_rows
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .shared.softmax import Softmax, group_rows
 
 EXACTNESS = "approximate"
 VARIANTS = ("64", "128", "512", "pool", "pool64", "pool128", "pool256", "pool512")

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from ._softmax import Softmax, softmax_of_rows
-from .attention_flops import Form, form_flops
 from .backend import Call, Inputs, Weights
-from .kv_tensors import keys_and_values
 from .layer import as_call
 from .problem import ALL_MASKS, Problem
+from .shared.attention_flops import Form, form_flops
+from .shared.kv_tensors import keys_and_values
+from .shared.softmax import Softmax, softmax_of_rows
 
 MASKS = ALL_MASKS
 COMPUTES = ("latent", "rope")

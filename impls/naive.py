@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ._softmax import Softmax, masked_pairs, softmax_per_head
 from .backend import Call, Inputs, Weights
 from .layer import Rows, as_call, computed_queries, in_scope, with_empty_rows
 from .problem import ALL_MASKS, Problem
+from .shared.softmax import Softmax, masked_pairs, softmax_per_head
 
 MASKS = ALL_MASKS
 COMPUTES = ("lengths", "softcap", "sinks")

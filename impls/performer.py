@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ._sparse import pad_tokens
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .masks.rules import padded_length
 from .problem import Problem
+from .shared.sparse import pad_tokens
 
 EXACTNESS = "approximate"
 MASKS = ("padding",)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields, replace
 from math import inf, nan, sqrt
 from typing import Any, Literal, get_args, get_type_hints
 
-from . import kv_storage
-from . import lengths as ragged
-from .axis import Axis, axis
+from .axes import kv_storage
+from .axes import lengths as ragged
+from .axes.axis import Axis, axis
 
 Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]

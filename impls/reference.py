@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
 
 from .backend import BlockWeights, Inputs, Weights
-from .kv_tensors import plain
-from .masks.tensors import mask_matrix
 from .problem import Problem
+from .shared.kv_tensors import plain
+from .shared.mask_tensors import mask_matrix
 
 NORM_EPSILON = 1e-5  # torch's default
 BLOCK_SCORES = 1 << 22  # scores of one block: 32 MiB in float64

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..kv_storage import AS_USUAL
+from ..axes.kv_storage import AS_USUAL
 from ..problem import Problem
 from . import sdpa
 from .sizes import Sizes

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..kv_storage import AS_USUAL, CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
-from ..masks.counts import unmasked_pairs
+from ..axes.kv_storage import AS_USUAL, CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
 from ..problem import Problem
+from ..shared.mask_counts import unmasked_pairs
 from . import sdpa
 from .sizes import Sizes
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ..attention_flops import Form, form_flops
 from ..problem import Problem
+from ..shared.attention_flops import Form, form_flops
 from .sizes import MASKS, Sizes, allocates_results_only
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._inductor import missing_to_compile
 from ..problem import Problem
+from ..shared.inductor import missing_for_compile, missing_to_compile
 
 if TYPE_CHECKING:
     import torch
@@ -18,6 +18,11 @@ def unavailable(device: "torch.device") -> str | None:
     if reason is None and device.type == "cpu" and "avx2" not in CPU_FLAGS.read_text().split():
         return "flex_attention on a CPU needs AVX2"
     return reason
+
+
+def unavailable_here(device: "torch.device") -> str | None:
+    """And the GPU's age, which imports torch."""
+    return missing_for_compile(device) or unavailable(device)
 
 
 def why_not(problem: Problem, device: "torch.device") -> str | None:

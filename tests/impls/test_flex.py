@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask
 
 from attnbench.impls import Problem
-from attnbench.impls._flex_attention import block_mask
+from attnbench.impls.shared.flex_attention import block_mask
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 PARTS = tuple(

@@ -9,8 +9,8 @@ from torch import Tensor
 from attnbench.impls import Inputs, Problem, make_inputs
 from attnbench.impls import reference as reference_module
 from attnbench.impls.backend import leaves
-from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.reference import reference, same_dtype_reference
+from attnbench.impls.shared.mask_tensors import mask_matrix
 from tests.impls.conftest import MASKED, PROBLEMS, SCORED, copies, exact_copies
 
 # theory.md, "The worked example"

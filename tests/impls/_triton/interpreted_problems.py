@@ -16,9 +16,9 @@ from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import BANDS, Config
+from attnbench.impls.axes.lengths import canonical
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
-from attnbench.impls.lengths import canonical
 from attnbench.impls.problem import Dtype, Mask
 from tests.impls._triton.changed import changed_kernels
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .axis import axis
 
 if TYPE_CHECKING:
-    from .problem import Problem
+    from ..problem import Problem
 
 CODE_BYTES = 1  # of a quantized number, int8 or fp8
 SCALE_BYTES = 4  # fp32, one for the key and one for the value of a token and head

@@ -16,7 +16,7 @@ from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from .problem import Problem
+    from ..problem import Problem
 
 PART = re.compile(r"([0-9]{0,4})q([0-9]{1,9}[kKmM]?)(?:s([0-9]{1,9}[kKmM]?))?", re.ASCII)
 UNITS = {"k": 1024, "m": 1024**2}

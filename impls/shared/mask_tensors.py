@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..lengths import starts
+from ..axes.lengths import starts
+from ..masks.rules import BLOCK, block_table, padded_length, tree_levels
 from ..problem import Problem
-from .rules import BLOCK, block_table, padded_length, tree_levels
 
 FULLY_MASKED_EVERY = 16  # a random mask leaves one query in so many without a key
 MULTIPLIERS = (-7046029254386353131, -4658895280553007687)  # splitmix64 (Steele et al. 2014), int64

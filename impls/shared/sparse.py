@@ -5,8 +5,8 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ._softmax import Softmax
-from .problem import Mask, Problem
+from ..problem import Mask, Problem
+from .softmax import Softmax
 
 Blocked = Callable[[Tensor], Tensor]
 """Maps keys or values [batch, kv_heads, n_kv, width] to those of each block of queries, [batch,

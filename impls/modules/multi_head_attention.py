@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from .backend import Backend, Inputs, Weights
-from .discovery.loading import load
-from .layer import make_weights, merge_heads, split_heads
-from .masks.given import given_mask
-from .problem import Problem
+from ..backend import Backend, Inputs, Weights
+from ..discovery.loading import load
+from ..layer import make_weights, merge_heads, split_heads
+from ..problem import Problem
+from ..shared.given_mask import given_mask
 
 NAMES = tuple(Weights.__dataclass_fields__)
 

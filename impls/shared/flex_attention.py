@@ -1,4 +1,4 @@
-"""torch's flex_attention: what it needs, and its block masks."""
+"""torch's flex_attention: its block masks."""
 
 from typing import Any
 
@@ -6,16 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
-from ._inductor import missing_for_compile
-from .lengths import starts
-from .problem import Problem
-from .refusals import flex
+from ..axes.lengths import starts
+from ..problem import Problem
 
 BLOCK = 128  # flex_attention's default
-
-
-def unavailable(device: torch.device) -> str | None:
-    return missing_for_compile(device) or flex.unavailable(device)
 
 
 def build_mask(problem: Problem, device: torch.device) -> BlockMask | None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .backend import Inputs
-from .masks.tensors import computed_rows, mask_matrix, materialized_mask
-from .problem import Problem
+from ..backend import Inputs
+from ..problem import Problem
+from .mask_tensors import computed_rows, mask_matrix, materialized_mask
 
 
 class Softmax(NamedTuple):

@@ -4,8 +4,8 @@ keeps; 2 per multiply-add. Imports no torch.
 
 from typing import Literal, get_args
 
-from .masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
-from .problem import Problem
+from ..problem import Problem
+from .mask_counts import unmasked_keys, unmasked_pairs, unmasked_queries
 
 Form = Literal["absorbed", "unabsorbed"]
 FORMS: tuple[Form, ...] = get_args(Form)

@@ -6,9 +6,9 @@ Counted by formula.
 from collections.abc import Callable
 from functools import lru_cache
 
-from ..lengths import counted
+from ..axes.lengths import counted
+from ..masks.rules import BLOCK, block_table, padded_length, tree_levels
 from ..problem import Problem
-from .rules import BLOCK, block_table, padded_length, tree_levels
 
 
 def unmasked_pairs(problem: Problem) -> int:
@@ -162,7 +162,7 @@ def _counted(p: Problem) -> tuple[int, int, int]:
     """Pairs, queries and keys of one entry of a random mask, counted from its matrix."""
     import torch  # for this mask only: counting the others needs no torch
 
-    from .tensors import CHUNK_PAIRS, mask_matrix
+    from .mask_tensors import CHUNK_PAIRS, mask_matrix
 
     pairs = queries = 0
     keys = torch.zeros(p.kv_seq_len, dtype=torch.bool)

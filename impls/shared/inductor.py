@@ -10,12 +10,12 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .problem import Problem
+from ..problem import Problem
 
 if TYPE_CHECKING:
     import torch
 
-    from .backend import Call, Inputs, Weights
+    from ..backend import Call, Inputs, Weights
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -107,7 +107,7 @@ def compile_now(
     """Run `call` once, forward and backward, so that nothing is left to compile; return it."""
     import torch._inductor.config
 
-    from .backend import leaves
+    from ..backend import leaves
 
     with (
         # no pool of compiler processes that would keep running beside the timed calls
