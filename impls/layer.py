@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, pad
 
 from .backend import TORCH_DTYPE, Attend, BlockWeights, Call, Inputs, Weights
-from .masks.rules import has_no_rule
+from .masks import has_no_rule
 from .problem import Problem
 from .shared.drawing import draw
 from .shared.mask_tensors import computed_rows, fully_masked_rows

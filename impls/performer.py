@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks.rules import padded_length
+from .masks.padding import padded_keys
 from .problem import Problem
 from .shared.sparse import pad_tokens
 
@@ -48,12 +48,8 @@ def prepare(
 ) -> Call:
     count, device = features or int(variant or DEFAULT_FEATURES), inputs.query.device
     w = random_features(count, problem.d_k, device)
-    padding = None
-    if problem.mask == "padding":
-        lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
-        keys = torch.arange(problem.kv_seq_len, device=device)
-        padding = keys >= torch.tensor(lengths, device=device)[:, None]
-        padding = padding[:, None, :, None]  # [batch, 1, n_kv, 1], True for padding
+    padding = padded_keys(problem, device)
+    padding = None if padding is None else padding[:, None, :, None]  # [batch, 1, n_kv, 1]
     call = as_call(
         problem, inputs, weights, lambda q, k, v: core(q, k, v, w, padding, problem), fills=True
     )

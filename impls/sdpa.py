@@ -14,7 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks.rules import needs_matrix
+from .masks import needs_matrix
 from .problem import ALL_MASKS, Problem
 from .shared.sdpa_kernels import KERNELS, attend, has_lower_right, matrix, refusal
 

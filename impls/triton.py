@@ -14,7 +14,7 @@ from ._triton.configs import BANDS, SMALLEST_BLOCK, WIDEST, Config
 from .axes.lengths import sequences
 from .backend import Attend, Call, Inputs, Weights
 from .layer import as_call, make_weights, split_heads
-from .masks.rules import padded_length
+from .masks.padding import padded_length
 from .problem import Problem
 from .shared.inductor import missing_for_triton
 from .shared.inputs import make_inputs

@@ -1,1 +1,79 @@
-"""Masks as rules on token positions, as counts of unmasked pairs, and as tensors."""
+"""Masks beside `causal`, each a file of this folder, found by its name. Importing them imports no
+torch.
+
+A file's docstring says which keys a query sees; the file defines what `Mask` lists, each under the
+name of the field (constants in capitals). The last five kinds in `MASKS` place query i at key i +
+causal_offset, its own. `causal` removes later keys from every kind, and is not in `matrix`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mask:
+    """What a file defines. What has a default may be left out.
+
+    `place`: where it stands in lists. `matrix(problem, rows, keys, own, entries)`: whether queries
+    `rows` [n], which stand at the keys `own` [n, 1], see `keys` [n_kv], as bool [entries or 1, n or
+    1, n_kv]. `pairs`, `queries` and `keys`: how many (query, key) pairs, queries that see a key,
+    and keys that are seen it leaves in the whole batch, by formula; the last two default to what
+    `causal` leaves. `window`: of a mask with a size, what that counts; `default_window(n_kv)`: if
+    it is not given. `band(problem, own)`: the first and the last key that a position sees, for
+    masks that are one piece; numbers or tensors. `by_distance(problem, distance)`: the matrix from
+    how far keys are after the query's own, overwriting `distance`, for masks that depend on that
+    alone. `is_matrix`: it has no rule: a caller makes it, once, and passes it.
+    """
+
+    place: int
+    matrix: "Callable[[Problem, Tensor, Tensor, Tensor, Sequence[int]], Tensor]"
+    pairs: "Callable[[Problem], int]"
+    queries: "Callable[[Problem], int] | None" = None
+    keys: "Callable[[Problem], int] | None" = None
+    window: str = ""
+    default_window: Callable[[int], int] = lambda n_kv: 0
+    band: "Callable[[Problem, Any], tuple[Any, Any]] | None" = None
+    by_distance: "Callable[[Problem, Tensor], Tensor] | None" = None
+    is_matrix: bool = False
+
+
+def _read(name: str) -> Mask:
+    file = vars(import_module(f".{name}", __name__))
+    defined = {key.lower(): value for key, value in file.items()}
+    return Mask(**{one.name: defined[one.name] for one in fields(Mask) if one.name in defined})
+
+
+_FILES = {path.stem: _read(path.stem) for path in Path(__file__).parent.glob("[!_]*.py")}
+MASKS: dict[str, Mask] = dict(sorted(_FILES.items(), key=lambda one: one[1].place))
+WINDOWED = tuple(name for name, mask in MASKS.items() if mask.window)
+BY_DISTANCE = tuple(name for name, mask in MASKS.items() if mask.by_distance)
+
+
+def is_causal(problem: "Problem") -> bool:
+    """torch's argument is_causal: the triangle starts at the top left, once empty rows are cut."""
+    plain = problem.mask == "none" and not problem.lengths
+    return plain and problem.causal and max(problem.causal_offset, 0) == 0
+
+
+def needs_matrix(problem: "Problem") -> bool:
+    """Whether torch needs the mask as a matrix.
+
+    It does for every mask but the triangle, and if the triangle starts further right: is_causal
+    would then be wrong, unless the first query sees every key anyway.
+    """
+    if problem.mask != "none" or problem.lengths:
+        return True
+    return 0 < problem.causal_offset < problem.kv_seq_len - 1
+
+
+def has_no_rule(problem: "Problem") -> bool:
+    """Whether the mask is a matrix that a caller makes (shared.mask_tensors.materialized_mask)."""
+    return problem.mask != "none" and MASKS[problem.mask].is_matrix

@@ -6,7 +6,7 @@ output that lies in memory as the queries do, and those lie token by token.
 
 from typing import TYPE_CHECKING
 
-from ..masks.rules import is_causal, needs_matrix
+from ..masks import is_causal, needs_matrix
 from ..problem import Problem
 from . import sdpa
 

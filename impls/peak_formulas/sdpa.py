@@ -4,7 +4,7 @@ kernel (sdpa_on_cuda.py).
 
 from typing import TYPE_CHECKING
 
-from ..masks.rules import is_causal, needs_matrix
+from ..masks import is_causal, needs_matrix
 from ..problem import Problem
 from . import sdpa_on_cuda
 from .sizes import MASKS, Sizes

@@ -10,7 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from ..backend import TORCH_DTYPE, Attend
-from ..masks.rules import is_causal, needs_matrix
+from ..masks import is_causal, needs_matrix
 from ..problem import Problem
 from .mask_tensors import computed_rows, mask_matrix, materialized_mask
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..problem import Mask, Problem
+from ..problem import Problem
 from .softmax import Softmax
 
 Blocked = Callable[[Tensor], Tensor]
@@ -14,7 +14,7 @@ kv_heads, blocks, keys, width].
 """
 
 
-def refuse_other_masks(mask: Mask, problem: Problem) -> str | None:
+def refuse_other_masks(mask: str, problem: Problem) -> str | None:
     """Why a backend that computes this one mask cannot compute the problem; None if it can."""
     if problem.mask == mask:
         return None

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from attnbench.impls import Problem
-from attnbench.impls.masks.rules import BLOCK, block_table, padded_length
+from attnbench.impls.masks.blocks import BLOCK, block_table
+from attnbench.impls.masks.padding import padded_length
+from attnbench.impls.masks.random import FULLY_MASKED_EVERY
 from attnbench.impls.shared.mask_counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from attnbench.impls.shared.mask_tensors import (
-    FULLY_MASKED_EVERY,
     computed_rows,
     fully_masked_rows,
     mask_matrix,

@@ -11,7 +11,7 @@ from torch._C._dynamo.eval_frame import set_eval_frame
 from attnbench.harness.measure.prepared_call import make_tensors, output_shape
 from attnbench.impls import Inputs, Problem, input_order, load, missing
 from attnbench.impls.backend import leaves
-from attnbench.impls.masks.rules import needs_matrix
+from attnbench.impls.masks import needs_matrix
 from attnbench.impls.peak_formulas.sdpa import takes_flash
 from attnbench.impls.problem import Scope
 from attnbench.impls.shared.sdpa_kernels import would_run
