@@ -7,6 +7,7 @@ from torch.nn.attention.flex_attention import create_block_mask
 
 from attnbench.impls import Problem
 from attnbench.impls.shared.flex_attention import block_mask
+from attnbench.impls.shared.mask_tensors import mask_matrix
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 PARTS = tuple(
@@ -71,6 +72,27 @@ def test_a_window_and_chunks_leave_out_blocks_on_both_sides(
     theirs = create_block_mask(seen, None, None, seq_len, seq_len + more, device="cpu")
     for part in PARTS:
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
+
+
+@pytest.mark.parametrize("mask", ["none", "local", "chunked"])
+@pytest.mark.parametrize("seq_len", [1, 2, 3, 130])
+def test_each_pair_is_that_of_the_rule_and_there_is_no_mask_only_where_all_are_seen(
+    seq_len: int, mask: str
+) -> None:
+    """As of two queries after a cache, of which the first must not see the second's key."""
+    window = 0 if mask == "none" else 64
+    for more in (1, 2, 63, 64, 127, 128):
+        cached = causal(seq_len, seq_len + more, "bottom_right")
+        problem = replace(cached, mask=mask, window=window)
+        queries, keys = torch.arange(seq_len), torch.arange(seq_len + more)
+        seen = mask_matrix(problem, queries)[0]
+        ours = block_mask(problem, CPU)
+        if ours is None:
+            assert seen.all()
+        else:
+            zero = torch.tensor(0)
+            assert torch.equal(ours.mask_mod(zero, zero, queries[:, None], keys), seen)
+            assert not seen.all()
 
 
 @pytest.mark.long
