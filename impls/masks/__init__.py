@@ -20,29 +20,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mask:
-    """What a file defines. What has a default may be left out.
-
-    `place`: where it stands in lists. `matrix(problem, rows, keys, own, entries)`: whether queries
-    `rows` [n], which stand at the keys `own` [n, 1], see `keys` [n_kv], as bool [entries or 1, n or
-    1, n_kv]. `pairs`, `queries` and `keys`: how many (query, key) pairs, queries that see a key,
-    and keys that are seen it leaves in the whole batch, by formula; the last two default to what
-    `causal` leaves. `window`: of a mask with a size, what that counts; `default_window(n_kv)`: if
-    it is not given. `band(problem, own)`: the first and the last key that a position sees, for
-    masks that are one piece; numbers or tensors. `by_distance(problem, distance)`: the matrix from
-    how far keys are after the query's own, overwriting `distance`, for masks that depend on that
-    alone. `is_matrix`: it has no rule: a caller makes it, once, and passes it.
-    """
+    """What a file defines. What has a default may be left out."""
 
     place: int
+    """Where it stands in lists."""
+    rule: "Callable[[Problem, int, Tensor, Tensor], Tensor]"
+    """rule(problem, entry, own, key): whether the queries that stand at the keys `own` [n, 1] see
+    `key` [n_kv] in this entry of the batch, as the docstring says it. The reference asks it.
+    """
     matrix: "Callable[[Problem, Tensor, Tensor, Tensor, Sequence[int]], Tensor]"
+    """matrix(problem, rows, keys, own, entries): the same of queries `rows` [n], as bool [entries
+    or 1, n or 1, n_kv], with as few bytes as it can. Backends ask it.
+    """
     pairs: "Callable[[Problem], int]"
+    """The (query, key) pairs that it leaves in the whole batch, by formula."""
     queries: "Callable[[Problem], int] | None" = None
+    """Likewise the queries that see a key; without it those that `causal` leaves."""
     keys: "Callable[[Problem], int] | None" = None
+    """Likewise the keys that some query sees."""
     window: str = ""
+    """What the size of a mask that has one counts."""
     default_window: Callable[[int], int] = lambda n_kv: 0
     band: "Callable[[Problem, Any], tuple[Any, Any]] | None" = None
+    """band(problem, own): the first and the last key that a position sees, as numbers or tensors,
+    of a mask that leaves no gap between them.
+    """
     by_distance: "Callable[[Problem, Tensor], Tensor] | None" = None
+    """by_distance(problem, distance): the matrix from how far keys are after the query's own, which
+    it overwrites, of a mask that depends on that alone.
+    """
     is_matrix: bool = False
+    """Backends get it as a matrix, which a caller makes once."""
 
 
 def _read(name: str) -> Mask:

@@ -51,6 +51,15 @@ def drawn_blocks(own: int, others: int, count: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+    import torch
+
+    table, first = block_table(p), p.causal_offset // BLOCK
+    blocks, place = (own[:, 0] // BLOCK).unique(return_inverse=True)
+    chosen = (own.new_tensor(table[block - first]) for block in blocks.tolist())
+    return torch.stack([torch.isin(key // BLOCK, some) for some in chosen])[place]
+
+
 def matrix(
     p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
 ) -> "Tensor":

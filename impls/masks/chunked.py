@@ -25,6 +25,11 @@ def band(p: "Problem", own: Any) -> tuple[Any, Any]:
     return first, first + p.window - 1
 
 
+def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+    chunk = own // p.window
+    return (key >= chunk * p.window) & (key < (chunk + 1) * p.window)
+
+
 def matrix(
     p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
 ) -> "Tensor":

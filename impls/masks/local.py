@@ -26,6 +26,10 @@ def by_distance(p: "Problem", distance: "Tensor") -> "Tensor":
     return distance.abs_() <= p.window
 
 
+def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+    return (key - own).abs() <= p.window
+
+
 def matrix(
     p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
 ) -> "Tensor":

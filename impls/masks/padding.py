@@ -22,6 +22,10 @@ def padded_length(problem: "Problem", entry: int) -> int:
     return -(-problem.kv_seq_len * QUARTERS[entry % len(QUARTERS)] // 4)
 
 
+def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+    return key < padded_length(p, entry)
+
+
 def matrix(
     p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
 ) -> "Tensor":

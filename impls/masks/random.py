@@ -18,6 +18,13 @@ MULTIPLIERS = (-7046029254386353131, -4658895280553007687)  # splitmix64 (Steele
 CHUNK_PAIRS = 1 << 22  # pairs made at a time: the hash takes 8 bytes per pair
 
 
+def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+    query = own - p.causal_offset
+    mixed = (query * p.kv_seq_len + key + 1) * MULTIPLIERS[0]
+    mixed = (mixed ^ (mixed >> 32)) * MULTIPLIERS[1]
+    return (mixed < 0) & ((query + 1) % FULLY_MASKED_EVERY != 0)
+
+
 def matrix(
     p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
 ) -> "Tensor":

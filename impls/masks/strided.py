@@ -23,6 +23,10 @@ def by_distance(p: "Problem", distance: "Tensor") -> "Tensor":
     return distance.remainder_(p.window) == 0
 
 
+def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+    return (key - own) % p.window == 0
+
+
 def matrix(
     p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
 ) -> "Tensor":

@@ -30,6 +30,13 @@ def tree_levels(tokens: int, children: int) -> Iterator[int]:
         tokens, size = tokens - size, size * children
 
 
+def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+    token, drafted = own - p.causal_offset + 0 * key, key - p.causal_offset
+    while (is_deeper := token > drafted.clamp(min=0)).any():
+        token = token - is_deeper * (token - (token - 1) // p.window)  # to its parent
+    return (drafted < 0) | (token == drafted)
+
+
 def matrix(
     p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
 ) -> "Tensor":

@@ -34,8 +34,8 @@ def test_worked_example_comes_out_as_printed() -> None:
 
 
 def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
-    """Attention from its definition, query by query, in float64; shares only the mask, which has
-    tests of its own, with the reference.
+    """Attention from its definition, query by query, in float64; takes the matrix of a
+    mask, as backends do, where the reference asks its rule.
     """
     p = problem
     q, k, v = (tensor.double() for tensor in inputs)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attnbench.impls import Problem
+from attnbench.impls.masks import MASKS
 from attnbench.impls.masks.blocks import BLOCK, block_table
 from attnbench.impls.masks.padding import padded_length
 from attnbench.impls.masks.random import FULLY_MASKED_EVERY
@@ -85,6 +86,16 @@ def rule(p: Problem, entry: int, i: int, j: int) -> bool:
     if p.mask == "blocks":
         return j // BLOCK in block_table(p)[own // BLOCK - p.causal_offset // BLOCK]
     return True
+
+
+def test_the_rule_that_the_reference_asks_is_the_matrix_of_backends() -> None:
+    for p in (one for one in small_problems() if one.mask != "none" and not one.lengths):
+        queries, keys = torch.arange(p.seq_len)[:, None], torch.arange(p.kv_seq_len)
+        own = queries + p.causal_offset
+        for entry in range(p.batch):
+            seen = MASKS[p.mask].rule(p, entry, own, keys)
+            seen = seen & (keys <= own) if p.causal else seen
+            assert torch.equal(matrix(p)[entry], seen.expand(p.seq_len, p.kv_seq_len)), p
 
 
 def test_formulas_count_what_the_matrix_has() -> None:
