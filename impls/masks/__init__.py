@@ -28,16 +28,16 @@ class Mask:
     """rule(problem, entry, own, key): whether the queries that stand at the keys `own` [n, 1] see
     `key` [n_kv] in this entry of the batch, as the docstring says it. The reference asks it.
     """
-    matrix: "Callable[[Problem, Tensor, Tensor, Tensor, Sequence[int]], Tensor]"
+    matrix: "Callable[[Problem, Tensor, Tensor, Tensor, Sequence[int]], Tensor] | None" = None
     """matrix(problem, rows, keys, own, entries): the same of queries `rows` [n], as bool [entries
-    or 1, n or 1, n_kv], with as few bytes as it can. Backends ask it.
+    or 1, n or 1, n_kv], with as few bytes as it can. Backends ask it, or `by_distance` without it.
     """
-    pairs: "Callable[[Problem], int]"
-    """The (query, key) pairs that it leaves in the whole batch, by formula."""
-    queries: "Callable[[Problem], int] | None" = None
-    """Likewise the queries that see a key; without it those that `causal` leaves."""
+    pairs: "Callable[[Problem], int] | None" = None
+    """The (query, key) pairs that it leaves in the whole batch, by formula, every query that has a
+    key under `causal` among them. Without it pairs, queries and keys are counted in the matrix.
+    """
     keys: "Callable[[Problem], int] | None" = None
-    """Likewise the keys that some query sees."""
+    """Likewise the keys that some query sees; without it those that `causal` leaves."""
     window: str = ""
     """What the size of a mask that has one counts."""
     default_window: Callable[[int], int] = lambda n_kv: 0

@@ -1,6 +1,5 @@
 """Keys at most `window` positions away (Beltagy et al. 2020, Longformer)."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._sums import capped_sum
@@ -28,12 +27,6 @@ def by_distance(p: "Problem", distance: "Tensor") -> "Tensor":
 
 def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
     return (key - own).abs() <= p.window
-
-
-def matrix(
-    p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
-) -> "Tensor":
-    return by_distance(p, keys - own)[None]
 
 
 def pairs(p: "Problem") -> int:

@@ -3,7 +3,6 @@ at all for every 16th query.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,36 +38,3 @@ def matrix(
         sees_keys = (chunk % FULLY_MASKED_EVERY != FULLY_MASKED_EVERY - 1)[:, None]
         seen[first : first + size] = (mixed < 0) & sees_keys
     return seen[None]
-
-
-def pairs(p: "Problem") -> int:
-    return p.batch * _counted(p)[0]
-
-
-def queries(p: "Problem") -> int:
-    return p.batch * _counted(p)[1]
-
-
-def keys(p: "Problem") -> int:
-    return p.batch * _counted(p)[2]
-
-
-@lru_cache(maxsize=64)
-def _counted(p: "Problem") -> tuple[int, int, int]:
-    """Pairs, queries and keys of one entry of the batch, counted from the matrix."""
-    import torch
-
-    pairs = queries = 0
-    every_key = torch.arange(p.kv_seq_len)
-    keys = torch.zeros(p.kv_seq_len, dtype=torch.bool)
-    size = max(1, CHUNK_PAIRS // p.kv_seq_len)
-    for first in range(0, p.seq_len, size):
-        rows = torch.arange(first, min(p.seq_len, first + size))
-        own = (rows + p.causal_offset)[:, None]
-        seen = matrix(p, rows, every_key, own, [0])[0]
-        if p.causal:
-            seen &= every_key <= own
-        pairs += int(seen.count_nonzero())
-        queries += int(seen.any(-1).count_nonzero())
-        keys |= seen.any(0)
-    return pairs, queries, int(keys.count_nonzero())

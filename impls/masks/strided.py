@@ -1,6 +1,5 @@
 """Keys at whole multiples of `window` away (Child et al. 2019, Sparse Transformer, second head)."""
 
-from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -25,12 +24,6 @@ def by_distance(p: "Problem", distance: "Tensor") -> "Tensor":
 
 def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
     return (key - own) % p.window == 0
-
-
-def matrix(
-    p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
-) -> "Tensor":
-    return by_distance(p, keys - own)[None]
 
 
 def pairs(p: "Problem") -> int:

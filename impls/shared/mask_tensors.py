@@ -27,7 +27,11 @@ def mask_matrix(
     if p.mask == "none":
         return None if triangle is None else triangle[None]
     entries = range(p.batch) if entries is None else entries
-    matrix = MASKS[p.mask].matrix(p, rows, keys, own, entries)
+    mask = MASKS[p.mask]
+    if mask.matrix:
+        matrix = mask.matrix(p, rows, keys, own, entries)
+    else:
+        matrix = by_distance(p, keys - own)[None]
     return matrix if triangle is None else matrix & triangle
 
 
