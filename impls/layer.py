@@ -2,7 +2,7 @@
 scope.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import sqrt
 
 import torch
@@ -65,13 +65,14 @@ def as_call(
     attend: Attend,
     *,
     fills: bool = False,
+    facts: Mapping[str, object] | None = None,
 ) -> Call:
     """`attend` as the call to time, in any scope: it gets the problem as asked, and what it returns
     is judged. Queries that see no key must give zeros.
 
     With `fills` attnbench gives them, which the row's `configuration` says: `attend` never gets the
     leading queries without keys, and its output for others without keys
-    (masks.tensors.materialized_mask) is overwritten.
+    (mask_tensors.materialized_mask) is overwritten. `facts`: what else `configuration` says.
     """
     core = attend
     if fills and (problem.empty_rows or has_no_rule(problem)):
@@ -88,8 +89,9 @@ def as_call(
             return linear(merge_heads(core(*split_heads(problem, inputs, w))), w.w_o, w.b_o)
 
         call = in_scope(inputs, w, layer)
-    if core is not attend:
-        call.facts = {"note": "rows without keys are filled by attnbench"}  # type: ignore[attr-defined]
+    note = {"note": "rows without keys are filled by attnbench"} if core is not attend else {}
+    if note or facts:
+        call.facts = {**note, **(facts or {})}  # type: ignore[attr-defined]
     return call
 
 

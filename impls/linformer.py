@@ -51,18 +51,12 @@ def prepare(
     rank = rank or int(variant.removeprefix(POOL) or DEFAULT_RANK)
     if variant.startswith(POOL):
         stride = -(-problem.kv_seq_len // rank)
-
-        def attend_to_means(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return core(q, pooled(k, stride), pooled(v, stride), problem)
-
-        call = as_call(problem, inputs, weights, attend_to_means)
-        means = -(-problem.kv_seq_len // stride)
-        call.facts = {"rank": means, "projection": "mean pooling"}  # type: ignore[attr-defined]
-        return call
+        means = {"rank": -(-problem.kv_seq_len // stride), "projection": "mean pooling"}
+        attend = lambda q, k, v: core(q, pooled(k, stride), pooled(v, stride), problem)  # noqa: E731
+        return as_call(problem, inputs, weights, attend, facts=means)
     e, f = projections(rank, problem, inputs.query.device)  # [rank, n_kv] each
-    call = as_call(problem, inputs, weights, lambda q, k, v: core(q, e @ k, f @ v, problem))
-    call.facts = {"rank": rank}  # type: ignore[attr-defined]
-    return call
+    attend = lambda q, k, v: core(q, e @ k, f @ v, problem)  # noqa: E731
+    return as_call(problem, inputs, weights, attend, facts={"rank": rank})
 
 
 def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:

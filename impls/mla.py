@@ -15,7 +15,7 @@ from torch import Tensor
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import ALL_MASKS, Problem
-from .shared.attention_flops import Form, form_flops
+from .shared.attention_flops import Form, cheaper_form, form_flops
 from .shared.kv_tensors import keys_and_values
 from .shared.softmax import Softmax, softmax_of_rows
 
@@ -29,17 +29,13 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    flops = {form: form_flops(problem, form) for form in FORMS if variant in ("", form)}
-    form = min(flops, key=flops.__getitem__)
-    softmax = softmax_of_rows(problem, inputs)
+    form, softmax = cheaper_form(problem, variant), softmax_of_rows(problem, inputs)
 
     def attend(q: Tensor, cache: Tensor, _: Tensor) -> Tensor:
         return FORMS[form](q, cache, inputs.more, softmax(), problem)
 
-    call = as_call(problem, inputs, weights, attend, fills=True)
-    of_form = {"form": form, "form_flops": flops[form]}
-    call.facts = getattr(call, "facts", {}) | of_form  # type: ignore[attr-defined]
-    return call
+    facts = {"form": form, "form_flops": form_flops(problem, form)}
+    return as_call(problem, inputs, weights, attend, fills=True, facts=facts)
 
 
 def unabsorbed(

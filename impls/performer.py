@@ -50,11 +50,9 @@ def prepare(
     w = random_features(count, problem.d_k, device)
     padding = padded_keys(problem, device)
     padding = None if padding is None else padding[:, None, :, None]  # [batch, 1, n_kv, 1]
-    call = as_call(
-        problem, inputs, weights, lambda q, k, v: core(q, k, v, w, padding, problem), fills=True
-    )
-    call.facts = {"features": count}  # type: ignore[attr-defined]
-    return call
+    attend = lambda q, k, v: core(q, k, v, w, padding, problem)  # noqa: E731
+    facts = {"features": count}
+    return as_call(problem, inputs, weights, attend, fills=True, facts=facts)
 
 
 def random_features(count: int, d_k: int, device: torch.device) -> Tensor:

@@ -6,7 +6,7 @@ A field of Problem is an axis. What others need of it stands beside the field (a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf, nan, sqrt
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
 from .axes import kv_storage
 from .axes import lengths as ragged
@@ -23,6 +23,13 @@ ALL_MASKS = ("none", *MASKS)
 FEED_FORWARD_FACTOR = 4
 """Width of a block's feed-forward layer over d_model (Vaswani et al. 2017, table 3)."""
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
+
+
+class Device(Protocol):
+    """A torch.device, for files that do not import torch."""
+
+    @property
+    def type(self) -> str: ...
 
 
 def _listed(words: Sequence[str]) -> str:

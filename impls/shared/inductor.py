@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..problem import Problem
+from ..problem import Device, Problem
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,7 @@ def missing_for_compile(device: "torch.device") -> str | None:
     return missing_to_compile(device)
 
 
-def missing_to_compile(device: "torch.device") -> str | None:
+def missing_to_compile(device: Device) -> str | None:
     """The same, whatever the GPU's age; imports nothing, and reads the device's type alone."""
     if device.type == "cuda":
         if find_spec("triton") is None:
