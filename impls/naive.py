@@ -60,7 +60,8 @@ def layer(problem: Problem, x: Inputs, w: Weights, softmax: list[Softmax], fill:
         del k, v
     o = torch.cat(heads, -1)  # [batch, n_q, heads * d_v]
     del heads
-    return linear(fill(o), w.w_o, w.b_o)  # [batch, seq_len, d_model]
+    o = fill(o)  # [batch, seq_len, heads * d_v]
+    return linear(o, w.w_o, w.b_o)  # [batch, seq_len, d_model]
 
 
 def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
