@@ -4,9 +4,9 @@ A backend is a file in this folder that defines `prepare` at its top level; the 
 backend's name. The file may also define these eight functions: unavailable, why_not, compile_ahead,
 context, build_mask, under_mask, peak_bytes, each with the signature of the method of that name in
 `Backend`, and attention_weights(problem, inputs, mask), [batch, heads, n_q, n_kv], of inputs as in
-scope "core"; `mask` is a caller's (masks/given.py), or None for the problem's own, whose inputs
-lack the leading queries that see no key. If the file has VARIANTS, each gets a keyword `variant`,
-and a keyword for each of PARAMETERS. It may assign these constants, written out:
+scope "core"; `mask` is a caller's (shared/given_mask.py), or None for the problem's own, whose
+inputs lack the leading queries that see no key. If the file has VARIANTS, each gets a keyword
+`variant`, and a keyword for each of PARAMETERS. It may assign these constants, written out:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
@@ -201,7 +201,7 @@ class Backend(Protocol):
         """
 
     def under_mask(self, problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """The core's output [batch, heads, n_q, d_v] under a caller's mask (masks/given.py).
+        """The core's output [batch, heads, n_q, d_v] under a caller's mask (shared/given_mask.py).
 
         q, k and v as in scope "core"; causal and mask of the problem are in `mask` already.
         """

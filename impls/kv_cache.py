@@ -1,8 +1,8 @@
 """Attention over keys and values in pages, quantized, with a shared prefix, or as they are, with
 what torch has.
 
-How they are stored says kv_tensors.py. Bare `kv_cache` gathers, dequantizes and copies all of them
-into plain tensors of each sequence, then calls torch's scaled_dot_product_attention.
+How they are stored says shared/kv_tensors.py. Bare `kv_cache` gathers, dequantizes and copies all
+of them into plain tensors of each sequence, then calls torch's scaled_dot_product_attention.
 `kv_cache:blocks` does so for some keys at a time and joins the parts of the softmax (Milakov and
 Gimelshein 2018, arXiv:1805.02867): no plain copy is kept, and scales are applied to scores and
 weights instead of keys and values.

@@ -1,6 +1,6 @@
 """What to compute, not how: the shape of one attention problem.
 
-A field of Problem is an axis. What others need of it stands beside the field (axis.py).
+A field of Problem is an axis. What others need of it stands beside the field (axes/axis.py).
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class Problem:
     each) applies in addition to `causal`. `window` is the mask's size, 0 for masks without one.
     Nothing assumes heads * d_k == d_model. Raises ValueError for values that describe no problem.
 
-    `lengths` (lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
+    `lengths` (axes/lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
     after the other, without padding, and a query sees keys of its own sequence only, up to its own
     position if `causal`. So the inputs are tokens and nothing else: what kernels for unequal
     lengths take, and what several documents in one row of a training batch are. A backend that pads

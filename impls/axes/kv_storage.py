@@ -3,7 +3,7 @@
 As they are; quantized, with a scale per token and head; in pages of a pool, which a table finds; as
 one latent vector per token, from which every head makes its keys and values (multi-head latent
 attention: DeepSeek-V2, arXiv:2405.04434, section 2.1); or those of the first tokens once for all
-sequences, which begin alike. Imports no torch; the tensors are made in kv_tensors.py.
+sequences, which begin alike. Imports no torch; the tensors are made in shared/kv_tensors.py.
 """
 
 from typing import TYPE_CHECKING, Any, Literal

@@ -74,8 +74,8 @@ class MultiHeadAttention(torch.nn.Module):
 
         `mask` [n_q, n_kv] or [batch, heads, n_q, n_kv], or sizes of 1, applies in addition to that
         of the problem: boolean, True where a query attends, or floating, added to the scores
-        (masks/given.py). Raises ValueError if the backend cannot compute these sizes here, cannot
-        return weights or takes no mask.
+        (shared/given_mask.py). Raises ValueError if the backend cannot compute these sizes here,
+        cannot return weights or takes no mask.
         """
         inputs, weights = Inputs(query, key, value), self.weights()
         problem = self._problem_of(inputs, weights, masked=mask is not None)

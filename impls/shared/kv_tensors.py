@@ -1,4 +1,4 @@
-"""Tensors of stored keys and values (kv_storage.py): made, quantized, and read back as plain ones.
+"""Tensors of stored keys and values (axes/kv_storage.py): made, quantized, read back as plain ones.
 
 quantized   key, value: codes [batch, kv_heads, n_kv, width], int8 or float8_e4m3fn
             key_scale, value_scale: [batch, kv_heads, n_kv], fp32; a number is code * scale

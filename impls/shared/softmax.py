@@ -50,7 +50,7 @@ class Softmax(NamedTuple):
 def softmax_per_head(
     problem: Problem, inputs: Inputs, given: Tensor | None = None
 ) -> Callable[[], list[Softmax]]:
-    """Of each head's S, [batch, n_q, n_kv]; `given`: a caller's mask (masks/given.py).
+    """Of each head's S, [batch, n_q, n_kv]; `given`: a caller's mask (shared/given_mask.py).
 
     What is returned is called in the timed call: a mask takes time and memory like the scores.
     """
@@ -107,7 +107,7 @@ def masked_pairs(
 
     [copies * rows, kv_seq_len] if the mask is the same for the whole batch, else [batch, copies *
     rows or 1, kv_seq_len]; the rows are those of computed_rows. A mask without a rule is `matrix`
-    (masks.tensors.materialized_mask), made here if it is not given.
+    (mask_tensors.materialized_mask), made here if it is not given.
     """
     ragged = bool(problem.lengths)
     if problem.mask == "none" and not problem.causal and not ragged:
