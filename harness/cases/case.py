@@ -68,10 +68,6 @@ class Group:
     number: int
     cases: tuple[Case, ...]
 
-    def fields(self) -> dict[str, Any]:
-        """What each case of run.json says of its group."""
-        return {"group": self.number}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:
@@ -99,9 +95,8 @@ class Wall:
 
     def fields(self) -> dict[str, Any]:
         """The wall as in a row and in run.json: no seq_len, kv_seq_len only if it is fixed."""
-        sizes = {
-            name: value for name, value in fields_of(self.problem).items() if name != "seq_len"
-        }
+        sizes = fields_of(self.problem)
+        del sizes["seq_len"]
         return {**_names(self), **sizes, "kv_seq_len": self.kv_seq_len}
 
 

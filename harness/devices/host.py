@@ -63,9 +63,15 @@ def _data_cache(folder: Path) -> tuple[int, str, int] | None:
     return None
 
 
-# ---- control groups (v2) -------------------------------------------------------------------------
+# ---- control groups ------------------------------------------------------------------------------
 
 ROOT = Path("/")  # where proc and sys lie, but for tests
+UNLIMITED_BYTES = 1 << 60  # v1 has no word for it: the highest multiple of a page below 2**63
+MEMORY_FILES = {  # by controller, "" for v2: what is used, its limits, and the page cache in it
+    # above `high` the kernel slows the group down
+    "": ("memory.current", ("memory.max", "memory.high"), "inactive_file"),
+    "memory": ("memory.usage_in_bytes", ("memory.limit_in_bytes",), "total_inactive_file"),
+}
 
 
 class MemoryLimit(NamedTuple):
@@ -88,13 +94,15 @@ def memory_limit(root: Path = ROOT) -> MemoryLimit | None:
     own group or at any above it, of which a container sees only some.
     """
     found = []
-    for group in _groups(root):
-        used_bytes = _number(group / "memory.current")
-        for name in ("memory.max", "memory.high"):  # above `high` the kernel slows the group down
-            limit_bytes = _number(group / name)
-            if used_bytes is not None and limit_bytes is not None:
+    for controller, (used, limits, cached) in MEMORY_FILES.items():
+        for group in _groups(controller, root):
+            used_bytes = _number(group / used)
+            for name in limits:
+                limit_bytes = _number(group / name)
+                if used_bytes is None or limit_bytes is None or limit_bytes >= UNLIMITED_BYTES:
+                    continue
                 # the kernel gives page cache back at once
-                cached_bytes = _counts(group / "memory.stat").get("inactive_file", 0)
+                cached_bytes = _counts(group / "memory.stat").get(cached, 0)
                 free_bytes = max(0, limit_bytes - used_bytes + cached_bytes)
                 found.append(MemoryLimit(limit_bytes, free_bytes, group / name))
     return min(found, key=lambda one: one.free_bytes, default=None)
@@ -103,29 +111,41 @@ def memory_limit(root: Path = ROOT) -> MemoryLimit | None:
 def quota(root: Path = ROOT) -> QuotaLimit | None:
     """The lowest limit of processor time; None if there is none."""
     found = []
-    for group in _groups(root):
+    for group in _groups("", root):
         with suppress(OSError, ValueError, ZeroDivisionError):  # also "max", for no limit
             allowed, period = map(int, (group / "cpu.max").read_text().split())
             found.append(QuotaLimit(allowed / period, group / "cpu.max"))
+    for group in _groups("cpu", root):
+        allowed_us, period_us = (
+            _number(group / f"cpu.cfs_{one}_us") for one in ("quota", "period")
+        )
+        if allowed_us and period_us and allowed_us > 0:  # -1: no limit
+            found.append(QuotaLimit(allowed_us / period_us, group / "cpu.cfs_quota_us"))
     return min(found, default=None)
 
 
 def host_oom_kills(root: Path = ROOT) -> int | None:
     """How many processes of this group the kernel has killed for lack of memory; None: unknown."""
-    known = (_counts(group / "memory.events").get("oom_kill") for group in _groups(root))
+    files = {"": "memory.events", "memory": "memory.oom_control"}
+    known = (
+        _counts(group / file).get("oom_kill")
+        for controller, file in files.items()
+        for group in _groups(controller, root)
+    )
     return next((kills for kills in known if kills is not None), None)
 
 
-def _groups(root: Path) -> Iterator[Path]:
-    """The folders of our group and of those above it.
+def _groups(controller: str, root: Path) -> Iterator[Path]:
+    """The folders of our group and of those above it. `controller`: of v1; "" for v2.
 
     A container without a namespace of its own has its group mounted in place of the whole tree.
     """
-    top = root / "sys/fs/cgroup"
-    with suppress(OSError, StopIteration):
+    top = root / "sys/fs/cgroup" / controller
+    with suppress(OSError, ValueError, StopIteration):
         lines = (root / "proc/self/cgroup").read_text(errors="surrogateescape").splitlines()
-        path = next(line[4:] for line in lines if line.startswith("0::/"))  # cgroups(7)
-        group = top / path if ".." not in path.split("/") else top
+        known = (line.split(":", 2) for line in lines)  # number:controllers:path, cgroups(7)
+        path = next(path for _, names, path in known if controller in names.split(","))
+        group = top if ".." in path.split("/") else top / path.lstrip("/")
         for folder in (group, *group.parents):
             if folder.is_dir() and folder.is_relative_to(top):
                 yield folder

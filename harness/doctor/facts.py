@@ -10,7 +10,7 @@ import warnings
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -52,18 +52,11 @@ DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
 """A loaded driver has them, also if its library is missing or refuses."""
 
 
-class Machine(NamedTuple):
-    """`environment`: as in run.json. `host`: that, and what else rules on the machine ask for.
-    `gpus`: of each GPU and each instance of one, also the newest `calibration`.
+def read_machine(root: Path) -> tuple[Facts, Facts, list[Facts]]:
+    """As a run would find it: its environment as in run.json; that, and what else rules on the
+    machine ask for; and each GPU and each instance of one. `root` has the calibrations; a GPU's
+    facts have its newest.
     """
-
-    environment: Facts
-    host: Facts
-    gpus: list[Facts]
-
-
-def read_machine(root: Path) -> Machine:
-    """As a run would find it; `root` has the calibrations."""
     fix_threads()
     device, why, cudnn = try_torch()
     environment = collect(device) | {"git": git_commit()}
@@ -84,7 +77,7 @@ def read_machine(root: Path) -> Machine:
         "knows_driver": bool(version),
         "driver_cuda": system_fact("nvmlSystemGetCudaDriverVersion_v2"),
         "other": other_accelerator(),
-        "missing_compiler": missing_for_compile(device),
+        "missing_compiler": (missing_for_compile(device) or "").partition(": "),
         "load": os.getloadavg()[0],
         "free_bytes": available_bytes(device),
         "shares_memory": device.type == "cuda" and shares_host_memory(device),
@@ -93,7 +86,7 @@ def read_machine(root: Path) -> Machine:
         "address_space_bytes": resource.getrlimit(resource.RLIMIT_AS)[1],
         "calibration": newest_calibration(root, None, environment["cpu"]),
     }
-    return Machine(environment, host, gpus)
+    return environment, host, gpus
 
 
 # ---- torch ---------------------------------------------------------------------------------------
@@ -136,7 +129,8 @@ def first_line(error: object) -> str:
 # ---- GPUs ----------------------------------------------------------------------------------------
 
 OBSERVE_S = 1.0  # counters need 0.1 s, the driver's busy time is of up to 1 s (nvml.h)
-COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process")
+PROHIBITED = "prohibited"
+COMPUTE_MODES = ("default", "exclusive thread", PROHIBITED, "exclusive process")
 """nvml.h, nvmlComputeMode_t."""
 
 

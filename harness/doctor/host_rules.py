@@ -45,6 +45,15 @@ def has_gpu(facts: Facts) -> bool:
     return bool(facts["has_gpu"])
 
 
+def other(facts: Facts) -> bool:
+    """Than an NVIDIA GPU."""
+    return no_gpu(facts) and bool(facts["other"])
+
+
+def no_cudnn(facts: Facts) -> bool:
+    return computes(facts) and facts["loaded_cudnn"].value is None
+
+
 def no_driver(facts: Facts) -> bool:
     return not facts["has_gpu"] and facts["listed"].reason in NO_DRIVER
 
@@ -90,57 +99,42 @@ def versions(facts: Facts) -> str:
     return f"driver {newest // 1000}.{newest % 1000 // 10}, {torchs}"
 
 
+def lacks_compiler(facts: Facts) -> bool:
+    """Without one, backends that compile are unavailable."""
+    return bool(facts["missing_compiler"][0]) and (computes(facts) or no_gpu(facts))
+
+
 ON_THE_CPU = (
     "runs measure the CPU: latency by the host's clock, exact memory and CPU time per thread, but"
     " no SM utilization"
 )
+COSTS = "without it clocks, power, energy and counters are not measured; latency and memory are"
+NO_GPU_LISTED = "{driver_version}, loaded, lists no GPU"
+GIVE_ONE = "give the container a GPU (--gpus all), or look for 'fallen off the bus' in dmesg"
+DERIVED = "no counters; derived from FLOPs once attnbench doctor --deep has measured peaks"
+UPDATE = "update the driver, or install a build of torch for the driver's CUDA version"
+OTHER_CUDNN = "sdpa:cudnn will not run; usually LD_LIBRARY_PATH names another cuDNN"
 SOFTWARE_RULES = (
     Rule("driver", "ok", why_unlisted, when=no_driver),
-    Rule(  # a note: without torch's GPU the finding on torch is bad, with it only counters are lost
-        *("driver", "note", why_unlisted),
-        "without it clocks, power, energy and counters are not measured; latency and memory are",
-        lambda f: f["listed"].value is None,
-    ),
-    Rule(
-        *("driver", "note", "{driver_version}, loaded, lists no GPU"),
-        "give the container a GPU (--gpus all), or look for 'fallen off the bus' in dmesg",
-        lambda f: not f["listed"].value,
-    ),
+    # a note: without torch's GPU the finding on torch is bad, with it only counters are lost
+    Rule("driver", "note", why_unlisted, COSTS, lambda f: f["listed"].value is None),
+    Rule("driver", "note", NO_GPU_LISTED, GIVE_ONE, lambda f: not f["listed"].value),
     Rule("driver", "ok", "{driver_version}", when=lambda f: f["knows_driver"]),
     Rule("driver", "note", "{driver_version}"),
     Rule("gpu", "ok", gpu_name, when=unlisted),
-    Rule(
-        *("utilization", "note"),
-        "no counters; derived from FLOPs once attnbench doctor --deep has measured peaks",
-        when=unlisted,
-    ),
-    Rule(
-        *("gpu", "note", "{other}, not measured", f"with --device cpu {ON_THE_CPU}"),
-        lambda f: no_gpu(f) and f["other"],
-    ),
+    Rule("utilization", "note", DERIVED, when=unlisted),
+    Rule("gpu", "note", "{other}, not measured", f"with --device cpu {ON_THE_CPU}", other),
     Rule("gpu", "ok", "none", ON_THE_CPU, no_gpu),
     Rule("torch", "ok", "{torch}, built {built}, computes on {device_name}", when=computes),
     Rule("torch", "bad", "{torch} cannot use the GPU: {why_not}", remedy, has_gpu),
     Rule("torch", "ok", "{torch}, built {built}"),
-    Rule(
-        *("cuda", "note", versions),
-        "update the driver, or install a build of torch for the driver's CUDA version",
-        lambda f: has_gpu(f) and too_new(f),
-    ),
+    Rule("cuda", "note", versions, UPDATE, lambda f: has_gpu(f) and too_new(f)),
     Rule("cuda", "ok", versions, when=lambda f: has_gpu(f) and f["driver_cuda"].value),
     Rule("cuda", "note", versions, when=has_gpu),
-    Rule(
-        *("cudnn", "note", "does not load: {loaded_cudnn.reason}"),
-        "sdpa:cudnn will not run; usually LD_LIBRARY_PATH names another cuDNN",
-        lambda f: computes(f) and f["loaded_cudnn"].value is None,
-    ),
+    Rule("cudnn", "note", "does not load: {loaded_cudnn.reason}", OTHER_CUDNN, no_cudnn),
     Rule("cudnn", "ok", "{loaded_cudnn.value[0]} from {loaded_cudnn.value[1]}", when=computes),
     Rule("utilization", "ok", "host: CPU time of the process, over torch's threads", when=no_gpu),
-    Rule(  # without one, backends that compile are unavailable
-        *("compilers", "note", lambda f: f["missing_compiler"].partition(": ")[0]),
-        lambda f: f["missing_compiler"].partition(": ")[2],
-        lambda f: f["missing_compiler"] and (computes(f) or no_gpu(f)),
-    ),
+    Rule("compilers", "note", "{missing_compiler[0]}", "{missing_compiler[2]}", lacks_compiler),
 )
 
 # ---- the host ------------------------------------------------------------------------------------
@@ -185,23 +179,16 @@ def settings(facts: Facts) -> str:
     return ", ".join(f"{name}={value}" for name, value in facts["allocator"].items())
 
 
+SET_IT = "set OMP_NUM_THREADS, so that runs on other machines can be compared"
+WAIT = "other processes will disturb CPU latencies; wait for them, or measure with --threads 1"
+RECORDED = "these environment variables change numbers and are recorded"
+CROWD = "{load:.1f} on {cores} cores"
 HOST_RULES = (
     Rule("cpu", "ok", cpu, when=lambda f: f["threads"] == usable_cores(f)),
-    Rule("cpu", "note", cpu, when=lambda f: "OMP_NUM_THREADS" in f["allocator"]),
-    Rule(
-        *("cpu", "note", cpu),
-        "set OMP_NUM_THREADS, so that runs on other machines can be compared",
-    ),
-    Rule(
-        *("load", "note", "{load:.1f} on {cores} cores"),
-        "other processes will disturb CPU latencies; wait for them, or measure with --threads 1",
-        lambda f: f["load"] > CROWDED_SHARE * f["cores"],
-    ),
-    Rule(
-        *("settings", "note", settings),
-        "these environment variables change numbers and are recorded",
-        settings,
-    ),
+    Rule("cpu", "note", cpu, SET_IT, lambda f: "OMP_NUM_THREADS" not in f["allocator"]),
+    Rule("cpu", "note", cpu),
+    Rule("load", "note", CROWD, WAIT, lambda f: f["load"] > CROWDED_SHARE * f["cores"]),
+    Rule("settings", "note", settings, RECORDED, settings),
     Rule("memory", "ok", memory),
     Rule("limits", "ok", limits, when=limits),
 )

@@ -14,7 +14,7 @@ from humanize import naturalsize
 from ..devices.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
 from ..rows.readings import MEANING
-from .facts import Facts
+from .facts import PROHIBITED, Facts
 
 Grade = Literal["ok", "note", "bad"]
 Text = str | Callable[[Facts], str]
@@ -73,17 +73,15 @@ def calibrated(facts: Facts) -> str:
     return f"of {facts['calibration']['utc']}: {counts}"
 
 
-NO_CALIBRATION = "attnbench doctor --deep measures the peaks that utilization is a share of"
+DEEP = "attnbench doctor --deep measures the peaks that utilization is a share of"
+REPEAT = (
+    "counters or peaks cannot be trusted here: repeat attnbench doctor --deep with nothing else on"
+    " this device"
+)
 CALIBRATION = (
-    Rule("calibration", "ok", "none yet", NO_CALIBRATION, lambda facts: not facts["calibration"]),
-    Rule("calibration", "ok", calibrated, when=lambda facts: not outcomes(facts)["off"]),
-    Rule(
-        "calibration",
-        "note",
-        calibrated,
-        "counters or peaks cannot be trusted here: repeat attnbench doctor --deep with nothing else"
-        " on this device",
-    ),
+    Rule("calibration", "ok", "none yet", DEEP, lambda f: not f["calibration"]),
+    Rule("calibration", "note", calibrated, REPEAT, lambda f: outcomes(f)["off"]),
+    Rule("calibration", "ok", calibrated),
 )
 
 # ---- a GPU, by facts.read_gpus -------------------------------------------------------------------
@@ -115,9 +113,9 @@ def unknown(facts: Facts, name: str) -> str:
     return f"unknown: {without_function(facts['reasons'][name])}"
 
 
-def unread(about: str, name: str, grade: Grade = "note") -> Rule:
+def unread(about: str, name: str, grade: Grade = "note", before: str = "") -> Rule:
     """The driver does not give this fact."""
-    return Rule(about, grade, lambda f: unknown(f, name), when=lambda f: f[name] is None)
+    return Rule(about, grade, lambda f: before + unknown(f, name), when=lambda f: f[name] is None)
 
 
 def is_lost(facts: Facts) -> bool:
@@ -240,31 +238,42 @@ def power(facts: Facts) -> str:
     return f"{facts['power_w']:.0f} W" + ("" if limit is None else f" of at most {limit:.0f} W")
 
 
+def remedies(facts: Facts) -> str:
+    return chosen(REMEDIES, facts["clock_event_mask"])
+
+
+def is_prohibited(facts: Facts) -> bool:
+    return bool(facts["compute_mode"] == PROHIBITED)
+
+
 FREE_IT = "wait for it to end, or choose another GPU with CUDA_VISIBLE_DEVICES"
+IDLE_NOW = "idle now, but may become busy at any time"
+ERRORS = "on, {uncorrected_ecc_count} uncorrected errors since the driver was loaded"
+RESET = "results may be wrong: reset the GPU (nvidia-smi -r, as root); replace it if they come back"
+SLOW_START = (
+    "the first process waits until the GPU is initialized, and clocks start low: nvidia-smi -pm 1,"
+    " as root"
+)
+PERMIT = "no program may use this GPU: nvidia-smi -c 0, as root"
+ONE_OF_THEM = "name one in CUDA_VISIBLE_DEVICES (MIG-...)"
+PART = "this is an instance, a part of a GPU"
+OF_WHOLE = "clocks, power and temperature are those of the whole GPU, which others may use"
 GPU_RULES = (
     Rule("gpu", "ok", identity),
     unread("memory", "memory_free_bytes"),
     Rule("memory", "ok", memory),
-    Rule("utilization", "ok", utilization, when=lambda f: f["tier"] == "gpm"),
+    Rule("utilization", "ok", utilization, when=lambda f: f["gpm"]),
     Rule("utilization", "note", utilization, for_counters),
     Rule("other processes", "note", others, when=lambda f: nobody(f) and is_busy(f)),
     Rule("other processes", "ok", others, when=nobody),
     Rule("other processes", "bad", others, FREE_IT, is_busy),
     Rule("other processes", "note", others, FREE_IT, lambda f: f["processes"] is None),
-    Rule(
-        *("other processes", "note", others),
-        "idle now, but may become busy at any time",
-        lambda f: f["processes_known"],
-    ),
+    Rule("other processes", "note", others, IDLE_NOW, lambda f: f["processes_known"]),
     Rule("other processes", "note", others, "run nvidia-smi on the host"),
     unread("clocks", "sm_clock_mhz"),
     Rule("clocks", "ok", clocks),
     unread("throttling", "clock_event_mask"),
-    Rule(
-        *("throttling", "bad", events),
-        lambda f: chosen(REMEDIES, f["clock_event_mask"]),
-        lambda f: f["clock_event_mask"] & NVML_THROTTLED,
-    ),
+    Rule("throttling", "bad", events, remedies, lambda f: f["clock_event_mask"] & NVML_THROTTLED),
     Rule("throttling", "ok", events),
     unread("temperature", "temperature_c"),
     Rule("temperature", "note", temperature, "let it cool before a run", near_limit),
@@ -273,49 +282,22 @@ GPU_RULES = (
     Rule("power", "ok", power),
     unread("ecc", "ecc_enabled", "ok"),  # a GPU may well lack it
     Rule("ecc", "ok", "off", when=lambda f: not f["ecc_enabled"]),
-    Rule(
-        *("ecc", "note", lambda f: f"on; errors {unknown(f, 'uncorrected_ecc_count')}"),
-        when=lambda f: f["uncorrected_ecc_count"] is None,
-    ),
+    unread("ecc", "uncorrected_ecc_count", before="on; errors "),
     Rule("ecc", "ok", "on, no uncorrected errors", when=lambda f: not f["uncorrected_ecc_count"]),
-    Rule(
-        *(
-            "ecc",
-            "bad",
-            "on, {uncorrected_ecc_count} uncorrected errors since the driver was loaded",
-        ),
-        "results may be wrong: reset the GPU (nvidia-smi -r, as root); replace it if they come"
-        " back",
-    ),
+    Rule("ecc", "bad", ERRORS, RESET),
     unread("persistence", "persistence_enabled"),
     Rule("persistence", "ok", "on", when=lambda f: f["persistence_enabled"]),
-    Rule(
-        *("persistence", "note", "off"),
-        "the first process waits until the GPU is initialized, and clocks start low: nvidia-smi"
-        " -pm 1, as root",
-    ),
+    Rule("persistence", "note", "off", SLOW_START),
     unread("compute mode", "compute_mode"),
-    Rule(
-        *("compute mode", "bad", "{compute_mode}"),
-        "no program may use this GPU: nvidia-smi -c 0, as root",
-        lambda f: f["compute_mode"] == "prohibited",
-    ),
+    Rule("compute mode", "bad", "{compute_mode}", PERMIT, is_prohibited),
     Rule("compute mode", "ok", "{compute_mode}"),
-    Rule(
-        *("mig", "note", "this is an instance, a part of a GPU"),
-        "clocks, power and temperature are those of the whole GPU, which others may use",
-        lambda f: f["instance_of"] is not None,
-    ),
+    Rule("mig", "note", PART, OF_WHOLE, lambda f: f["instance_of"] is not None),
     unread("mig", "mig_enabled", "ok"),
     Rule("mig", "ok", "off", when=lambda f: not f["mig_enabled"]),
-    Rule(
-        *("mig", "note", "on: programs run on instances of it"),
-        "name one in CUDA_VISIBLE_DEVICES (MIG-...)",
-    ),
+    Rule("mig", "note", "on: programs run on instances of it", ONE_OF_THEM),
 )
+XID = "restart the machine; Xid 79 in dmesg means that it has fallen off the bus"
 LOST = (
-    Rule(
-        *("gpu", "bad", lambda f: "lost" if f["uuid"] else f"lost ({f['reasons']['uuid']})"),
-        "restart the machine; Xid 79 in dmesg means that it has fallen off the bus",
-    ),
+    Rule("gpu", "bad", "lost", XID, lambda f: f["uuid"]),
+    Rule("gpu", "bad", "lost ({reasons[uuid]})", XID),
 )

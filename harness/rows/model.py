@@ -21,7 +21,8 @@ from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
 from ..cases.case import ADDED_LATER
-from .fields import PARTS, Named, Outcome, Placed, Shape, ShapeOfWall
+from .fields import Named, Outcome, Placed, Shape, ShapeOfWall
+from .kinds import PARTS
 from .values import Count, Each, Int, Object, Part
 
 # For reports, which do not import impls; what is defined here is public, too.

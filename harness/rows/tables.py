@@ -1,6 +1,7 @@
 """Prints the tables of docs/format.md from the files of fields; a test compares them."""
 
-from .fields import PARTS, ShapeOfWall
+from .fields import ShapeOfWall
+from .kinds import PARTS
 from .model import FIELDS, KINDS, Column
 from .values import Part
 

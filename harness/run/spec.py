@@ -182,7 +182,9 @@ def planned_fields(selected: Units, shard: Shard | None) -> dict[str, Any]:
     whole = selected.whole or selected
     plan = {
         "cases": [
-            {**group.fields(), **case.fields()} for group in whole.groups for case in group.cases
+            {"group": group.number, **case.fields()}
+            for group in whole.groups
+            for case in group.cases
         ],
         "walls": [wall.fields() for wall in whole.walls],
         "studies": [study.fields() for study in whole.studies],

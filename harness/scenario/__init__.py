@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files.errors import BadInput, shown
-from .changes import Change, apply, axes_document, read_change
-from .check import checked, problems_of
+from .changes import Change, axes_document, read_change
 from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
 from .model import Scenario
 from .names import find, summaries
-from .suite_file import Entry, SuiteFile, entries_of
+from .suite_file import Entry, SuiteFile, entries_of, validated
 
 __all__ = [
     "Change",
@@ -51,8 +49,7 @@ def load_entries(
         document = read_yaml(source if isinstance(source, Path) else find(source))
     if not isinstance(document.data, list):
         return SuiteFile(is_list=False, entries=(Entry(validated(document, changes)),))
-    entries = entries_of(document, lambda one, own: validated(one, own, changes))
-    return SuiteFile(is_list=True, entries=entries)
+    return SuiteFile(is_list=True, entries=entries_of(document, changes))
 
 
 def from_axes(
@@ -68,32 +65,3 @@ def from_axes(
 def from_mapping(data: Mapping[str, Any], origin: str, changes: Sequence[Change] = ()) -> Scenario:
     """A scenario from Python data; messages begin with `origin`. Raises BadInput."""
     return validated(Document(placeless(data), origin), changes)
-
-
-def validated(document: Document, *changes: Sequence[Change]) -> Scenario:
-    """The document as a scenario; checks each field first, then how the fields fit together.
-
-    Later `changes` win over earlier ones. Raises BadInput with every problem that the check found.
-    """
-    if document.data is None:
-        raise BadInput(
-            f"{document.origin}: scenario is empty; wanted name, question, backends and grid; see"
-            " scenarios/README.md"
-        )
-    if not isinstance(document.data, dict):
-        raise BadInput(
-            f"{document.place(())}: found {shown(document.data)}; wanted a mapping of fields, such"
-            " as `name: my_scenario`"
-        )
-    for some in changes:
-        apply(document, some)
-    cases = document.data.get("cases")
-    if isinstance(cases, list) and any(isinstance(one, dict) and "model" in one for one in cases):
-        from .model_cases import expand_models  # of the pack of models
-
-        expand_models(document)
-    scenario = checked(Scenario, document.data, document)
-    if problems := problems_of(scenario, document):
-        raise BadInput(*problems)
-    scenario._source = document.origin
-    return scenario

@@ -70,17 +70,15 @@ def model_cases(axes: Mapping[str, Any]) -> Items:
         for name, value in axes.items()
         if name not in (*OF_SCENARIO, *BESIDE_MODEL, "model", "seq_len")
     }
-    lengths = values_of("seq_len", axes["seq_len"]) if "seq_len" in axes else [None]
+    lengths: list[dict[str, Any]] = [{}]
+    if "seq_len" in axes:
+        lengths = [{"seq_len": one} for one in values_of("seq_len", axes["seq_len"])]
     models = axes["model"]
     if isinstance(models, str):
         models = re.split(r"\s*,\s*", models.strip())
-    cases = Items()
-    for model in models:
-        for length in lengths:
-            case = Fields(beside, model=model)
-            case |= {} if length is None else {"seq_len": length}
-            case.at = options_at(*beside, "seq_len")
-            cases.append(case)
+    cases = Items(Fields(beside, model=model, **length) for model in models for length in lengths)
+    for case in cases:
+        case.at = options_at(*beside, "seq_len")
     return cases
 
 

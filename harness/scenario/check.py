@@ -44,6 +44,7 @@ WANTED = {
 }
 SEVERAL = re.compile(r"[\w.+-]{1,20}(\s*,\s*[\w.+-]{1,20}){1,20}")
 MOST_LINES = 20
+UNKNOWN = "extra_forbidden"  # as pydantic says of a field
 
 
 def checked(
@@ -63,10 +64,10 @@ def checked(
             for one in error.errors(include_url=False)
             if one["type"] != "too_short" or not one["input"]
         ]
-    found.sort(key=lambda one: position(_place(one, document)))
+    found.sort(key=lambda one: position(document.place(one["loc"], of_key=one["type"] == UNKNOWN)))
     # A misspelt required field is one mistake, not two.
     missing = {one["loc"] for one in found if one["type"] == "missing"}
-    unknown = [one["loc"] for one in found if one["type"] == "extra_forbidden"]
+    unknown = [one["loc"] for one in found if one["type"] == UNKNOWN]
     misspelt = missing & {meant(keys, of_type) for keys in unknown[:MOST_LINES] if missing}
     found = [one for one in found if one["type"] != "missing" or one["loc"] not in misspelt]
     # Only what is shown is worded: looking for a close name takes a third of a millisecond.
@@ -84,10 +85,6 @@ def position(text: str) -> tuple[int, int]:
     """Line and column of the file:line:col that a text begins with; else (0, 0)."""
     match = re.match(r".*?:(\d+):(\d+)(?=:|$)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
-
-
-def _place(error: Mapping[str, Any], document: Document) -> str:
-    return document.place(error["loc"], of_key=error["type"] == "extra_forbidden")
 
 
 def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of: str) -> str:

@@ -1,18 +1,51 @@
-"""Suite files: a YAML list of scenarios, each with changes of its own."""
+"""From a document to a scenario, or to those of a suite: a YAML list, with changes of their own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from ..files.errors import BadInput, shown
-from .changes import Change
-from .check import MOST_LINES, checked, first_lines
+from .changes import Change, apply
+from .check import MOST_LINES, checked, first_lines, problems_of
 from .document import Document, read_yaml
 from .fields import Strict, one_or_list
 from .model import Scenario
 from .names import find
+
+
+def validated(document: Document, *changes: Sequence[Change]) -> Scenario:
+    """The document as a scenario; checks each field first, then how the fields fit together.
+
+    Later `changes` win over earlier ones. Raises BadInput with every problem that the check found.
+    """
+    if document.data is None:
+        raise BadInput(
+            f"{document.origin}: scenario is empty; wanted name, question, backends and grid; see"
+            " scenarios/README.md"
+        )
+    if not isinstance(document.data, dict):
+        raise BadInput(
+            f"{document.place(())}: found {shown(document.data)}; wanted a mapping of fields, such"
+            " as `name: my_scenario`"
+        )
+    for some in changes:
+        apply(document, some)
+    cases = document.data.get("cases")
+    if isinstance(cases, list) and any(isinstance(one, dict) and "model" in one for one in cases):
+        from .model_cases import expand_models  # of the pack of models
+
+        expand_models(document)
+    scenario = checked(Scenario, document.data, document)
+    if problems := problems_of(scenario, document):
+        raise BadInput(*problems)
+    scenario._source = document.origin
+    return scenario
+
+
+# ---- lists of them -------------------------------------------------------------------------------
+
 
 MOST_ENTRIES = 200
 EXAMPLE = "such as `- quickstart` or `- {scenario: quickstart, plan: quick}`"
@@ -49,10 +82,8 @@ class SuiteFile(NamedTuple):
     entries: tuple[Entry, ...]
 
 
-def entries_of(
-    document: Document, made: Callable[[Document, Sequence[Change]], Scenario]
-) -> tuple[Entry, ...]:
-    """The entries of a list; `made` gives the scenario of a document with changes.
+def entries_of(document: Document, more: Sequence[Change]) -> tuple[Entry, ...]:
+    """The entries of a list. `more`: changes of all, after their own.
 
     Raises BadInput with every problem of the list and of its scenarios.
     """
@@ -73,7 +104,7 @@ def entries_of(
             ]
             if asked.plan is not None:
                 changes.append(Change("plan", asked.plan, document.place((number, "plan"))))
-            entries.append(Entry(made(own, changes), asked.only, asked.skip))
+            entries.append(Entry(validated(own, changes, more), asked.only, asked.skip))
         except BadInput as error:
             problems += error.problems
         if len(problems) > MOST_LINES:

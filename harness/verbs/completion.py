@@ -73,7 +73,7 @@ def runs(ctx: Any, incomplete: str) -> list[str]:
     """Under --runs, if that was given before."""
     from ..rows.names import run_names
 
-    return matching(run_names(Path(ctx.params.get("out") or "results")), incomplete)
+    return matching(run_names(Path(ctx.params.get("runs") or "results")), incomplete)
 
 
 def plans(incomplete: str) -> list[str]:

@@ -64,7 +64,6 @@ def device_kind(value: Any) -> Any:
     return VALUE_ALIASES["device"].get(value, value) if isinstance(value, str) else value
 
 
-Texts = Sequence[str]
 Several = tuple[str, ...]
 """What may be given more than once."""
 Values = int | float | str | Sequence[int | float | str]

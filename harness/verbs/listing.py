@@ -97,7 +97,6 @@ def _print(columns: Row, rows: Sequence[Row], nothing: str = "") -> None:
 
 def _overview(request: ListRequest) -> None:
     """One screen."""
-    from ..rows.names import no_runs
     from ..rows.run_store import runs
     from ..terminal.progress import say
 
@@ -110,7 +109,7 @@ def _overview(request: ListRequest) -> None:
         say(f"\nmore scenarios: {', '.join(name for name, *_ in rows[len(BEGIN) :])}")
     say(f"backends: {', '.join(dict.fromkeys(one.partition(':')[0] for one in impls.names()))}")
     newest = [path.name for path in reversed(runs(request.runs))][:MOST_RUNS]
-    say(f"newest runs: {', '.join(newest) or no_runs(request.runs)}")
+    say(f"newest runs: {', '.join(newest) or 'none yet'}")
     say("\nmore: attnbench list --all, backends, models, runs, baselines, studies, probes")
 
 

@@ -108,10 +108,15 @@ class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
 
         given = {name: getattr(self, name, None) for name in self.changed}
         return [
-            Change(self.changed[name], value, option(name, as_typed(value)))
+            Change(self.changed[name], _whole(value), option(name, as_typed(value)))
             for name, value in given.items()
             if value is not None
         ]
+
+
+def _whole(value: Any) -> Any:
+    """2 of 2.0, as messages show it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def may_import(request: Measured, entries: "list[SuiteEntry]") -> bool:

@@ -34,7 +34,7 @@ from typing import (
 
 from annotated_types import Ge, Gt, Le
 
-from ..files.errors import BadInput, Refusal, Spelling, instead_of, option, shown
+from ..files.errors import BadInput, Refusal, Spelling, instead_of, option, shown, suggestion
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -111,8 +111,7 @@ class Declared:
             return _adapter(self.type).validate_python(parsed, strict=strict)
         except ValidationError as invalid:
             names = [one for one in _literals(self.type) if isinstance(one, str)]
-            hint = f"; {instead_of(value, names)}" if names else ""
-            wanted = hint or f"; wanted {self.wanted}"
+            wanted = f"; {suggestion(value, names)}wanted {self.wanted}"
             found = invalid.errors()[0]["input"]  # of several, the wrong one
             raise BadInput(f"{self.place}: found {shown(found)}{wanted}") from None
         except ValueError as error:

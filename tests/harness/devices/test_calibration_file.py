@@ -2,11 +2,12 @@
 
 from attnbench.harness.devices.calibration_file import FILE, append, newest_calibration
 from tests.fakes.nvml.driver import UUID
-from tests.harness.doctor.calibrations import made
+
+LINE = {"schema": 1, "device_uuid": UUID, "device_name": "a GPU", "peaks": {}, "checks": []}
 
 
 def add(root, **changes):
-    append(root, made(**changes))
+    append(root, LINE | {"utc": "0"} | changes)
 
 
 def test_the_newest_line_of_a_device_is_found_past_torn_lines(tmp_path):
@@ -25,7 +26,7 @@ def test_the_newest_line_of_a_device_is_found_past_torn_lines(tmp_path):
 
 def test_a_cpu_is_found_by_its_name(tmp_path):
     assert newest_calibration(tmp_path, UUID, None) is None
-    add(tmp_path, device="cpu", device_uuid=None, device_name="Some CPU")
+    add(tmp_path, device_uuid=None, device_name="Some CPU")
     assert newest_calibration(tmp_path, None, "Some CPU")
     assert newest_calibration(tmp_path, None, "Other CPU") is None
     assert newest_calibration(tmp_path, None, None) is None

@@ -95,14 +95,14 @@ OPTIONS = [
         "--attnbench-set limits.memory=1: limits.memory: not a field of a scenario",
     ),
     (("--attnbench-set", "nonsense"), 2, "wanted --attnbench-set field=value"),
-    (("--attnbench-device", "tpu"), 4, "--attnbench-device: found 'tpu'; there are: auto, cpu"),
+    (("--attnbench-device", "tpu"), 4, "--attnbench-device: found 'tpu'; wanted one of auto, cpu"),
     (("--attnbench-timeout", "-1"), 2, "--attnbench-timeout -1: limits.timeout_s: found -1"),
     (
         ("--attnbench-expect", "oom,slow"),
         4,
-        "--attnbench-expect: found 'slow'; there are: oom, predicted_oom, crashed",
+        "--attnbench-expect: found 'slow'; wanted one of oom, predicted_oom, crashed",
     ),
-    (("-o", "attnbench_expect=ok"), 4, "--attnbench-expect: found 'ok'; there are: oom"),
+    (("-o", "attnbench_expect=ok"), 4, "--attnbench-expect: found 'ok'; wanted one of oom"),
     (
         ("--attnbench-fail-slower", "5"),
         4,

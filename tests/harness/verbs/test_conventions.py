@@ -146,6 +146,7 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
         ("attnbench run --device cu", "cuda"),
         ("attnbench run --resume quick", "quickstart"),
         ("attnbench show lat", "latest"),
+        ("attnbench show --runs results/more 2", "20261101T000000Z-quickstart-00000001"),
         ("attnbench compare 20261102", "20261102T000000Z-quickstart-00000002"),
         ("attnbench show latest --format par", "parquet"),
         ("attnbench show latest --format m", "md"),
@@ -157,6 +158,9 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
 )
 def test_the_shell_completes(here, results, line, offered):
     (results / "latest").symlink_to("20261102T000000Z-quickstart-00000002")
+    (results / "more").mkdir()
+    first = "20261101T000000Z-quickstart-00000001"
+    (results / first).rename(results / "more" / first)
     settings = {
         "_ATTNBENCH_COMPLETE": "complete_bash",
         "COMP_WORDS": line,

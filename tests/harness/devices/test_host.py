@@ -1,5 +1,9 @@
-"""Limits of control groups: from files in a folder."""
+"""The host as its kernel describes it: from files in a folder, and from /proc."""
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,10 +12,56 @@ import pytest
 from attnbench.harness.devices.host import (
     MemoryLimit,
     QuotaLimit,
+    cpu_cache_bytes,
     host_oom_kills,
     memory_limit,
     quota,
+    waited_s,
 )
+
+
+def cache(root, core, index, level, kind, size, cores):
+    """A cache as the kernel describes it."""
+    folder = root / f"cpu{core}/cache/index{index}"
+    folder.mkdir(parents=True)
+    facts = {"level": level, "type": kind, "size": size, "shared_cpu_list": cores}
+    for name, value in facts.items():
+        (folder / name).write_text(f"{value}\n")
+
+
+def test_the_last_caches_of_these_cores_are_counted_once(tmp_path):
+    for core in range(4):
+        cache(tmp_path, core, 0, 1, "Data", "32K", core)
+        cache(tmp_path, core, 1, 4, "Instruction", "99K", core)
+        cache(tmp_path, core, 2, 3, "Unified", "32768K", "0-1" if core < 2 else "2-3")
+    assert cpu_cache_bytes([0, 1], tmp_path) == 32 << 20
+    assert cpu_cache_bytes([0, 3], tmp_path) == 64 << 20
+    assert cpu_cache_bytes([0, 4], tmp_path) is None
+    assert cpu_cache_bytes([], tmp_path) is None
+
+
+def test_a_cache_that_the_kernel_describes_oddly_is_unknown(tmp_path):
+    cache(tmp_path, 0, 0, "three", "Unified", "32M", "0")
+    assert cpu_cache_bytes([0], tmp_path) is None
+
+
+@pytest.mark.long
+def test_a_process_that_shares_its_core_is_known_to_have_waited_for_it():
+    core = min(os.sched_getaffinity(0))
+    busy = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: 0"
+    two = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2)]
+    deadline = time.monotonic() + 120
+    try:
+        while not any((waited_s([Path(f"/proc/{one.pid}")]) or 0.0) > 0.1 for one in two):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        for one in two:
+            one.kill()
+            one.wait()
+
+
+# ---- control groups ------------------------------------------------------------------------------
 
 GIB = 1 << 30
 
@@ -117,3 +167,25 @@ def test_kills_for_lack_of_memory_are_counted_in_our_own_group(tmp_path: Path) -
         "ours/memory.events": "low 0\noom 2\noom_kill 1",
     }
     assert host_oom_kills(lay(tmp_path, "0::/ours\n", files)) == 1
+
+
+def test_limits_of_version_1_count_too(tmp_path: Path) -> None:
+    memory, cpu = "memory/job/memory", "cpu/job/cpu"
+    files = {
+        f"{memory}.limit_in_bytes": 2 * GIB,
+        f"{memory}.usage_in_bytes": GIB,
+        f"{memory}.stat": f"inactive_file 3\ntotal_inactive_file {GIB // 2}",
+        f"{memory}.oom_control": "oom_kill_disable 0\noom_kill 4",
+        "memory/memory.limit_in_bytes": 9223372036854771712,  # none
+        "memory/memory.usage_in_bytes": 9 * GIB,
+        f"{cpu}.cfs_quota_us": 150000,
+        f"{cpu}.cfs_period_us": 100000,
+        "cpu/cpu.cfs_quota_us": -1,
+        "cpu/cpu.cfs_period_us": 100000,
+    }
+    root = lay(tmp_path, "8:cpu,cpuacct:/job\n4:memory:/job\n0::/\n", files)
+    top = root / "sys/fs/cgroup"
+    limit = MemoryLimit(2 * GIB, 3 * GIB // 2, top / f"{memory}.limit_in_bytes")
+    assert memory_limit(root) == limit
+    assert quota(root) == QuotaLimit(1.5, top / f"{cpu}.cfs_quota_us")
+    assert host_oom_kills(root) == 4
