@@ -16,8 +16,8 @@ from torch.nn.functional import pad
 
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks.padding import padded_keys
 from .problem import Problem
+from .shared.mask_tensors import padded_keys
 from .shared.sparse import pad_tokens
 
 EXACTNESS = "approximate"

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from .backend import Call, Inputs, Weights
 from .layer import in_scope
-from .masks.padding import padded_keys
 from .problem import Problem
+from .shared.mask_tensors import padded_keys
 
 MASKS = ("padding",)
 VARIANTS = ("no_fast_path", "need_weights")

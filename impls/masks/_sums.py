@@ -1,12 +1,9 @@
 """Sums in closed form, of which counts of pairs consist; and what `causal` alone leaves."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..problem import Problem
+from ._types import Problem
 
 
-def triangle(p: "Problem", length: int) -> int:
+def triangle(p: Problem, length: int) -> int:
     """Pairs with the first `length` keys: row i has min(length, max(0, i + offset + 1)) of them, a
     ramp from row `first` to row `full`.
     """
@@ -17,7 +14,7 @@ def triangle(p: "Problem", length: int) -> int:
     return sum_of_range(first + offset + 1, full + offset) + (p.seq_len - full) * length
 
 
-def reach(p: "Problem") -> int:
+def reach(p: Problem) -> int:
     """Keys that at least one query sees."""
     return min(p.kv_seq_len, max(0, p.seq_len + p.causal_offset)) if p.causal else p.kv_seq_len
 

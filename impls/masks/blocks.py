@@ -5,14 +5,9 @@ a fixed seed (Zaheer et al. 2020, BigBird).
 from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING
 
 from ._sums import sum_of_range
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..problem import Problem
+from ._types import Problem, Tensor
 
 PLACE = 5
 WINDOW = "blocks of 64 keys per query block"
@@ -23,7 +18,7 @@ def default_window(n_kv: int) -> int:
     return 4
 
 
-def block_table(problem: "Problem") -> list[list[int]]:
+def block_table(problem: Problem) -> list[list[int]]:
     """The blocks of keys of each block of queries, in order, padded with -1 to equal length."""
     p = problem
     first, last = p.causal_offset // BLOCK, (p.causal_offset + p.seq_len - 1) // BLOCK
@@ -51,7 +46,7 @@ def drawn_blocks(own: int, others: int, count: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+def rule(p: Problem, entry: int, own: Tensor, key: Tensor) -> Tensor:
     import torch
 
     table, first = block_table(p), p.causal_offset // BLOCK
@@ -60,15 +55,13 @@ def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
     return torch.stack([torch.isin(key // BLOCK, some) for some in chosen])[place]
 
 
-def matrix(
-    p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
-) -> "Tensor":
+def matrix(p: Problem, rows: Tensor, keys: Tensor, own: Tensor, entries: Sequence[int]) -> Tensor:
     table = rows.new_tensor(block_table(p))  # [blocks of queries, window]
     blocks = table[own[:, 0] // BLOCK - p.causal_offset // BLOCK]  # [rows, window]
     return (blocks[:, :, None] == (keys // BLOCK)[None, None]).any(1)[None]
 
 
-def pairs(p: "Problem") -> int:
+def pairs(p: Problem) -> int:
     total = 0
     for queries, own, chosen in _rows_of_blocks(p):
         keys = sum(
@@ -82,7 +75,7 @@ def pairs(p: "Problem") -> int:
     return p.batch * total
 
 
-def keys(p: "Problem") -> int:
+def keys(p: Problem) -> int:
     reach: dict[int, int] = {}  # of each block of keys: how many some query sees
     for queries, own, chosen in _rows_of_blocks(p):
         for block in chosen:
@@ -93,7 +86,7 @@ def keys(p: "Problem") -> int:
     return p.batch * sum(reach.values())
 
 
-def _rows_of_blocks(p: "Problem") -> list[tuple[range, int, list[int]]]:
+def _rows_of_blocks(p: Problem) -> list[tuple[range, int, list[int]]]:
     """For each block of queries: their positions, its number, and the blocks of keys it sees."""
     first, end = p.causal_offset, p.causal_offset + p.seq_len
     found = []

@@ -3,14 +3,10 @@ rotary positions of Llama 4).
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._sums import reach, sum_of_range
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..problem import Problem
+from ._types import Problem, Tensor
 
 PLACE = 6
 WINDOW = "tokens of a chunk"
@@ -20,23 +16,21 @@ def default_window(n_kv: int) -> int:
     return 128
 
 
-def band(p: "Problem", own: Any) -> tuple[Any, Any]:
+def band(p: Problem, own: Any) -> tuple[Any, Any]:
     first = own // p.window * p.window
     return first, first + p.window - 1
 
 
-def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+def rule(p: Problem, entry: int, own: Tensor, key: Tensor) -> Tensor:
     chunk = own // p.window
     return (key >= chunk * p.window) & (key < (chunk + 1) * p.window)
 
 
-def matrix(
-    p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
-) -> "Tensor":
+def matrix(p: Problem, rows: Tensor, keys: Tensor, own: Tensor, entries: Sequence[int]) -> Tensor:
     return (keys // p.window == own // p.window)[None]
 
 
-def pairs(p: "Problem") -> int:
+def pairs(p: Problem) -> int:
     """Whole chunks before a position, and what it leaves of its own."""
 
     def before(position: int) -> int:
@@ -48,5 +42,5 @@ def pairs(p: "Problem") -> int:
     return p.batch * (before(p.causal_offset + p.seq_len) - before(p.causal_offset))
 
 
-def keys(p: "Problem") -> int:
+def keys(p: Problem) -> int:
     return p.batch * (reach(p) - p.causal_offset // p.window * p.window)

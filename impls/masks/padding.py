@@ -3,50 +3,31 @@ of the keys.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ._sums import reach, triangle
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
-
-    from ..problem import Problem
+from ._types import Problem, Tensor
 
 PLACE = 1
 QUARTERS = (3, 4, 2, 3)
 
 
-def padded_length(problem: "Problem", entry: int) -> int:
+def padded_length(problem: Problem, entry: int) -> int:
     """The number of keys of this entry of the batch."""
     return -(-problem.kv_seq_len * QUARTERS[entry % len(QUARTERS)] // 4)
 
 
-def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+def rule(p: Problem, entry: int, own: Tensor, key: Tensor) -> Tensor:
     return key < padded_length(p, entry)
 
 
-def matrix(
-    p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
-) -> "Tensor":
+def matrix(p: Problem, rows: Tensor, keys: Tensor, own: Tensor, entries: Sequence[int]) -> Tensor:
     lengths = rows.new_tensor([padded_length(p, entry) for entry in entries])
     return keys < lengths[:, None, None]
 
 
-def pairs(p: "Problem") -> int:
+def pairs(p: Problem) -> int:
     return sum(triangle(p, padded_length(p, entry)) for entry in range(p.batch))
 
 
-def keys(p: "Problem") -> int:
+def keys(p: Problem) -> int:
     return sum(min(reach(p), padded_length(p, entry)) for entry in range(p.batch))
-
-
-def padded_keys(problem: "Problem", device: "torch.device") -> "Tensor | None":
-    """True for keys that are padding, [batch, kv_seq_len]; None under another mask."""
-    if problem.mask != "padding":
-        return None
-    import torch
-
-    lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
-    keys = torch.arange(problem.kv_seq_len, device=device)
-    return keys >= torch.tensor(lengths, device=device)[:, None]

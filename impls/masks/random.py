@@ -3,12 +3,8 @@ at all for every 16th query.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..problem import Problem
+from ._types import Problem, Tensor
 
 PLACE = 2
 IS_MATRIX = True
@@ -17,16 +13,14 @@ MULTIPLIERS = (-7046029254386353131, -4658895280553007687)  # splitmix64 (Steele
 CHUNK_PAIRS = 1 << 22  # pairs made at a time: the hash takes 8 bytes per pair
 
 
-def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+def rule(p: Problem, entry: int, own: Tensor, key: Tensor) -> Tensor:
     query = own - p.causal_offset
     mixed = (query * p.kv_seq_len + key + 1) * MULTIPLIERS[0]
     mixed = (mixed ^ (mixed >> 32)) * MULTIPLIERS[1]
     return (mixed < 0) & ((query + 1) % FULLY_MASKED_EVERY != 0)
 
 
-def matrix(
-    p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
-) -> "Tensor":
+def matrix(p: Problem, rows: Tensor, keys: Tensor, own: Tensor, entries: Sequence[int]) -> Tensor:
     import torch
 
     seen = torch.empty(rows.numel(), p.kv_seq_len, dtype=torch.bool, device=rows.device)

@@ -1,14 +1,9 @@
 """Keys at whole multiples of `window` away (Child et al. 2019, Sparse Transformer, second head)."""
 
 from math import sqrt
-from typing import TYPE_CHECKING
 
 from ._sums import sum_of_quotients
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..problem import Problem
+from ._types import Problem, Tensor
 
 PLACE = 4
 WINDOW = "the stride"
@@ -18,15 +13,15 @@ def default_window(n_kv: int) -> int:
     return max(1, round(sqrt(n_kv)))
 
 
-def by_distance(p: "Problem", distance: "Tensor") -> "Tensor":
+def by_distance(p: Problem, distance: Tensor) -> Tensor:
     return distance.remainder_(p.window) == 0
 
 
-def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+def rule(p: Problem, entry: int, own: Tensor, key: Tensor) -> Tensor:
     return (key - own) % p.window == 0
 
 
-def pairs(p: "Problem") -> int:
+def pairs(p: Problem) -> int:
     start, end = p.causal_offset, p.causal_offset + p.seq_len
     if p.causal:
         one = sum_of_quotients(end, p.window) - sum_of_quotients(start, p.window) + p.seq_len
@@ -38,12 +33,12 @@ def pairs(p: "Problem") -> int:
     return p.batch * total
 
 
-def keys(p: "Problem") -> int:
+def keys(p: Problem) -> int:
     end = p.causal_offset + p.seq_len
     positions = range(end - min(p.window, p.seq_len), end)
     return p.batch * sum(_on_stride(p, own) for own in positions)
 
 
-def _on_stride(p: "Problem", own: int) -> int:
+def _on_stride(p: Problem, own: int) -> int:
     """The number of keys that the query at this position sees."""
     return (own if p.causal else p.kv_seq_len - 1 - own % p.window) // p.window + 1

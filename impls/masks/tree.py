@@ -4,12 +4,8 @@ keys before them, which are cached, and of theirs those of the query and its anc
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..problem import Problem
+from ._types import Problem, Tensor
 
 PLACE = 7
 WINDOW = "children of a drafted token"
@@ -30,16 +26,14 @@ def tree_levels(tokens: int, children: int) -> Iterator[int]:
         tokens, size = tokens - size, size * children
 
 
-def rule(p: "Problem", entry: int, own: "Tensor", key: "Tensor") -> "Tensor":
+def rule(p: Problem, entry: int, own: Tensor, key: Tensor) -> Tensor:
     token, drafted = own - p.causal_offset + 0 * key, key - p.causal_offset
     while (is_deeper := token > drafted.clamp(min=0)).any():
         token = token - is_deeper * (token - (token - 1) // p.window)  # to its parent
     return (drafted < 0) | (token == drafted)
 
 
-def matrix(
-    p: "Problem", rows: "Tensor", keys: "Tensor", own: "Tensor", entries: Sequence[int]
-) -> "Tensor":
+def matrix(p: Problem, rows: Tensor, keys: Tensor, own: Tensor, entries: Sequence[int]) -> Tensor:
     drafted, ancestor = keys - p.causal_offset, rows[:, None]  # below 0: cached
     if p.window == 1:
         return (drafted <= ancestor)[None]
@@ -50,7 +44,7 @@ def matrix(
     return seen[None]
 
 
-def pairs(p: "Problem") -> int:
+def pairs(p: Problem) -> int:
     """The cached keys, and as many drafted ones as the query has levels down to its own."""
     levels = enumerate(tree_levels(p.seq_len, p.window), 1)
     one = p.seq_len * p.causal_offset + sum(depth * tokens for depth, tokens in levels)

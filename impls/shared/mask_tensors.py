@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..axes.lengths import starts
 from ..masks import MASKS, has_no_rule
+from ..masks.padding import padded_length
 from ..problem import Problem
 
 
@@ -53,6 +54,15 @@ def by_distance(p: Problem, distance: Tensor) -> Tensor:
     rule = MASKS[p.mask].by_distance
     assert rule is not None
     return rule(p, distance)
+
+
+def padded_keys(problem: Problem, device: torch.device) -> Tensor | None:
+    """True for keys that are padding, [batch, kv_seq_len]; None under another mask."""
+    if problem.mask != "padding":
+        return None
+    lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
+    keys = torch.arange(problem.kv_seq_len, device=device)
+    return keys >= torch.tensor(lengths, device=device)[:, None]
 
 
 def computed_rows(problem: Problem, device: torch.device) -> Tensor:
