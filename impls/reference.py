@@ -116,11 +116,11 @@ def absorbed_reference(
 
 
 def _masked(p: Problem, rows: Tensor, entry: int) -> Tensor | None:
-    """[rows, N], True for masked pairs of these queries in one entry of the batch."""
+    """[rows or 1, N], True for masked pairs of these queries in one entry of the batch."""
     if p.mask == "none" and not p.causal and not p.lengths:
         return None
     query, key = rows[:, None], torch.arange(p.kv_seq_len, device=rows.device)
-    own, seen = query + _first_position(p), torch.ones_like(query + key, dtype=torch.bool)
+    own, seen = query + _first_position(p), torch.ones_like(rows[:1, None], dtype=torch.bool)
     if p.lengths:
         batch = torch.tensor(sequences(p.lengths), device=rows.device)  # [sequences, 2]
         ends_q, ends_k = batch.cumsum(0).unbind(1)
