@@ -22,12 +22,13 @@ from .discovery.source import BadBackend
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from .backend import Backend, Call, Inputs, Weights, make_inputs
-    from .block import Block, Decoder
+    from .backend import Backend, Call, Inputs, Weights
     from .discovery.loading import load
-    from .generation import generate
     from .layer import make_weights
-    from .multi_head_attention import MultiHeadAttention
+    from .modules.block import Block, Decoder
+    from .modules.generation import generate
+    from .modules.multi_head_attention import MultiHeadAttention
+    from .shared.inputs import make_inputs
 
 __all__ = [
     "Backend",
@@ -56,11 +57,12 @@ __all__ = [
 ]
 
 _NEED_TORCH = {
-    **dict.fromkeys(("Backend", "Call", "Inputs", "Weights", "make_inputs"), ".backend"),
-    **dict.fromkeys(("Block", "Decoder"), ".block"),
-    "generate": ".generation",
+    **dict.fromkeys(("Backend", "Call", "Inputs", "Weights"), ".backend"),
+    **dict.fromkeys(("Block", "Decoder"), ".modules.block"),
+    "generate": ".modules.generation",
     "load": ".discovery.loading",
-    "MultiHeadAttention": ".multi_head_attention",
+    "MultiHeadAttention": ".modules.multi_head_attention",
+    "make_inputs": ".shared.inputs",
     "make_weights": ".layer",
 }
 

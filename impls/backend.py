@@ -1,9 +1,11 @@
 """What a backend is, and the tensors that it gets.
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
-backend's name. The file may also define the functions unavailable, why_not, compile_ahead, context,
-build_mask, attention_weights, under_mask, weights_under_mask and peak_bytes, each with the
-signature of the method of that name in `Backend` plus, if the file has VARIANTS, a keyword
+backend's name. The file may also define these eight functions: unavailable, why_not, compile_ahead,
+context, build_mask, under_mask, peak_bytes, each with the signature of the method of that name in
+`Backend`, and attention_weights(problem, inputs, mask), [batch, heads, n_q, n_kv], of inputs as in
+scope "core"; `mask` is a caller's (shared/given_mask.py), or None for the problem's own, whose
+inputs lack the leading queries that see no key. If the file has VARIANTS, each gets a keyword
 `variant`, and a keyword for each of PARAMETERS. It may assign these constants, written out:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
@@ -20,7 +22,7 @@ signature of the method of that name in `Backend` plus, if the file has VARIANTS
                                   attention at all. Neither is held to the error limit of an exact
                                   backend. The default is "exact"
     INPUT_ORDER = "model"         in scope "core" the tensors lie in memory as a model of Hugging
-                                  Face has them (make_inputs). The default is "heads"
+                                  Face has them (shared/inputs.py). The default is "heads"
     MASKS = ("padding", "local")  the masks it computes besides "none" (problem.ALL_MASKS lists
                                   them); it is not asked to compute others
     COMPUTES = ("softcap",)       the axes that it computes of those that are opt_in (problem.py)
@@ -29,16 +31,14 @@ signature of the method of that name in `Backend` plus, if the file has VARIANTS
 one in the backend's file takes precedence. discovery/registry.py says where else backends may be.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from .drawing import draw_inputs, draw_once
-from .kv_tensors import empty_storage
 from .problem import Dtype, Problem
 
 TORCH_DTYPE: dict[Dtype, torch.dtype] = {
@@ -50,15 +50,20 @@ TORCH_DTYPE: dict[Dtype, torch.dtype] = {
 Call = Callable[[], Tensor]
 """The call to time: no arguments, returns the output, which requires grad if the problem does."""
 
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""The core of attention, from q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k] and
+v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """The inputs of attention, named as in torch.nn.MultiheadAttention; unpacks to the first three.
 
     Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
-    kv_heads, kv_seq_len, d_v], unless they are stored otherwise (kv_tensors.py). Scope "layer": x
-    [batch, seq_len, d_model], and the source [batch, kv_seq_len, d_model] twice; in self-attention
-    (kv_seq_len == seq_len) all three are one tensor.
+    kv_heads, kv_seq_len, d_v], unless they are stored otherwise (shared/kv_tensors.py). Scope
+    "layer": x [batch, seq_len, d_model], and the source [batch, kv_seq_len, d_model] twice; in
+    self-attention (kv_seq_len == seq_len) all three are one tensor.
     Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
     its floating-point tensors, too. "sinks" [heads], if the problem has them.
     """
@@ -196,7 +201,7 @@ class Backend(Protocol):
         """
 
     def under_mask(self, problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """The core's output [batch, heads, n_q, d_v] under a caller's mask (masks/given.py).
+        """The core's output [batch, heads, n_q, d_v] under a caller's mask (shared/given_mask.py).
 
         q, k and v as in scope "core"; causal and mask of the problem are in `mask` already.
         """
@@ -209,84 +214,3 @@ class Backend(Protocol):
 
     def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
         """Peak bytes of a call above inputs and weights, output included; None if unknown."""
-
-
-def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = "heads") -> Inputs:
-    """Normal random inputs that require grad if the problem does.
-
-    Equal for equal seeds, on every device and in either order. On device "meta" they have no
-    numbers.
-    `order`: how tensors of scope "core" lie in memory. "heads": head by head. "model": as a model
-    of Hugging Face has them: queries token by token, as projections write them; so are keys and
-    values, unless a cache has joined them head by head (`keys_are_cached`).
-    """
-    made = _empty_inputs(problem, device, order)
-    if device.type != "meta":
-        draw_once(made, seed)
-        draw_inputs(problem, made, seed)
-    return _requiring_grad(problem, made)
-
-
-def made_entries(problem: Problem, entries: Sequence[int], seed: int, once_seed: int) -> Inputs:
-    """On the CPU, these entries of the batch of the inputs that `make_inputs` made from `once_seed`
-    and `draw_inputs` then drew from `seed`, as the inputs of a smaller batch.
-    """
-    made = _empty_inputs(replace(problem, batch=len(entries)), torch.device("cpu"), "heads")
-    tables = {}
-    if problem.page:
-        of_entries = made.more["page_table"]
-        tables["page_table"] = of_entries.new_empty(problem.batch, of_entries.shape[1])
-    whole = replace(made, more={**made.more, **tables})
-    draw_once(whole, once_seed)
-    for name, table in tables.items():
-        made.more[name].copy_(table[list(entries)])
-    draw_inputs(problem, made, seed, entries)
-    for name in tables:  # of the pages that are here
-        made.more[name].copy_(torch.arange(made.more[name].numel()).view_as(made.more[name]))
-    return _requiring_grad(problem, made)
-
-
-def _requiring_grad(problem: Problem, inputs: Inputs) -> Inputs:
-    for tensor in leaves(inputs, None):
-        tensor.requires_grad_(problem.backward)
-    return inputs
-
-
-def _empty_inputs(p: Problem, device: torch.device, order: str) -> Inputs:
-    """Inputs without numbers."""
-    dtype = TORCH_DTYPE[p.dtype]
-
-    def by_head(heads: int, tokens: int, width: int) -> Tensor:
-        return torch.empty(p.batch, heads, tokens, width, dtype=dtype, device=device)
-
-    def by_token(heads: int, tokens: int, width: int) -> Tensor:
-        return by_head(tokens, heads, width).transpose(1, 2)
-
-    if p.scope != "core":
-        x = torch.empty(p.batch, p.seq_len, p.d_model, dtype=dtype, device=device)
-        cross = p.kv_seq_len != p.seq_len
-        source = x.new_empty(p.batch, p.kv_seq_len, p.d_model) if cross else x
-        made = Inputs(x, source, source)
-    else:
-        query = by_token if order == "model" else by_head
-        keys = by_head if order == "heads" or keys_are_cached(p) else by_token
-        k, v, more = empty_storage(p, dtype, device) or (
-            keys(p.kv_heads, p.kv_seq_len, p.d_k),
-            keys(p.kv_heads, p.kv_seq_len, p.d_v),
-            {},
-        )
-        made = Inputs(query(p.heads, p.seq_len, p.d_k), k, v, more)
-    if p.sinks:
-        sinks = torch.empty(p.heads, dtype=dtype, device=device)
-        made = replace(made, more={**made.more, "sinks": sinks})
-    return made
-
-
-def keys_are_cached(problem: Problem) -> bool:
-    """Whether a model of Hugging Face reads these keys from its cache: a decoder without gradients.
-
-    Its encoder's attention, which is neither causal nor to another length, has no cache, and
-    training uses none.
-    """
-    is_decoder = problem.causal or problem.kv_seq_len != problem.seq_len
-    return is_decoder and not problem.backward

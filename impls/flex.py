@@ -13,12 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import AuxRequest, flex_attention
 
-from ._flex_attention import build_mask, unavailable
-from ._inductor import compile_now, compiled, keep_buffers
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .refusals.flex import unavailable_here as unavailable
 from .refusals.flex import why_not
+from .shared.flex_attention import build_mask
+from .shared.inductor import compile_now, compiled, keep_buffers
 
 __all__ = ["build_mask", "context", "prepare", "unavailable", "why_not"]
 

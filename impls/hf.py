@@ -20,14 +20,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _flex_attention
-from ._inductor import compile_now, keep_buffers
-from ._masked_softmax import masked_pairs
-from .backend import TORCH_DTYPE, Call, Inputs, Weights
-from .layer import Attend, as_call
+from .backend import TORCH_DTYPE, Attend, Call, Inputs, Weights
+from .layer import as_call
 from .problem import Problem
+from .refusals import flex
 from .refusals import hf as refusals
 from .refusals.hf import DEFAULT, FLASH, why_not
+from .shared.flex_attention import block_mask
+from .shared.inductor import compile_now, keep_buffers
+from .shared.softmax import masked_pairs
 
 __all__ = ["context", "prepare", "unavailable", "why_not"]
 
@@ -53,7 +54,7 @@ MAX_SHAPES = 1 << 16  # that one process may compile flex_attention for
 
 def unavailable(device: torch.device, *, variant: str, repo: str | None) -> str | None:
     if variant == "flex_attention":
-        return _flex_attention.unavailable(device)
+        return flex.unavailable_here(device)
     return refusals.unavailable(device, variant=variant, repo=repo)
 
 
@@ -140,12 +141,12 @@ def mask_for(problem: Problem, name: str, device: torch.device) -> tuple[Any, bo
     if not by_rule and (not problem.causal or offset >= problem.kv_seq_len - 1):
         return None, False
     if name == "flex_attention":
-        return _flex_attention.block_mask(problem, device), False
+        return block_mask(problem, device), False
     if is_flash(name):
         return None, problem.causal
     if name == "sdpa" and offset == 0 and n_q > 1 and not by_rule:
         return None, True
-    masked = masked_pairs(problem, device, None)
+    masked = masked_pairs(problem, device)
     assert masked is not None
     if name == "sdpa":
         return ~masked[None, None], False

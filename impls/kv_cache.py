@@ -1,8 +1,8 @@
 """Attention over keys and values in pages, quantized, with a shared prefix, or as they are, with
 what torch has.
 
-How they are stored says kv_tensors.py. Bare `kv_cache` gathers, dequantizes and copies all of them
-into plain tensors of each sequence, then calls torch's scaled_dot_product_attention.
+How they are stored says shared/kv_tensors.py. Bare `kv_cache` gathers, dequantizes and copies all
+of them into plain tensors of each sequence, then calls torch's scaled_dot_product_attention.
 `kv_cache:blocks` does so for some keys at a time and joins the parts of the softmax (Milakov and
 Gimelshein 2018, arXiv:1805.02867): no plain copy is kept, and scales are applied to scores and
 weights instead of keys and values.
@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ._masked_softmax import group_rows, masked_group_rows
+from .axes.kv_storage import keys_of_block
 from .backend import Call, Inputs, Weights
-from .kv_storage import keys_of_block
-from .kv_tensors import read_back, scales
 from .layer import as_call
-from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
+from .shared.kv_tensors import read_back, scales
+from .shared.mask_tensors import materialized_mask
+from .shared.softmax import group_rows, masked_group_rows
 
 MASKS = ALL_MASKS
 COMPUTES = ("page", "kv_dtype", "prefix")
@@ -46,7 +46,7 @@ def whole(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) ->
     """q [batch, heads, n_q, d_k] to [batch, heads, n_q, d_v]."""
     k, v = read_back(problem, inputs, q.dtype)
     p = problem
-    rows = group_rows(q, p)  # heads of one key as further queries: no key is copied
+    rows = group_rows(q, p.kv_heads)  # heads of one key as further queries: no key is copied
     masked = None if sees_all(p) else masked_group_rows(p, q.device, matrix)
     mask = None if masked is None else masked.logical_not_()
     o = sdpa(rows, k, v, attn_mask=mask, scale=p.scale)
@@ -57,7 +57,7 @@ def blocks(q: Tensor, inputs: Inputs, matrix: Tensor | None, problem: Problem) -
     """As `whole`; m_i, l_i and acc as in the paper of FlashAttention."""
     p = problem
     masked = None if sees_all(p) else masked_group_rows(p, q.device, matrix)
-    rows = group_rows(q * p.scale, p)  # [batch, kv_heads, group * n_q, d_k]
+    rows = group_rows(q * p.scale, p.kv_heads)  # [batch, kv_heads, group * n_q, d_k]
 
     def joined(keys: slice, m: Tensor, total: Tensor, acc: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         k, v = read_back(p, inputs, q.dtype, keys=keys, scaled=False)

@@ -2,24 +2,23 @@
 scope.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import sqrt
 
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, pad
 
-from .backend import TORCH_DTYPE, BlockWeights, Call, Inputs, Weights
-from .drawing import draw
-from .masks.tensors import computed_rows, fully_masked_rows
+from .backend import TORCH_DTYPE, Attend, BlockWeights, Call, Inputs, Weights
+from .masks import has_no_rule
 from .problem import Problem
+from .shared.drawing import draw
+from .shared.mask_tensors import computed_rows, fully_masked_rows
 
 BIAS_SD = 0.5
 
-Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The core of attention, from q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k] and
-v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
-"""
+Rows = Callable[[Tensor], Tensor]
+"""From the rows of computed queries, [..., rows, width], to those of all, [..., seq_len, width]."""
 
 
 def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
@@ -66,15 +65,20 @@ def as_call(
     attend: Attend,
     *,
     fills: bool = False,
+    facts: Mapping[str, object] | None = None,
 ) -> Call:
     """`attend` as the call to time, in any scope: it gets the problem as asked, and what it returns
     is judged. Queries that see no key must give zeros.
 
     With `fills` attnbench gives them, which the row's `configuration` says: `attend` never gets the
     leading queries without keys, and its output for others without keys
-    (masks.tensors.materialized_mask) is overwritten.
+    (mask_tensors.materialized_mask) is overwritten. `facts`: what else `configuration` says.
     """
-    core = with_filled_rows(problem, attend, inputs.query.device) if fills else attend
+    core = attend
+    if fills and (problem.empty_rows or has_no_rule(problem)):
+        fill = with_empty_rows(problem, inputs.query.device)
+        # A softmax over no key is 0/0, also backward.
+        core = lambda q, k, v: fill(attend(computed_queries(problem, q), k, v))  # noqa: E731
     if weights is None:
         q, k, v = inputs
         call: Call = lambda: core(q, k, v)  # noqa: E731 - gets an attribute
@@ -85,8 +89,9 @@ def as_call(
             return linear(merge_heads(core(*split_heads(problem, inputs, w))), w.w_o, w.b_o)
 
         call = in_scope(inputs, w, layer)
-    if core is not attend:
-        call.facts = {"note": "rows without keys are filled by attnbench"}  # type: ignore[attr-defined]
+    note = {"note": "rows without keys are filled by attnbench"} if core is not attend else {}
+    if note or facts:
+        call.facts = {**note, **(facts or {})}  # type: ignore[attr-defined]
     return call
 
 
@@ -142,23 +147,17 @@ def merge_heads(o: Tensor) -> Tensor:
     return o.transpose(1, 2).flatten(2)
 
 
-def with_fully_masked_rows(problem: Problem, rows: Tensor) -> Tensor:
-    """Attention weights of the computed rows, [batch, heads, rows, n_kv], extended to all queries.
-
-    Queries that see no key get zeros.
-    """
-    masked = fully_masked_rows(problem, computed_rows(problem, rows.device))
-    rows = rows if masked is None else rows.masked_fill(masked[:, None], 0.0)
-    return pad(rows, (0, 0, problem.empty_rows, 0))
+def computed_queries(problem: Problem, x: Tensor) -> Tensor:
+    """[..., seq_len, width] without the leading queries that see no key."""
+    return x[..., problem.empty_rows :, :] if problem.empty_rows else x
 
 
-def with_filled_rows(problem: Problem, attend: Attend, device: torch.device) -> Attend:
-    """`attend` itself if every query sees a key."""
-    core = attend
-    masked = fully_masked_rows(problem, computed_rows(problem, device))
-    if masked is not None:  # no gradient flows through these rows
-        core = lambda q, k, v: attend(q, k, v).masked_fill(masked[:, None], 0.0)  # noqa: E731
-    if not (empty := problem.empty_rows):
-        return core
-    # A softmax over no key is 0/0, also backward.
-    return lambda q, k, v: pad(core(q[:, :, empty:], k, v), (0, 0, empty, 0))
+def with_empty_rows(problem: Problem, device: torch.device) -> Rows:
+    """Queries that see no key get zeros, and no gradient flows through them."""
+    masked, empty = fully_masked_rows(problem, computed_rows(problem, device)), problem.empty_rows
+
+    def fill(rows: Tensor) -> Tensor:
+        rows = rows if masked is None else rows.masked_fill(masked[:, None], 0.0)
+        return pad(rows, (0, 0, empty, 0)) if empty else rows
+
+    return fill

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .backend import Call, Inputs, Weights
-from .layer import Attend, as_call
+from .backend import Attend, Call, Inputs, Weights
+from .layer import as_call
 from .problem import Problem
 
 VARIANTS = ("flash_attn_2", "flash_attn_3", "flash_attn_4", "flashinfer", "xformers")

@@ -15,10 +15,10 @@ O(N * rank) in time and bytes. One projection for keys and one for values, share
 import torch
 from torch import Tensor
 
-from ._masked_softmax import group_rows, masked_softmax
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .shared.softmax import Softmax, group_rows
 
 EXACTNESS = "approximate"
 VARIANTS = ("64", "128", "512", "pool", "pool64", "pool128", "pool256", "pool512")
@@ -51,23 +51,18 @@ def prepare(
     rank = rank or int(variant.removeprefix(POOL) or DEFAULT_RANK)
     if variant.startswith(POOL):
         stride = -(-problem.kv_seq_len // rank)
-
-        def attend_to_means(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            return core(q, pooled(k, stride), pooled(v, stride), problem)
-
-        call = as_call(problem, inputs, weights, attend_to_means)
-        means = -(-problem.kv_seq_len // stride)
-        call.facts = {"rank": means, "projection": "mean pooling"}  # type: ignore[attr-defined]
-        return call
+        means = {"rank": -(-problem.kv_seq_len // stride), "projection": "mean pooling"}
+        attend = lambda q, k, v: core(q, pooled(k, stride), pooled(v, stride), problem)  # noqa: E731
+        return as_call(problem, inputs, weights, attend, facts=means)
     e, f = projections(rank, problem, inputs.query.device)  # [rank, n_kv] each
-    call = as_call(problem, inputs, weights, lambda q, k, v: core(q, e @ k, f @ v, problem))
-    call.facts = {"rank": rank}  # type: ignore[attr-defined]
-    return call
+    attend = lambda q, k, v: core(q, e @ k, f @ v, problem)  # noqa: E731
+    return as_call(problem, inputs, weights, attend, facts={"rank": rank})
 
 
 def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
     """softmax(Q (E K)^T / sqrt(d_k)) F V, from projected k and v [batch, kv_heads, rank, width]."""
-    p = masked_softmax(group_rows(q, problem) @ k.mT, None, problem)
+    softmax = Softmax(problem)
+    p = softmax.weights(softmax.scores(group_rows(q, k.shape[1]) @ k.mT))
     o = p @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
 

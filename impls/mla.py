@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from ._masked_softmax import masked_group_rows, masked_softmax
-from .attention_flops import Form, form_flops
 from .backend import Call, Inputs, Weights
-from .kv_tensors import keys_and_values
 from .layer import as_call
-from .masks.tensors import materialized_mask
 from .problem import ALL_MASKS, Problem
+from .shared.attention_flops import Form, cheaper_form, form_flops
+from .shared.kv_tensors import keys_and_values
+from .shared.softmax import Softmax, softmax_of_rows
 
 MASKS = ALL_MASKS
 COMPUTES = ("latent", "rope")
@@ -30,31 +29,26 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    flops = {form: form_flops(problem, form) for form in FORMS if variant in ("", form)}
-    form = min(flops, key=flops.__getitem__)
-    matrix = materialized_mask(problem, inputs.query.device)
+    form, softmax = cheaper_form(problem, variant), softmax_of_rows(problem, inputs)
 
     def attend(q: Tensor, cache: Tensor, _: Tensor) -> Tensor:
-        masked = masked_group_rows(problem, q.device, matrix)  # [n_q, n_kv]
-        return FORMS[form](q, cache, inputs.more, masked, problem)
+        return FORMS[form](q, cache, inputs.more, softmax(), problem)
 
-    call = as_call(problem, inputs, weights, attend, fills=True)
-    of_form = {"form": form, "form_flops": flops[form]}
-    call.facts = getattr(call, "facts", {}) | of_form  # type: ignore[attr-defined]
-    return call
+    facts = {"form": form, "form_flops": form_flops(problem, form)}
+    return as_call(problem, inputs, weights, attend, fills=True, facts=facts)
 
 
 def unabsorbed(
-    q: Tensor, cache: Tensor, weights: Mapping[str, Tensor], masked: Tensor | None, problem: Problem
+    q: Tensor, cache: Tensor, weights: Mapping[str, Tensor], softmax: Softmax, problem: Problem
 ) -> Tensor:
     """q [batch, heads, n_q, d_k], cache [batch, 1, n_kv, latent + rope]."""
     k, v = keys_and_values(problem, cache, weights)
-    p = masked_softmax(q @ k.mT, masked, problem)  # [batch, heads, n_q, n_kv]
+    p = softmax.weights(softmax.scores(q @ k.mT))  # [batch, heads, n_q, n_kv]
     return p @ v  # [batch, heads, n_q, d_v]
 
 
 def absorbed(
-    q: Tensor, cache: Tensor, weights: Mapping[str, Tensor], masked: Tensor | None, problem: Problem
+    q: Tensor, cache: Tensor, weights: Mapping[str, Tensor], softmax: Softmax, problem: Problem
 ) -> Tensor:
     """As unabsorbed. Heads become further rows against the one cache, which is not copied."""
     p, (batch, heads, n_q, _) = problem, q.shape
@@ -63,7 +57,7 @@ def absorbed(
     q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1)
     cache = cache[:, 0]  # [batch, n_kv, latent + rope]
     s = q.flatten(1, 2) @ cache.mT  # [batch, heads * n_q, n_kv]
-    s = masked_softmax(s.view(batch, heads, n_q, -1), masked, p)
+    s = softmax.weights(softmax.scores(s.view(batch, heads, n_q, -1)))
     o = s.flatten(1, 2) @ cache[..., : p.latent]  # [batch, heads * n_q, latent]
     return torch.einsum("bhql,hvl->bhqv", o.view(batch, heads, n_q, -1), w_uv)
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
+from .axes.lengths import sequences
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .lengths import sequences
-from .masks.tensors import by_distance
 from .problem import Problem
+from .shared.mask_tensors import by_distance
 
 MASKS = ("local", "strided")
 COMPUTES = ("lengths",)

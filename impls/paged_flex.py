@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from ._flex_attention import BLOCK, unavailable
-from ._inductor import compile_now, compiled
+from .axes.kv_storage import pages_per_sequence
 from .backend import Call, Inputs, Weights
-from .kv_storage import pages_per_sequence
 from .layer import as_call
 from .problem import Problem
 from .refusals import flex
+from .refusals.flex import unavailable_here as unavailable
+from .shared.flex_attention import BLOCK
+from .shared.inductor import compile_now, compiled
 
 __all__ = ["prepare", "unavailable", "why_not"]
 

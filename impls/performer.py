@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ._sparse import pad_tokens
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks.rules import padded_length
 from .problem import Problem
+from .shared.mask_tensors import padded_keys
+from .shared.sparse import pad_tokens
 
 EXACTNESS = "approximate"
 MASKS = ("padding",)
@@ -48,17 +48,11 @@ def prepare(
 ) -> Call:
     count, device = features or int(variant or DEFAULT_FEATURES), inputs.query.device
     w = random_features(count, problem.d_k, device)
-    padding = None
-    if problem.mask == "padding":
-        lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
-        keys = torch.arange(problem.kv_seq_len, device=device)
-        padding = keys >= torch.tensor(lengths, device=device)[:, None]
-        padding = padding[:, None, :, None]  # [batch, 1, n_kv, 1], True for padding
-    call = as_call(
-        problem, inputs, weights, lambda q, k, v: core(q, k, v, w, padding, problem), fills=True
-    )
-    call.facts = {"features": count}  # type: ignore[attr-defined]
-    return call
+    padding = padded_keys(problem, device)
+    padding = None if padding is None else padding[:, None, :, None]  # [batch, 1, n_kv, 1]
+    attend = lambda q, k, v: core(q, k, v, w, padding, problem)  # noqa: E731
+    facts = {"features": count}
+    return as_call(problem, inputs, weights, attend, fills=True, facts=facts)
 
 
 def random_features(count: int, d_k: int, device: torch.device) -> Tensor:

@@ -1,30 +1,39 @@
 """What to compute, not how: the shape of one attention problem.
 
-A field of Problem is an axis. What others need of it stands beside the field (axis.py).
+A field of Problem is an axis. What others need of it stands beside the field (axes/axis.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import inf, nan, sqrt
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, Protocol, get_args, get_type_hints
 
-from . import kv_storage
-from . import lengths as ragged
-from .axis import Axis, axis
+from .axes import kv_storage
+from .axes import lengths as ragged
+from .axes.axis import Axis, axis
+from .masks import MASKS, WINDOWED
 
 Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
 Scope = Literal["core", "layer", "block"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
 KvDtype = Literal["same", "int8", "fp8"]
-Mask = Literal["none", "padding", "random", "local", "strided", "blocks", "chunked", "tree"]
 
-ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
-
-DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS, DEFAULT_CHUNK, DEFAULT_CHILDREN = 128, 4, 128, 2
+ALL_MASKS = ("none", *MASKS)
 FEED_FORWARD_FACTOR = 4
 """Width of a block's feed-forward layer over d_model (Vaswani et al. 2017, table 3)."""
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
+
+
+class Device(Protocol):
+    """A torch.device, for files that do not import torch."""
+
+    @property
+    def type(self) -> str: ...
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _width(of: Mapping[str, Any]) -> float:
@@ -43,14 +52,11 @@ class Problem:
     `scope` "core" starts from q, k and v per head; "layer" starts from the layer's inputs and adds
     the projections and W_O; "block" is a pre-norm transformer block around the layer, with a feed-
     forward layer of width FEED_FORWARD_FACTOR * d_model. `causal_align` is the corner from which
-    the causal triangle starts; it must be given if kv_seq_len != seq_len. `mask` (masks/rules.py)
-    applies in addition to `causal`. `window` is the mask's size, 0 for masks without one: keys to
-    either side (local, default 128), stride (strided, default sqrt(kv_seq_len)), number of blocks
-    (blocks, default 4), tokens of a chunk (chunked, default 128) or children of a drafted token
-    (tree, default 2). Nothing assumes heads * d_k == d_model. Raises ValueError for values that
-    describe no problem.
+    the causal triangle starts; it must be given if kv_seq_len != seq_len. `mask` (masks/, a file
+    each) applies in addition to `causal`. `window` is the mask's size, 0 for masks without one.
+    Nothing assumes heads * d_k == d_model. Raises ValueError for values that describe no problem.
 
-    `lengths` (lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
+    `lengths` (axes/lengths.py) makes a ragged batch of one row: sequences of unequal length lie one
     after the other, without padding, and a query sees keys of its own sequence only, up to its own
     position if `causal`. So the inputs are tokens and nothing else: what kernels for unequal
     lengths take, and what several documents in one row of a training batch are. A backend that pads
@@ -170,28 +176,26 @@ class Problem:
         goes_with="causal",
         in_rows='`top_left` or `bottom_right`; "" if not causal',
     )
-    mask: Mask = axis(
-        "Mask in addition to causal: none, padding, random, local, strided, blocks, chunked or"
-        " tree.",
+    mask: str = axis(
+        f"Mask in addition to causal: {_listed(ALL_MASKS)}.",
         default="none",
-        option="none, padding, random, local, strided, blocks, chunked, tree; none if not given.",
+        option=f"{', '.join(ALL_MASKS)}; none if not given.",
         given="none",
         scenario_wide=True,
         part=lambda p: f"{p.mask}{p.window or ''}" if p.mask != "none" else "",
         text=lambda value: "" if value == "none" else f"{value} mask",
         in_rows=(
-            "the mask in addition to `causal`: `none`, `padding`, `random`, `local`, `strided`,"
-            " `blocks`, `chunked`, `tree` (scenarios/README.md). Absent in rows of the first"
-            " version, which had no masks"
+            f"the mask in addition to `causal`: `{'`, `'.join(ALL_MASKS)}` (scenarios/README.md)."
+            " Absent in rows of the first version, which had no masks"
         ),
         earliest="none",
     )
     window: int = axis(
-        "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of"
-        " 64 keys per query block (blocks), tokens of a chunk (chunked), children of a drafted"
-        " token (tree).",
+        "Size of a mask that has one: "
+        + ", ".join(f"{MASKS[name].window} ({name})" for name in WINDOWED)
+        + ".",
         default=0,
-        option="Sizes of the masks that have one: local, strided, blocks, chunked, tree.",
+        option=f"Sizes of the masks that have one: {', '.join(WINDOWED)}.",
         scenario_wide=True,
         text=lambda value: f"window\u00a0{value}" if value else "",
         goes_with="mask",
@@ -266,14 +270,8 @@ class Problem:
         if self.causal and defaults["kv_seq_len"] == self.seq_len:
             defaults["causal_align"] = "top_left"  # both corners are the same one
         if self.windowed and not self.window:
-            stride = max(1, round(sqrt(self.kv_seq_len or self.seq_len)))
-            defaults["window"] = {
-                "local": DEFAULT_LOCAL_WINDOW,
-                "strided": stride,
-                "blocks": DEFAULT_BLOCKS,
-                "chunked": DEFAULT_CHUNK,
-                "tree": DEFAULT_CHILDREN,
-            }[self.mask]
+            n_kv = self.kv_seq_len or self.seq_len
+            defaults["window"] = MASKS[self.mask].default_window(n_kv)
         for name, value in defaults.items():
             object.__setattr__(self, name, value)
 
@@ -319,8 +317,8 @@ class Problem:
             )
         if self.window and not self.windowed:
             raise ValueError(
-                f"window ({self.window}) with mask {self.mask}, which has none; set mask to local,"
-                " strided, blocks, chunked or tree"
+                f"window ({self.window}) with mask {self.mask}, which has none; set mask to"
+                f" {_listed(WINDOWED)}"
             )
         longer_keys = self.causal and self.seq_len < self.kv_seq_len
         if self.windowed and not same_length and not longer_keys:
@@ -367,13 +365,13 @@ class Problem:
 
 
 def windowed(mask: str) -> bool:
-    return mask in ("local", "strided", "blocks", "chunked", "tree")
+    return mask in WINDOWED
 
 
 _TYPES = get_type_hints(Problem)
 CHOICES: dict[str, tuple[str, ...]] = {
     name: words for name, of in _TYPES.items() if (words := get_args(of))
-}
+} | {"mask": ALL_MASKS}
 
 
 def _type(name: str) -> Any:

@@ -2,7 +2,9 @@
 
 Tokens are columns, as in textbooks: X is (d, N), Q = Wq X, S = K^T Q / sqrt(d_k), A = softmax over
 the keys, which are the rows of S, Y = V A. Head i owns the rows i*d_k .. (i+1)*d_k - 1 of Q.
-Everything works on selected queries and in blocks, so that it fits in memory at any N.
+Everything works on selected queries and in blocks, so that it fits in memory at any N. Scale, masks
+and softmax are written here from their definitions; backends share only how keys and values are
+stored.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +16,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
 
+from .axes.lengths import sequences
 from .backend import BlockWeights, Inputs, Weights
-from .kv_tensors import plain
-from .masks.tensors import mask_matrix
+from .masks import MASKS
 from .problem import Problem
+from .shared.kv_tensors import plain
 
 NORM_EPSILON = 1e-5  # torch's default
 BLOCK_SCORES = 1 << 22  # scores of one block: 32 MiB in float64
@@ -104,16 +107,41 @@ def absorbed_reference(
     nope, rope = inputs.query.split([p.d_k - p.rope, p.rope], -1)
     w_uk, w_uv = (inputs.more[name].unflatten(0, (p.heads, -1)) for name in ("w_uk", "w_uv"))
     one = replace(p, latent=0, rope=0, kv_heads=1, d_k=p.latent + p.rope, d_v=p.latent)
-    q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1) * (p.scale / one.scale)
+    q = torch.cat([torch.einsum("bhqn,hnl->bhql", nope, w_uk), rope], -1) * (
+        _scale(p) / _scale(one)
+    )
     latent = inputs.value[..., : p.latent]
     o = same_dtype_reference(one, replace(inputs, query=q, value=latent), weights, rows, entries)
     return torch.einsum("bhql,hvl->bhqv", o, w_uv)
 
 
-def _masked(problem: Problem, rows: Tensor, entry: int) -> Tensor | None:
+def _masked(p: Problem, rows: Tensor, entry: int) -> Tensor | None:
     """[rows or 1, N], True for masked pairs of these queries in one entry of the batch."""
-    matrix = mask_matrix(problem, rows, [entry])
-    return None if matrix is None else matrix[0].logical_not()
+    if p.mask == "none" and not p.causal and not p.lengths:
+        return None
+    query, key = rows[:, None], torch.arange(p.kv_seq_len, device=rows.device)
+    own, seen = query + _first_position(p), torch.ones_like(rows[:1, None], dtype=torch.bool)
+    if p.lengths:
+        batch = torch.tensor(sequences(p.lengths), device=rows.device)  # [sequences, 2]
+        ends_q, ends_k = batch.cumsum(0).unbind(1)
+        sequence = (query >= ends_q).sum(-1, keepdim=True)  # of each query
+        own = ends_k[sequence] - ends_q[sequence] + query  # the last query is at the last key
+        seen = (key < ends_k[sequence]) & (key >= (ends_k - batch[:, 1])[sequence])
+    if p.causal:
+        seen = seen & (key <= own)
+    if p.mask != "none":
+        seen = seen & MASKS[p.mask].rule(p, entry, own, key)
+    return seen.logical_not()
+
+
+def _first_position(p: Problem) -> int:
+    """The key at which the first query stands."""
+    return p.kv_seq_len - p.seq_len if p.causal_align == "bottom_right" else 0
+
+
+def _scale(p: Problem) -> float:
+    """1/sqrt(d_k) (Vaswani et al. 2017, section 3.2.1)."""
+    return 1 / sqrt(p.d_k)
 
 
 def _block(
@@ -162,7 +190,7 @@ def _scores(q: Tensor, k: Tensor, problem: Problem) -> Tensor:
     In memory a query's scores lie side by side, and in one place from first to last: that takes
     half the time.
     """
-    s = (q.mT @ k).mul_(problem.scale)
+    s = (q.mT @ k).mul_(_scale(problem))
     return s.div_(problem.softcap).tanh_().mul_(problem.softcap) if problem.softcap else s
 
 
@@ -230,7 +258,7 @@ class _Columns(torch.autograd.Function):
             dv[entry, kv_head].mT.addmm_(a, dy_part.mT)
             da = (dy_part.mT @ v[entry, kv_head]).mT
             mean = (a * da).sum(0)  # dy * y, [n]
-            ds = a * (da - mean) * slope * problem.scale
+            ds = a * (da - mean) * slope * _scale(problem)
             dq[entry, head, :, part] = (ds.mT @ k[entry, kv_head].mT).mT
             dk[entry, kv_head].mT.addmm_(ds, q_part.mT)
             if d_sinks is not None:  # a further key, whose value is 0
@@ -265,7 +293,7 @@ def _one_head(
     """q [batch, rows, d_k], k and v [batch, N, ...] and `masked` [rows or 1, N] per entry give
     [batch, rows, d_v].
     """
-    scale, cap = problem.scale, problem.softcap
+    scale, cap = _scale(problem), problem.softcap
 
     def attend(masked: Tensor | None, q: Tensor, k: Tensor, v: Tensor, *sink: Tensor) -> Tensor:
         s = q @ k.mT * scale  # [rows, N]

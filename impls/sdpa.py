@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn.attention import sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ._sdpa_kernels import KERNELS, attend, has_lower_right, matrix, refusal
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks.rules import needs_matrix
+from .masks import needs_matrix
 from .problem import ALL_MASKS, Problem
+from .shared.sdpa_kernels import KERNELS, attend, has_lower_right, matrix, refusal
 
 MASKS = ALL_MASKS
 COMPUTES = ("lengths",)

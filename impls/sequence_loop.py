@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from ._sdpa_kernels import attend
+from .axes.lengths import alone, sequences
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .lengths import alone, sequences
 from .problem import Problem
+from .shared.sdpa_kernels import attend
 
 MASKS = ("local", "strided")
 COMPUTES = ("lengths",)

@@ -8,10 +8,10 @@ torch's flex_attention has block masks too; the backend `flex` measures that.
 import torch
 from torch import Tensor
 
-from ._sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 
 MASKS = ("local",)
 MIN_ROWS = 64  # of a block: narrower products do not fill a processor

@@ -8,11 +8,11 @@ tables.
 import torch
 from torch import Tensor
 
-from ._sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks.rules import BLOCK, block_table
+from .masks.blocks import BLOCK, block_table
 from .problem import Problem
+from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 
 MASKS = ("blocks",)
 

@@ -7,10 +7,10 @@ A stride s makes s dense problems of N/s tokens: N^2/s pairs, N^1.5 for the defa
 import torch
 from torch import Tensor
 
-from ._sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 
 MASKS = ("strided",)
 

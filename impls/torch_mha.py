@@ -15,8 +15,8 @@ from torch import Tensor
 
 from .backend import Call, Inputs, Weights
 from .layer import in_scope
-from .masks.rules import padded_length
 from .problem import Problem
+from .shared.mask_tensors import padded_keys
 
 MASKS = ("padding",)
 VARIANTS = ("no_fast_path", "need_weights")
@@ -82,15 +82,6 @@ def masked_pairs(problem: Problem, device: torch.device) -> Tensor | None:
         return None
     last_seen = torch.arange(problem.seq_len, device=device) + problem.causal_offset
     return torch.arange(problem.kv_seq_len, device=device) > last_seen[:, None]
-
-
-def padded_keys(problem: Problem, device: torch.device) -> Tensor | None:
-    """True for keys that are padding, [batch, kv_seq_len]."""
-    if problem.mask != "padding":
-        return None
-    lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
-    keys = torch.arange(problem.kv_seq_len, device=device)
-    return keys >= torch.tensor(lengths, device=device)[:, None]
 
 
 def layer_of(problem: Problem, weights: Weights) -> torch.nn.MultiheadAttention:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ._inductor import missing_for_triton
 from ._triton.configs import BANDS, SMALLEST_BLOCK, WIDEST, Config
-from .backend import Call, Inputs, Weights, make_inputs
-from .layer import Attend, as_call, make_weights, split_heads
-from .lengths import sequences
-from .masks.rules import padded_length
+from .axes.lengths import sequences
+from .backend import Attend, Call, Inputs, Weights
+from .layer import as_call, make_weights, split_heads
+from .masks.padding import padded_length
 from .problem import Problem
+from .shared.inductor import missing_for_triton
+from .shared.inputs import make_inputs
 
 if TYPE_CHECKING:
     from ._triton.tune import Tuner

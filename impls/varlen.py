@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .axes.lengths import sequences, starts
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .lengths import sequences, starts
 from .problem import Problem
 
 MASKS = ("local",)

@@ -74,6 +74,7 @@ studies: [mine]
 """,
 }
 SHOWN = (
+    "impls/masks/mine.py",
     "harness/devices/probes/mine.py",
     "harness/studies/mine.py",
     "reports/subjects/mine.py",
@@ -132,6 +133,21 @@ def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
 
 
 @pytest.mark.long
+def test_a_new_mask_is_computed(house: Path) -> None:
+    options = ("--seq-len", "40", "--d-model", "16", "--heads", "2", "--batch", "1")
+    plan = ("--device", "cpu", "--plan", "quick")
+    run = (
+        house
+        / attnbench(
+            house, "run", "--backends", "naive,sdpa", "--mask", "mine", *options, *plan
+        ).strip()
+    )
+    rows = [row for row in read_rows(run) if row["kind"] == "latency"]
+    assert [(row["status"], row["window"]) for row in rows] == [("ok", 4)] * 2
+    assert "-mine4-" in rows[0]["case"]
+
+
+@pytest.mark.long
 def test_a_new_backend_probe_study_and_scenario_reach_the_rows(run: Path) -> None:
     rows = read_rows(run)
     assert {row["status"] for row in rows} == {"ok"}
@@ -179,7 +195,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
             "tests/reports/subjects",
         ),
         ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
-        ("tests/impls/discovery", "tests/harness/verbs/test_cli.py"),
+        ("tests/impls/discovery", "tests/impls/masks", "tests/harness/verbs/test_cli.py"),
     ],
     ids=lambda tests: tests[0],
 )

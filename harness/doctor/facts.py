@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ...impls._inductor import missing_for_compile
+from ...impls.shared.inductor import missing_for_compile
 from ..devices.calibration_file import newest_calibration
 from ..devices.environment import (
     available_bytes,

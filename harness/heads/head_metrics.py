@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ...impls.block import Block, Decoder
+from ...impls.modules.block import Block, Decoder
 
 TINY = 1e-300
 PAIRED = 8  # sequences whose patterns are compared: pairs of 64 heads are many

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from ...impls.block import Decoder
+from ...impls.modules.block import Decoder
 from .head_metrics import Heads, heads_of
 from .synthetic_tasks import UNSCORED, Batch
 from .training import loss_of
@@ -68,7 +68,7 @@ class Gated(Protocol):
 
 
 class GatedDecoder:
-    """A decoder of impls/block.py. A factor scales a head's columns of W_O."""
+    """A decoder of impls/modules/block.py. A factor scales a head's columns of W_O."""
 
     def __init__(self, model: Decoder, trained: dict[str, str] | None = None) -> None:
         self.model, problem = model, model.problem

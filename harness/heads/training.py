@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ...impls.block import Decoder
+from ...impls.modules.block import Decoder
 from ...impls.problem import Problem
 from ..measure.clock import clock_for
 from ..measure.peak_memory import peak

@@ -14,8 +14,8 @@ from math import inf, isfinite, log, sqrt
 import torch
 from torch import Tensor
 
+from ...impls.axes.lengths import starts
 from ...impls.backend import TORCH_DTYPE, Inputs, Weights
-from ...impls.lengths import starts
 from ...impls.problem import CausalAlign, Problem
 from .error_limits import WIDE_SCORE, CheckResult, ErrorLimits
 from .prepared_call import Tensors, draw_gradient, fresh_leaves, output_shape

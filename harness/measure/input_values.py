@@ -1,7 +1,7 @@
 """The inputs of a problem: all backends get the same numbers, new ones in each round.
 
-Numbers are drawn by place from a seed (impls/drawing.py) and written in place through `.data`, so
-that views, captured graphs and version counters stay as they are. Each round of blocks has a seed
+Numbers are drawn by place from a seed (impls/shared/drawing.py), in place through `.data`, so that
+views, captured graphs and version counters stay as they are. Each round of blocks has a seed
 of its own, which the worker learns as the round begins. Between two calls of a block the keys and
 values of one token in 16 are scaled, so that no two timed calls have the same inputs; the last call
 has the numbers of the round's seed again, and its result can be judged (judge.py).
@@ -18,8 +18,8 @@ from random import Random
 import torch
 from torch import Tensor
 
-from ...impls.drawing import draw_inputs
 from ...impls.problem import Problem
+from ...impls.shared.drawing import draw_inputs
 from .cold_keys import Turns
 from .correctness import widen
 from .judge import write_gradient

@@ -17,9 +17,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...impls.backend import leaves, made_entries
+from ...impls.backend import leaves
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
+from ...impls.shared.inputs import made_entries
 from .correctness import gradient_of_rows, not_finite, write_rows
 from .error_limits import CheckResult, ErrorLimits
 from .prepared_call import Tensors, make_tensors, output_shape

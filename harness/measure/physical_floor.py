@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from humanize import metric
 
-from ...impls.attention_flops import least_attention_flops
-from ...impls.masks.counts import unmasked_keys, unmasked_queries
 from ...impls.problem import Problem
+from ...impls.shared.attention_flops import least_attention_flops
+from ...impls.shared.mask_counts import unmasked_keys, unmasked_queries
 from ..cases.costs import feed_forward_flops, minimal_bytes
 
 MEASURED_MARGIN = 2.0

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, leaves, make_inputs
-from ...impls.drawing import draw
+from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, leaves
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
+from ...impls.shared.drawing import draw
+from ...impls.shared.inputs import make_inputs
 from .compile_time import compile_time
 from .graph_capture import overrides_streams
 

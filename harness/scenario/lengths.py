@@ -1,7 +1,7 @@
 """The lengths of a ragged batch as scenarios and options give them, in each form:
 
 [2k, 300, 1k]                                    one sequence each
-2q2k_32q1s1k                                     in vLLM's grammar (impls/lengths.py)
+2q2k_32q1s1k                                     in vLLM's grammar (impls/axes/lengths.py)
 lognormal:count=16:mean=1k:sigma=0.8:seed=1      drawn, equal for equal numbers
 file:lengths.txt                                 of a file, a length or a part in a line, from
                                                  the folder where attnbench is started
@@ -14,7 +14,7 @@ from random import Random
 from statistics import NormalDist
 from typing import Any
 
-from ...impls.lengths import canonical, sequences, tokens
+from ...impls.axes.lengths import canonical, sequences, tokens
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
 from ..files.safe_files import read_text

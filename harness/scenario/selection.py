@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ... import impls
+from ...impls.axes.lengths import alone
 from ...impls.discovery import names
 from ...impls.discovery.registry import unknown
-from ...impls.lengths import alone
 from ...impls.problem import OPT_IN, Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, option, shown

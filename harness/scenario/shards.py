@@ -10,8 +10,8 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
+from ...impls.shared.mask_counts import unmasked_pairs
 from ..cases.case import Case, Group, PlannedStudy, Wall, without
 from ..cases.costs import work_flops
 from ..files.errors import BadInput, option, shown

@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 from torch import Generator, Tensor
 
 from ...impls.backend import TORCH_DTYPE, Backend
-from ...impls.masks.given import given_mask
 from ...impls.problem import Problem
+from ...impls.shared.given_mask import given_mask
 from ..files.errors import first_line
 from ..rows.findings import Finding
 from ._backends import UNIT_ROUNDOFF, exact_backends, weights

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import torch
 
 from ...impls import load
-from ...impls.backend import make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
+from ...impls.shared.inputs import make_inputs
 from ..rows.findings import Finding
 
 QUESTION = "What do the heads of a layer look at?"

@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...impls.backend import Backend, Inputs, make_inputs
-from ...impls.kv_storage import AS_USUAL
+from ...impls.axes.kv_storage import AS_USUAL
+from ...impls.backend import Backend, Inputs
 from ...impls.problem import Problem
+from ...impls.shared.inputs import make_inputs
 from ..measure.error_limits import distance
 from ..measure.peak_memory import peak
 from ..rows.findings import Finding

@@ -7,9 +7,9 @@ import torch
 from torch import Generator, Tensor
 
 from ...impls.backend import Inputs
-from ...impls.kv_tensors import CODES, quantized
 from ...impls.problem import Problem
 from ...impls.reference import reference
+from ...impls.shared.kv_tensors import CODES, quantized
 from ..measure.error_limits import distance
 from ._repeats import mean_fields
 

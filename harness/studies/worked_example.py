@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ...impls import load
 from ...impls.backend import TORCH_DTYPE
-from ...impls.masks.given import given_mask
 from ...impls.problem import Problem
+from ...impls.shared.given_mask import given_mask
 from ..rows.findings import Finding
 
 QUESTION = "What does attention give on three tokens, step by step, and what do masks change?"

@@ -15,7 +15,7 @@ from triton.compiler import ASTSource, make_backend
 from triton.runtime.jit import create_function_from_signature
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from ..lengths import sequences, starts
+from ..axes.lengths import sequences, starts
 from . import kernels
 from .configs import Config, Kernel, padded, without_descriptors
 

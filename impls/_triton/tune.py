@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from triton.errors import TritonError
 
-from ..lengths import sequences
+from ..axes.lengths import sequences
 from ..problem import Problem
 from . import launch
 from .ahead import compile_together

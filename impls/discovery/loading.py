@@ -171,8 +171,12 @@ class LoadedBackend:
     def attention_weights(
         self, problem: Problem, inputs: "Inputs", weights: "Weights | None"
     ) -> "Tensor":
+        from ..layer import computed_queries, split_heads, with_empty_rows
+
         function = self._needed("attention_weights", "attention weights")
-        return function(problem, inputs, weights)  # type: ignore[no-any-return]
+        q, k, v = inputs if weights is None else split_heads(problem, inputs, weights)
+        core = replace(inputs, query=computed_queries(problem, q), key=k, value=v)
+        return with_empty_rows(problem, q.device)(function(problem, core, None))
 
     def under_mask(
         self, problem: Problem, q: "Tensor", k: "Tensor", v: "Tensor", mask: "Tensor"
@@ -182,8 +186,10 @@ class LoadedBackend:
     def weights_under_mask(
         self, problem: Problem, q: "Tensor", k: "Tensor", mask: "Tensor"
     ) -> "Tensor":
-        function = self._needed("weights_under_mask", "attention weights under a mask tensor")
-        return function(problem, q, k, mask)  # type: ignore[no-any-return]
+        from ..backend import Inputs
+
+        function = self._needed("attention_weights", "attention weights under a mask tensor")
+        return function(problem, Inputs(q, k, k), mask)  # type: ignore[no-any-return]
 
     def peak_bytes(self, problem: Problem, device: "torch.device", threads: int) -> int | None:
         function = self._function("peak_bytes") or self._function("peak_bytes", self._formula())

@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..masks.rules import needs_matrix
+from ..masks import needs_matrix
 from ..problem import Problem
 from . import cascade
 from .sdpa import flash_bytes_in_half

@@ -1,18 +1,15 @@
 """Peak bytes of `cascade` on the CPU in fp32, forward."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..kv_storage import AS_USUAL
-from ..problem import Problem
+from ..axes.kv_storage import AS_USUAL
+from ..problem import Device, Problem
 from . import sdpa
 from .sizes import Sizes
 
-if TYPE_CHECKING:
-    import torch
 
-
-def peak_bytes(problem: Problem, device: "torch.device", threads: int) -> int | None:
+def peak_bytes(problem: Problem, device: Device, threads: int) -> int | None:
     """While the prefix is read, while the own keys are, or while both results are joined; None with
     gradients.
     """

@@ -1,15 +1,10 @@
 """Peak bytes of `fused`: the scores and weights of all heads."""
 
-from typing import TYPE_CHECKING
-
-from ..problem import Problem
+from ..problem import Device, Problem
 from .sizes import MASKS, Sizes, allocates_results_only
 
-if TYPE_CHECKING:
-    import torch
 
-
-def peak_bytes(problem: Problem, device: "torch.device", threads: int) -> int | None:
+def peak_bytes(problem: Problem, device: Device, threads: int) -> int | None:
     """Forward twice the scores; with gradients three times: weights and both gradients.
 
     With a softcap the gradients need a fourth, the result of tanh.

@@ -4,18 +4,13 @@ Its last operation, `.transpose(1, 2).contiguous()`, is no copy: torch's flash k
 output that lies in memory as the queries do, and those lie token by token.
 """
 
-from typing import TYPE_CHECKING
-
-from ..masks.rules import is_causal, needs_matrix
-from ..problem import Problem
+from ..masks import is_causal, needs_matrix
+from ..problem import Device, Problem
 from . import sdpa
-
-if TYPE_CHECKING:
-    import torch
 
 
 def peak_bytes(
-    problem: Problem, device: "torch.device", threads: int, *, variant: str, repo: str | None
+    problem: Problem, device: Device, threads: int, *, variant: str, repo: str | None
 ) -> int | None:
     """Forward, in scope "core", where torch runs its flash kernel without a mask."""
     p = problem

@@ -1,16 +1,12 @@
 """Peak bytes of `kv_cache` on the CPU in fp32, where every query sees every key, as in decoding."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ..kv_storage import AS_USUAL, CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
-from ..masks.counts import unmasked_pairs
-from ..problem import Problem
+from ..axes.kv_storage import AS_USUAL, CODE_BYTES, PLAIN, SCALE_BYTES, keys_of_block
+from ..problem import Device, Problem
+from ..shared.mask_counts import unmasked_pairs
 from . import sdpa
 from .sizes import Sizes
-
-if TYPE_CHECKING:
-    import torch
 
 FLOAT_BYTES = 4
 FP8_BYTES = 6  # of a number while it is converted: as 16 bits, then in fp32
@@ -68,9 +64,7 @@ class Read:
         return p.batch * p.kv_heads * self.tokens * width * FLOAT_BYTES
 
 
-def peak_bytes(
-    problem: Problem, device: "torch.device", threads: int, *, variant: str
-) -> int | None:
+def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) -> int | None:
     """None with gradients and under a mask."""
     p = problem
     every = p.mask == "none" and unmasked_pairs(p) == p.batch * p.seq_len * p.kv_seq_len

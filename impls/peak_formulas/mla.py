@@ -1,18 +1,11 @@
 """Peak bytes of `mla`: the scores and weights of all heads, beside what is made of the latent."""
 
-from typing import TYPE_CHECKING
-
-from ..attention_flops import Form, form_flops
-from ..problem import Problem
+from ..problem import Device, Problem
+from ..shared.attention_flops import cheaper_form
 from .sizes import MASKS, Sizes, allocates_results_only
 
-if TYPE_CHECKING:
-    import torch
 
-
-def peak_bytes(
-    problem: Problem, device: "torch.device", threads: int, *, variant: str
-) -> int | None:
+def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) -> int | None:
     """None with gradients, for several lengths, and for absorbed queries that are not small beside
     the scores.
     """
@@ -21,9 +14,7 @@ def peak_bytes(
         return None
     if not allocates_results_only(p, device.type):
         return None
-    forms: tuple[Form, ...] = ("absorbed", "unabsorbed")
-    flops = {form: form_flops(p, form) for form in forms if variant in ("", form)}
-    core = {"absorbed": _absorbed, "unabsorbed": _unabsorbed}[min(flops, key=flops.__getitem__)](p)
+    core = (_absorbed if cheaper_form(p, variant) == "absorbed" else _unabsorbed)(p)
     z = Sizes(p)
     return None if core is None else max(z.making_mask(), z.mask() + core)
 

@@ -1,15 +1,10 @@
 """Peak bytes of `naive`: the scores and weights of one head, and the outputs before it."""
 
-from typing import TYPE_CHECKING
-
-from ..problem import Problem
+from ..problem import Device, Problem
 from .sizes import MASKS, Sizes, allocates_results_only
 
-if TYPE_CHECKING:
-    import torch
 
-
-def peak_bytes(problem: Problem, device: "torch.device", threads: int) -> int | None:
+def peak_bytes(problem: Problem, device: Device, threads: int) -> int | None:
     """With gradients, the weights of every head are kept."""
     if problem.lengths:
         return None

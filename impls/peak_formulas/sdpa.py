@@ -2,20 +2,13 @@
 kernel (sdpa_on_cuda.py).
 """
 
-from typing import TYPE_CHECKING
-
-from ..masks.rules import is_causal, needs_matrix
-from ..problem import Problem
+from ..masks import is_causal, needs_matrix
+from ..problem import Device, Problem
 from . import sdpa_on_cuda
 from .sizes import MASKS, Sizes
 
-if TYPE_CHECKING:
-    import torch
 
-
-def peak_bytes(
-    problem: Problem, device: "torch.device", threads: int, *, variant: str
-) -> int | None:
+def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) -> int | None:
     """Forward for both kernels, for flash also where torch needs the mask as a matrix; with
     gradients for flash in scope "core".
     """

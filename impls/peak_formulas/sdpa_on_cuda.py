@@ -2,7 +2,7 @@
 results/reference/h200-* is met to the byte.
 """
 
-from ..masks.rules import is_causal, needs_matrix
+from ..masks import is_causal, needs_matrix
 from ..problem import Problem
 from .sizes import Sizes
 

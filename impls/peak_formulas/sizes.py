@@ -89,7 +89,7 @@ class Sizes:
         return pairs * (copies if self.rows > 1 else 1)
 
     def making_mask(self, copies: int = 1) -> int:
-        """The highest moment while the mask is made, from int64 positions (masks/tensors.py)."""
+        """The highest moment while the mask is made, from int64 positions (mask_tensors.py)."""
         p, pairs = self.problem, self.rows * self.problem.kv_seq_len
         rows, keys = POSITION_BYTES * self.rows, POSITION_BYTES * p.kv_seq_len
         if p.mask == "none":

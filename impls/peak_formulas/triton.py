@@ -1,19 +1,12 @@
 """Peak bytes of `triton`: nothing grows with the square of N."""
 
-from typing import TYPE_CHECKING
-
-from ..problem import Problem
+from ..problem import Device, Problem
 from .sizes import Sizes
-
-if TYPE_CHECKING:
-    import torch
 
 LSE_BYTES = 4  # log-sum-exp and delta are fp32 in every dtype
 
 
-def peak_bytes(
-    problem: Problem, device: "torch.device", threads: int, *, variant: str
-) -> int | None:
+def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) -> int | None:
     """Forward: output and log-sum-exp. With gradients: delta and the gradients as well; of sinks a
     term for each query, and their sums, which are rounded to the gradient's dtype.
     """

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._inductor import missing_to_compile
-from ..problem import Problem
+from ..problem import Device, Problem
+from ..shared.inductor import missing_for_compile, missing_to_compile
 
 if TYPE_CHECKING:
     import torch
@@ -13,14 +13,19 @@ NARROWEST = 16  # columns that Triton's matrix product needs
 CPU_FLAGS = Path("/proc/cpuinfo")
 
 
-def unavailable(device: "torch.device") -> str | None:
+def unavailable(device: Device) -> str | None:
     reason = missing_to_compile(device)
     if reason is None and device.type == "cpu" and "avx2" not in CPU_FLAGS.read_text().split():
         return "flex_attention on a CPU needs AVX2"
     return reason
 
 
-def why_not(problem: Problem, device: "torch.device") -> str | None:
+def unavailable_here(device: "torch.device") -> str | None:
+    """And the GPU's age, which imports torch."""
+    return missing_for_compile(device) or unavailable(device)
+
+
+def why_not(problem: Problem, device: Device) -> str | None:
     if device.type == "cpu":
         if problem.sinks:
             return "flex_attention gives no log-sum-exp on a CPU, from which sinks are computed"

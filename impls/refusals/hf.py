@@ -1,13 +1,9 @@
 """What Hugging Face's functions need here, and the problems that they refuse."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
 
-from ..problem import Problem
+from ..problem import Device, Problem
 from . import flex
-
-if TYPE_CHECKING:
-    import torch
 
 DEFAULT = "sdpa"
 PACKAGES = {
@@ -20,7 +16,7 @@ FLASH = (*PACKAGES, "kernel")
 WIDEST = 256  # columns of a head that flash-attn has kernels for
 
 
-def unavailable(device: "torch.device", *, variant: str, repo: str | None) -> str | None:
+def unavailable(device: Device, *, variant: str, repo: str | None) -> str | None:
     if variant == "flex_attention":
         return flex.unavailable(device)
     if variant == "paged|eager":
@@ -49,9 +45,7 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def why_not(
-    problem: Problem, device: "torch.device", *, variant: str, repo: str | None
-) -> str | None:
+def why_not(problem: Problem, device: Device, *, variant: str, repo: str | None) -> str | None:
     p = problem
     if repo is not None and variant != "kernel":
         return f"repo is of hf:kernel only; found it with {variant or DEFAULT}"

@@ -54,7 +54,7 @@ def attend(q, k, v, *, causal, scale, causal_align):
 """
 PREPARED = """
 from attnbench.impls.layer import as_call
-from attnbench.impls.masks.tensors import mask_matrix
+from attnbench.impls.shared.mask_tensors import mask_matrix
 
 MASKS = ("{mask}",)
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from attnbench.impls import Problem, linformer, load, make_inputs, performer
-from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.reference import reference
+from attnbench.impls.shared.mask_tensors import mask_matrix
 from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")

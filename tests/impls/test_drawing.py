@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from attnbench.harness.measure.prepared_call import make_tensors
-from attnbench.impls import Problem, drawing, make_inputs, make_weights
-from attnbench.impls.backend import made_entries
-from attnbench.impls.drawing import draw, draw_inputs
-from attnbench.impls.kv_tensors import plain
+from attnbench.impls import Problem, make_inputs, make_weights
+from attnbench.impls.shared import drawing
+from attnbench.impls.shared.drawing import draw, draw_inputs
+from attnbench.impls.shared.inputs import made_entries
+from attnbench.impls.shared.kv_tensors import plain
 
 CPU = torch.device("cpu")
 P = Problem(batch=5, seq_len=37, d_model=36, heads=4, kv_heads=2, d_v=7)

@@ -6,9 +6,10 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask
 
 from attnbench.impls import Problem
-from attnbench.impls._flex_attention import block_mask
+from attnbench.impls.shared.flex_attention import block_mask
+from attnbench.impls.shared.mask_tensors import computed_rows, mask_matrix
 
-CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+CPU = torch.device("cpu")
 PARTS = tuple(
     f"{full}{side}_{what}"
     for full in ("", "full_")
@@ -21,10 +22,12 @@ LENGTHS = [
     (129, 128, "top_left"),
     (200, 500, "top_left"),
     (500, 200, "top_left"),
-    (200, 500, "bottom_right"),
     (384, 640, "bottom_right"),
     (500, 200, "bottom_right"),
+    # as after a cache: the first of two queries must not see the second's key
+    *((n_q, n_q + more, "bottom_right") for n_q in (1, 2, 130) for more in (1, 63, 64, 127, 300)),
 ]
+WINDOWS = (1, 64, 127, 128, 1000)
 
 
 def causal(seq_len: int, kv_seq_len: int, align: str) -> Problem:
@@ -32,45 +35,36 @@ def causal(seq_len: int, kv_seq_len: int, align: str) -> Problem:
     return Problem(**shape, causal=True, causal_align=align)
 
 
-@pytest.mark.parametrize(("seq_len", "kv_seq_len", "align"), LENGTHS)
-def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(
-    seq_len: int, kv_seq_len: int, align: str
-) -> None:
-    problem = causal(seq_len, kv_seq_len, align)
-    offset, n_q = max(problem.causal_offset, 0), seq_len - problem.empty_rows
-    ours = block_mask(problem, CPU)
-    theirs = create_block_mask(
-        lambda b, h, q, kv: kv <= q + offset, None, None, n_q, kv_seq_len, device="cpu"
-    )
-    assert (ours.seq_lengths, ours.BLOCK_SIZE) == (theirs.seq_lengths, theirs.BLOCK_SIZE)
-    for part in PARTS:
-        assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
+def problems(mask: str) -> list[Problem]:
+    triangles = [causal(*lengths) for lengths in LENGTHS]
+    if mask == "none":
+        return triangles
+    placed = [one for one in triangles if one.seq_len <= one.kv_seq_len]
+    placed.append(replace(causal(500, 500, ""), causal=False, causal_align=""))
+    return [replace(one, mask=mask, window=window) for one in placed for window in WINDOWS]
 
 
-@pytest.mark.parametrize("mask", ["local", "chunked"])
-@pytest.mark.parametrize("window", [1, 100, 127, 128, 300, 1000])
-@pytest.mark.parametrize(
-    ("seq_len", "more", "is_causal"), [(500, 0, False), (500, 0, True), (384, 257, True)]
-)
-def test_a_window_and_chunks_leave_out_blocks_on_both_sides(
-    seq_len: int, more: int, is_causal: bool, window: int, mask: str
-) -> None:
-    align = "bottom_right" if more else ""
-    whole = causal(seq_len, seq_len + more, align)
-    problem = replace(whole, causal=is_causal, causal_align=align, mask=mask, window=window)
+@pytest.mark.parametrize("mask", ["none", "local", "chunked"])
+def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(mask: str) -> None:
+    """There is none only where every query sees every key."""
+    for problem in problems(mask):
+        seen = mask_matrix(problem, computed_rows(problem, CPU))[0]
 
-    def seen(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
-        own = q + more
-        within = own // window == kv // window if mask == "chunked" else (own - kv).abs() <= window
-        return within & (kv <= own) if is_causal else within
+        def pair(b: Tensor, h: Tensor, q: Tensor, kv: Tensor, seen: Tensor = seen) -> Tensor:
+            return seen[q, kv]
 
-    ours = block_mask(problem, CPU)
-    if window == 1000 and not is_causal:
-        assert ours is None
-        return
-    theirs = create_block_mask(seen, None, None, seq_len, seq_len + more, device="cpu")
-    for part in PARTS:
-        assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
+        ours = block_mask(problem, CPU)
+        if ours is None:
+            assert seen.all(), problem
+            continue
+        assert not seen.all(), problem
+        theirs = create_block_mask(pair, None, None, *seen.shape, device="cpu")
+        assert (ours.seq_lengths, ours.BLOCK_SIZE) == (theirs.seq_lengths, theirs.BLOCK_SIZE)
+        for part in PARTS:
+            assert torch.equal(getattr(ours, part), getattr(theirs, part)), (problem, part)
+        (n_q, n_kv), zero = seen.shape, torch.tensor(0)
+        pairs = ours.mask_mod(zero, zero, torch.arange(n_q)[:, None], torch.arange(n_kv))
+        assert torch.equal(pairs, seen), problem
 
 
 @pytest.mark.long

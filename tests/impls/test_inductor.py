@@ -9,8 +9,9 @@ from functools import partial
 import pytest
 import torch
 
-from attnbench.impls import Problem, _inductor, load, make_inputs, make_weights
+from attnbench.impls import Problem, load, make_inputs, make_weights
 from attnbench.impls.backend import leaves
+from attnbench.impls.shared import inductor
 from tests.budget import first
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -41,7 +42,7 @@ def test_each_call_keeps_its_own_code_however_many_shapes_there_are(
     def doubled(x: torch.Tensor) -> torch.Tensor:
         return 2 * x
 
-    several = [_inductor.compiled(doubled) for _ in range(12)]
+    several = [inductor.compiled(doubled) for _ in range(12)]
     for _ in range(2):
         for n, call in enumerate(several, 1):
             assert torch.equal(call(torch.ones(n)), torch.full((n,), 2.0))
@@ -88,20 +89,20 @@ def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps
         )
     monkeypatch.setenv("CXX", "python3")  # stands for a compiler
     monkeypatch.setattr(sysconfig, "get_path", lambda name: "/no/include")
-    assert _inductor.missing_for_compile(CPU) == (
+    assert inductor.missing_for_compile(CPU) == (
         "torch.compile needs Python's C headers, and there is no Python.h in /no/include: apt-get"
         " install python3-dev"
     )
-    monkeypatch.setattr(_inductor, "find_spec", lambda name: None)
+    monkeypatch.setattr(inductor, "find_spec", lambda name: None)
     triton = "torch.compile needs triton, which is not installed: pip install triton"
-    assert _inductor.missing_for_compile(CUDA) == triton
-    monkeypatch.setattr(_inductor, "find_spec", lambda name: name)
+    assert inductor.missing_for_compile(CUDA) == triton
+    monkeypatch.setattr(inductor, "find_spec", lambda name: name)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     headers = "Triton needs Python's C headers, and there is no Python.h in /no/include"
-    assert (_inductor.missing_for_compile(CUDA) or "").startswith(headers)
+    assert (inductor.missing_for_compile(CUDA) or "").startswith(headers)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
     old = "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
-    assert _inductor.missing_for_compile(CUDA) == old
+    assert inductor.missing_for_compile(CUDA) == old
 
 
 @pytest.mark.parametrize("name", ["triton", "compiled", "flex", "hf:flex_attention"])
@@ -110,7 +111,7 @@ def test_without_a_c_compiler_what_triton_compiles_is_unavailable_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch, name: str, named: str
 ) -> None:
     """As in images that only run programs: it would end as an error, one row after the other."""
-    monkeypatch.setattr(_inductor, "find_spec", lambda name: name)
+    monkeypatch.setattr(inductor, "find_spec", lambda name: name)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     if named:
         monkeypatch.setenv("CC", named)

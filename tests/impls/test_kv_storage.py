@@ -15,12 +15,12 @@ import torch
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_flops
 from attnbench.harness.measure.physical_floor import least_flops
 from attnbench.impls import Problem, load, make_inputs, names
-from attnbench.impls.attention_flops import form_flops
-from attnbench.impls.kv_storage import token_bytes
-from attnbench.impls.kv_tensors import from_fp8, multiply, quantized
+from attnbench.impls.axes.kv_storage import token_bytes
 from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.problem import ALL_MASKS
 from attnbench.impls.reference import reference
+from attnbench.impls.shared.attention_flops import form_flops
+from attnbench.impls.shared.kv_tensors import from_fp8, multiply, quantized
 from tests.budget import first
 from tests.impls.conftest import complaints
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, measured_peak

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_exps, work_flops
 from attnbench.impls import Problem, load, make_inputs
-from attnbench.impls.lengths import (
+from attnbench.impls.axes.lengths import (
     canonical,
     padding_ratio,
     sequences,

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from attnbench.impls import MultiHeadAttention, Problem
+from attnbench.impls import MultiHeadAttention, Problem, load
 from attnbench.impls.backend import Inputs
 from attnbench.impls.layer import split_heads
+from attnbench.impls.shared.given_mask import given_mask
 
 SHAPE = Problem(batch=2, seq_len=7, kv_seq_len=9, d_model=24, heads=4, kv_heads=2, d_k=6, d_v=10)
 TAKE_MASKS = ("naive", "fused", "sdpa", "sdpa:math")
@@ -97,6 +98,22 @@ def test_fills_that_half_precision_cannot_hold_give_no_nan(dtype: str, backend: 
     expected = layer(x, x, x, mask=seen)[0]
     assert output.isfinite().all()
     assert torch.allclose(output[:, 1:].float(), expected[:, 1:].float(), atol=2e-2)
+
+
+@pytest.mark.parametrize("backend", TAKE_MASKS)
+@pytest.mark.parametrize("fill", [-1e9, -65504.0])
+def test_a_query_of_fills_alone_is_uniform_in_fp16_below_any_score(
+    fill: float, backend: str
+) -> None:
+    """Scores of -157 each: the lowest number of fp16 and such a score overflow to -inf."""
+    problem, half = replace(SHAPE, dtype="fp16"), torch.float16
+    q, k = torch.full((2, 4, 7, 6), 8.0, dtype=half), torch.full((2, 2, 9, 6), -8.0, dtype=half)
+    v = drawn(2, 2, 9, 10).half()
+    mask, empty = given_mask(torch.full((7, 9), fill), problem, half)
+    assert not empty.any()
+    found = load(backend).under_mask(problem, q, k, v, mask)
+    mean = v.float().mean(2, keepdim=True).repeat_interleave(2, 1).expand(2, 4, 7, 10)
+    assert torch.allclose(found.float(), mean, atol=2e-3)
 
 
 @pytest.mark.parametrize("backend", TAKE_MASKS)

@@ -7,9 +7,9 @@ import torch
 
 from attnbench.harness.measure.prepared_call import make_tensors
 from attnbench.impls import Problem, load
-from attnbench.impls.kv_tensors import read_back
-from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.paged_flex import in_one_row, page_mask
+from attnbench.impls.shared.kv_tensors import read_back
+from attnbench.impls.shared.mask_tensors import mask_matrix
 from tests.budget import first
 from tests.impls.conftest import complaints
 

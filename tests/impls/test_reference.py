@@ -9,8 +9,8 @@ from torch import Tensor
 from attnbench.impls import Inputs, Problem, make_inputs
 from attnbench.impls import reference as reference_module
 from attnbench.impls.backend import leaves
-from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.reference import reference, same_dtype_reference
+from attnbench.impls.shared.mask_tensors import mask_matrix
 from tests.impls.conftest import MASKED, PROBLEMS, SCORED, copies, exact_copies
 
 # theory.md, "The worked example"
@@ -34,8 +34,8 @@ def test_worked_example_comes_out_as_printed() -> None:
 
 
 def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
-    """Attention from its definition, query by query, in float64; shares only the mask, which has
-    tests of its own, with the reference.
+    """Attention from its definition, query by query, in float64; takes the matrix of a
+    mask, as backends do, where the reference asks its rule.
     """
     p = problem
     q, k, v = (tensor.double() for tensor in inputs)

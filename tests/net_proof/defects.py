@@ -113,7 +113,7 @@ DEFECTS = (
         "a key too many at long N",
         "tests/contract/test_own_function.py::test_what_is_right_is_measured[naive-1024]",
         Patch(
-            "impls/_masked_softmax.py",
+            "impls/shared/softmax.py",
             "(rows + problem.causal_offset)",
             "(rows + problem.causal_offset + (problem.kv_seq_len >= 1024))",
         ),

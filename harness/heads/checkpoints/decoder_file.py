@@ -1,4 +1,4 @@
-"""Safetensors files: what they hold, and a small decoder of impls/block.py in one.
+"""Safetensors files: what they hold, and a small decoder of impls/modules/block.py in one.
 
 A decoder's tensors have the names of its parameters. The metadata, all text, are `format` and
 `heads`, which the shapes do not show, and what it was trained on: `task`, `train_seed`, `steps`.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ....impls.block import Decoder
+from ....impls.modules.block import Decoder
 from ....impls.problem import Problem
 from ...files.errors import BadInput, first_line, option, shown
 from ...files.printable import visible

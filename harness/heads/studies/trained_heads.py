@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ....impls.block import Decoder
+from ....impls.modules.block import Decoder
 from ....impls.problem import Problem
 from .. import removal, training
 from ..checkpoints import decoder_file, given

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ....impls.block import Decoder
+from ....impls.modules.block import Decoder
 from ....impls.problem import Problem
 from .. import removal, roles, training
 from ..findings import TrainedRoles

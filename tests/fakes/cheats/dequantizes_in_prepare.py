@@ -2,7 +2,7 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.impls.kv_tensors import plain
+from attnbench.impls.shared.kv_tensors import plain
 
 COMPUTES = ("kv_dtype",)
 INCORRECT = "from memory|times as far"

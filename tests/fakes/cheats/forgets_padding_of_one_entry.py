@@ -3,7 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnbench.impls.masks.tensors import mask_matrix
+from attnbench.impls.shared.mask_tensors import mask_matrix
 
 INCORRECT = "times as far|checked rows are wrong"
 PROBLEM = {"batch": 4, "mask": "padding"}

@@ -12,8 +12,8 @@ from attnbench import impls
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_exps, work_flops
 from attnbench.harness.measure.prepared_call import make_tensors, output_shape, prepare_call
 from attnbench.impls.backend import leaves
-from attnbench.impls.masks import tensors as masks
 from attnbench.impls.problem import Problem
+from attnbench.impls.shared import mask_tensors as masks
 
 SHAPES = [
     {},

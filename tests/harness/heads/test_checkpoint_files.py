@@ -11,7 +11,7 @@ from torch import Tensor
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.heads.checkpoints import decoder_file
 from attnbench.harness.heads.checkpoints.given import read_checkpoints
-from attnbench.impls.block import Decoder
+from attnbench.impls.modules.block import Decoder
 from attnbench.impls.problem import Problem
 
 safetensors = pytest.importorskip("safetensors.torch")

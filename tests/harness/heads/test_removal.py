@@ -9,7 +9,7 @@ from attnbench.harness.heads import removal
 from attnbench.harness.heads.removal import GatedDecoder, Head
 from attnbench.harness.heads.synthetic_tasks import Batch, task
 from attnbench.harness.heads.training import decoder, held_out, quality
-from attnbench.impls.block import Decoder
+from attnbench.impls.modules.block import Decoder
 
 CPU = torch.device("cpu")
 HEADS = 4

@@ -20,6 +20,7 @@ from attnbench.harness.measure.judge import (
 from attnbench.harness.measure.prepared_call import make_gradient
 from attnbench.impls.backend import Inputs
 from attnbench.impls.problem import Problem
+from attnbench.impls.shared.inputs import made_entries
 from tests.judged_blocks import CPU, SEEDS, judged
 
 SMALL = Problem(batch=3, seq_len=160, d_model=32, heads=4)
@@ -146,7 +147,7 @@ def test_what_a_tile_of_queries_adds_to_gradients_of_keys_is_not_lost():
         gradient = make_gradient(problem, CPU, SEEDS.first)
         write_gradient(gradient, problem, SEEDS.places)
         gradient[:, :, tile : tile + 16] = 0.0
-        inputs = impls.backend.made_entries(problem, [0], SEEDS.values, SEEDS.first)
+        inputs = made_entries(problem, [0], SEEDS.values, SEEDS.first)
         output = impls.load("sdpa").prepare(problem, inputs, None)()
         results[1:] = torch.autograd.grad(output, list(inputs), gradient)[1:]
 

@@ -56,7 +56,7 @@ def test_sdpa_builds_no_triangle_that_a_kernel_has_built_in(
     variant: str, builds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Flash on CUDA, which has the triangle from the lower right."""
-    monkeypatch.setattr("attnbench.impls._sdpa_kernels.refusal", lambda *_: None)
+    monkeypatch.setattr("attnbench.impls.shared.sdpa_kernels.refusal", lambda *_: None)
     monkeypatch.setattr("attnbench.impls.sdpa.matrix", lambda *_: torch.ones(1))
     later = Problem(**SHAPE, seq_len=8, kv_seq_len=64, causal=True, causal_align="bottom_right")
     mask = sdpa.build_mask(later, torch.device("cuda"), variant=variant)

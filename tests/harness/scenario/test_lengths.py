@@ -11,7 +11,7 @@ from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.lengths import packed
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.impls.lengths import sequences
+from attnbench.impls.axes.lengths import sequences
 
 GRID: dict[str, Any] = {"d_model": 16, "heads": 2}
 

@@ -6,7 +6,7 @@ import torch
 from attnbench.harness.rows.findings import Finding
 from attnbench.harness.studies import generation
 from attnbench.impls import Decoder, Problem
-from attnbench.impls.multi_head_attention import MultiHeadAttention
+from attnbench.impls.modules.multi_head_attention import MultiHeadAttention
 
 CPU = torch.device("cpu")
 SHAPE = Problem(batch=1, seq_len=33, d_model=16, heads=2, causal=True)

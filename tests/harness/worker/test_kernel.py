@@ -5,8 +5,8 @@ import torch
 
 from attnbench.harness.worker.kernel import Kernel, observed
 from attnbench.impls import load
-from attnbench.impls.backend import make_inputs
 from attnbench.impls.problem import Problem
+from attnbench.impls.shared.inputs import make_inputs
 
 PROBLEM = Problem(batch=1, seq_len=32, d_model=32, heads=2)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from unittest.mock import patch
 
 import torch
@@ -16,10 +16,10 @@ from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import BANDS, Config
+from attnbench.impls.axes.lengths import canonical
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
-from attnbench.impls.lengths import canonical
-from attnbench.impls.problem import Dtype, Mask
+from attnbench.impls.problem import Dtype
 from tests.impls._triton.changed import changed_kernels
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
@@ -77,7 +77,7 @@ def drawn_shapes(mask: str, count: str) -> dict[str, Any]:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(shapes(ragged=True) if mask == "ragged" else shapes(cast("Mask", mask)))
+    @given(shapes(ragged=True) if mask == "ragged" else shapes(mask))
     def holds(drawn: tuple[Problem, Configs]) -> None:
         result = checked(*drawn)
         assert not result["complaint"], (drawn, result)
@@ -92,7 +92,7 @@ def drawn_shapes(mask: str, count: str) -> dict[str, Any]:
 
 @st.composite
 def shapes(
-    draw: st.DrawFn, mask: Mask | Literal["paged"] = "none", *, ragged: bool = False
+    draw: st.DrawFn, mask: str | Literal["paged"] = "none", *, ragged: bool = False
 ) -> tuple[Problem, Configs]:
     page = 0
     if mask == "paged":

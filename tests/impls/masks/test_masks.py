@@ -3,14 +3,14 @@
 from itertools import product
 from typing import Any
 
-import pytest
 import torch
 
 from attnbench.impls import Problem
-from attnbench.impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
-from attnbench.impls.masks.rules import BLOCK, block_table, padded_length
-from attnbench.impls.masks.tensors import (
-    FULLY_MASKED_EVERY,
+from attnbench.impls.masks import MASKS, WINDOWED
+from attnbench.impls.masks.random import FULLY_MASKED_EVERY
+from attnbench.impls.problem import ALL_MASKS
+from attnbench.impls.shared.mask_counts import unmasked_keys, unmasked_pairs, unmasked_queries
+from attnbench.impls.shared.mask_tensors import (
     computed_rows,
     fully_masked_rows,
     mask_matrix,
@@ -31,12 +31,13 @@ def small_problems() -> list[Problem]:
         lengths = {"seq_len": n_q, "kv_seq_len": n_kv}
         found += [
             Problem(**SHAPE | lengths | triangle | {"batch": 5}, mask=mask)
-            for mask in ("none", "padding", "random")
+            for mask in ALL_MASKS
+            if mask not in WINDOWED
         ]
         if n_q == n_kv or causal:
             found += [
                 Problem(**SHAPE | lengths | triangle, mask=mask, window=window)
-                for mask in ("local", "strided", "blocks", "chunked", "tree")
+                for mask in WINDOWED
                 for window in (1, 2, 3, 7, 64, 250)
             ]
     found += [
@@ -63,27 +64,14 @@ def matrix(p: Problem) -> torch.Tensor:
     return (everything if found is None else found).expand(p.batch, p.seq_len, p.kv_seq_len)
 
 
-def rule(p: Problem, entry: int, i: int, j: int) -> bool:
-    """The documented rules in their simplest form, except random."""
-    own = i + p.causal_offset
-    if p.causal and j > own:
-        return False
-    if p.mask == "padding":
-        return j < padded_length(p, entry)
-    if p.mask == "local":
-        return abs(j - own) <= p.window
-    if p.mask == "strided":
-        return (j - own) % p.window == 0
-    if p.mask == "chunked":
-        return j // p.window == own // p.window
-    if p.mask == "tree":
-        token, drafted = i, j - p.causal_offset
-        while token > max(drafted, 0):
-            token = (token - 1) // p.window
-        return drafted < 0 or token == drafted
-    if p.mask == "blocks":
-        return j // BLOCK in block_table(p)[own // BLOCK - p.causal_offset // BLOCK]
-    return True
+def test_the_rule_that_the_reference_asks_is_the_matrix_of_backends() -> None:
+    for p in (one for one in small_problems() if one.mask != "none" and not one.lengths):
+        queries, keys = torch.arange(p.seq_len)[:, None], torch.arange(p.kv_seq_len)
+        own = queries + p.causal_offset
+        for entry in range(p.batch):
+            seen = MASKS[p.mask].rule(p, entry, own, keys)
+            seen = seen & (keys <= own) if p.causal else seen
+            assert torch.equal(matrix(p)[entry], seen.expand(p.seq_len, p.kv_seq_len)), p
 
 
 def test_formulas_count_what_the_matrix_has() -> None:
@@ -92,27 +80,6 @@ def test_formulas_count_what_the_matrix_has() -> None:
         assert unmasked_pairs(p) == int(whole.sum()), p
         assert unmasked_queries(p) == int(whole.any(2).sum()), p
         assert unmasked_keys(p) == int(whole.any(1).sum()), p
-
-
-@pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks", "chunked", "tree"])
-@pytest.mark.parametrize(
-    ("causal", "n_q", "n_kv"), [(False, 70, 70), (True, 70, 70), (True, 9, 70)]
-)
-def test_a_mask_leaves_the_pairs_of_its_rule(mask: Any, causal: bool, n_q: int, n_kv: int) -> None:
-    align = "bottom_right" if causal else ""
-    lengths = {"seq_len": n_q, "kv_seq_len": n_kv, "batch": 5}
-    p = Problem(
-        **SHAPE | lengths,
-        causal=causal,
-        causal_align=align,
-        mask=mask,
-        window=0 if mask == "padding" else 3,
-    )
-    wanted = [
-        [[rule(p, entry, i, j) for j in range(n_kv)] for i in range(n_q)]
-        for entry in range(p.batch)
-    ]
-    assert matrix(p).tolist() == wanted
 
 
 def test_a_random_mask_leaves_half_of_the_pairs_and_masks_some_queries_fully() -> None:

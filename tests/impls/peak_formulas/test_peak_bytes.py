@@ -10,11 +10,11 @@ from torch._C._dynamo.eval_frame import set_eval_frame
 
 from attnbench.harness.measure.prepared_call import make_tensors, output_shape
 from attnbench.impls import Inputs, Problem, input_order, load, missing
-from attnbench.impls._sdpa_kernels import would_run
 from attnbench.impls.backend import leaves
-from attnbench.impls.masks.rules import needs_matrix
+from attnbench.impls.masks import needs_matrix
 from attnbench.impls.peak_formulas.sdpa import takes_flash
 from attnbench.impls.problem import Scope
+from attnbench.impls.shared.sdpa_kernels import would_run
 from tests.budget import first
 from tests.harness.measure.test_peak_memory import weighed
 from tests.impls.conftest import MASKED, PROBLEMS

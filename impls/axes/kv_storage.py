@@ -3,7 +3,7 @@
 As they are; quantized, with a scale per token and head; in pages of a pool, which a table finds; as
 one latent vector per token, from which every head makes its keys and values (multi-head latent
 attention: DeepSeek-V2, arXiv:2405.04434, section 2.1); or those of the first tokens once for all
-sequences, which begin alike. Imports no torch; the tensors are made in kv_tensors.py.
+sequences, which begin alike. Imports no torch; the tensors are made in shared/kv_tensors.py.
 """
 
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from .axis import axis
 
 if TYPE_CHECKING:
-    from .problem import Problem
+    from ..problem import Problem
 
 CODE_BYTES = 1  # of a quantized number, int8 or fp8
 SCALE_BYTES = 4  # fp32, one for the key and one for the value of a token and head

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..problem import Problem
-from .tensors import mask_matrix
+from .mask_tensors import mask_matrix
 
 
 def given_mask(mask: Tensor, problem: Problem, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -15,12 +15,14 @@ from hashlib import sha256
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..masks import BY_DISTANCE
+
 if TYPE_CHECKING:
-    from .problem import Problem
+    from ..problem import Problem
 
 PART = re.compile(r"([0-9]{0,4})q([0-9]{1,9}[kKmM]?)(?:s([0-9]{1,9}[kKmM]?))?", re.ASCII)
 UNITS = {"k": 1024, "m": 1024**2}
-MASKS = ("none", "local", "strided")
+MASKS = ("none", *BY_DISTANCE)
 """Those that depend on the distance of query and key alone, which packing leaves as it is."""
 MOST_SEQUENCES = 4096
 LONGEST_NAME = 24  # characters, in ids and labels

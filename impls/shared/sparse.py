@@ -5,8 +5,8 @@ from collections.abc import Callable
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ._masked_softmax import masked_softmax
-from .problem import Mask, Problem
+from ..problem import Problem
+from .softmax import Softmax
 
 Blocked = Callable[[Tensor], Tensor]
 """Maps keys or values [batch, kv_heads, n_kv, width] to those of each block of queries, [batch,
@@ -14,7 +14,7 @@ kv_heads, blocks, keys, width].
 """
 
 
-def refuse_other_masks(mask: Mask, problem: Problem) -> str | None:
+def refuse_other_masks(mask: str, problem: Problem) -> str | None:
     """Why a backend that computes this one mask cannot compute the problem; None if it can."""
     if problem.mask == mask:
         return None
@@ -51,4 +51,5 @@ def _softmax_qk(q: Tensor, k: Tensor, blocked: Blocked, masked: Tensor, p: Probl
     s = joined @ blocked(k).flatten(0, 2).mT
     del joined  # may be a copy, and the peak is still to come
     by_block = s.view(p.batch * p.kv_heads, blocks, -1, rows, s.shape[-1])
-    return masked_softmax(by_block, masked[:, None], p).view(s.shape)
+    softmax = Softmax(p, masked[:, None])
+    return softmax.weights(softmax.scores(by_block)).view(s.shape)

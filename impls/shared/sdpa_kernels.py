@@ -9,11 +9,10 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from .backend import TORCH_DTYPE
-from .layer import Attend
-from .masks.rules import is_causal, needs_matrix
-from .masks.tensors import computed_rows, mask_matrix, materialized_mask
-from .problem import Problem
+from ..backend import TORCH_DTYPE, Attend
+from ..masks import is_causal, needs_matrix
+from ..problem import Problem
+from .mask_tensors import computed_rows, mask_matrix, materialized_mask
 
 KERNELS = {
     "math": SDPBackend.MATH,

@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .problem import Problem
+    from ..problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Tensors of stored keys and values (kv_storage.py): made, quantized, and read back as plain ones.
+"""Tensors of stored keys and values (axes/kv_storage.py): made, quantized, read back as plain ones.
 
 quantized   key, value: codes [batch, kv_heads, n_kv, width], int8 or float8_e4m3fn
             key_scale, value_scale: [batch, kv_heads, n_kv], fp32; a number is code * scale
@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from .kv_storage import AS_USUAL, PLAIN, pages_per_sequence
-from .problem import Problem
+from ..axes.kv_storage import AS_USUAL, PLAIN, pages_per_sequence
+from ..problem import Problem
 
 if TYPE_CHECKING:
-    from .backend import Inputs
+    from ..backend import Inputs
 
 CODES = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
 LARGEST = {torch.int8: 127.0, torch.float8_e4m3fn: 448.0}

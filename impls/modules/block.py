@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .backend import TORCH_DTYPE
+from ..backend import TORCH_DTYPE
+from ..problem import Problem
 from .multi_head_attention import MultiHeadAttention
-from .problem import Problem
 
 EMBEDDING_SD = 0.02
 

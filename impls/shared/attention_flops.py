@@ -4,8 +4,8 @@ keeps; 2 per multiply-add. Imports no torch.
 
 from typing import Literal, get_args
 
-from .masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
-from .problem import Problem
+from ..problem import Problem
+from .mask_counts import unmasked_keys, unmasked_pairs, unmasked_queries
 
 Form = Literal["absorbed", "unabsorbed"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -15,7 +15,7 @@ def attention_flops(problem: Problem) -> int:
     """Q K^T and P V, the usual 4 B h N^2 d_k. With a latent cache: of the cheaper form."""
     p = problem
     if p.latent:
-        return min(form_flops(p, form) for form in FORMS)
+        return form_flops(p, cheaper_form(p))
     return 2 * p.heads * unmasked_pairs(p) * (p.d_k + p.d_v)
 
 
@@ -30,6 +30,12 @@ def least_attention_flops(problem: Problem) -> int:
         return attention_flops(p)
     wide = min(p.d_k - p.rope, p.latent) + p.rope + min(p.d_v, p.latent)
     return 2 * p.heads * unmasked_pairs(p) * wide
+
+
+def cheaper_form(problem: Problem, variant: str = "") -> Form:
+    """The form that `variant` names, or the one with fewer FLOPs."""
+    forms = (form for form in FORMS if variant in ("", form))
+    return min(forms, key=lambda form: form_flops(problem, form))
 
 
 def form_flops(problem: Problem, form: Form) -> int:

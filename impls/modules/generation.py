@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .backend import TORCH_DTYPE
+from ..backend import TORCH_DTYPE
 from .block import Decoder
 
 

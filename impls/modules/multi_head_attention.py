@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from .backend import Backend, Inputs, Weights
-from .discovery.loading import load
-from .layer import make_weights, merge_heads, split_heads
-from .masks.given import given_mask
-from .problem import Problem
+from ..backend import Backend, Inputs, Weights
+from ..discovery.loading import load
+from ..layer import make_weights, merge_heads, split_heads
+from ..problem import Problem
+from ..shared.given_mask import given_mask
 
 NAMES = tuple(Weights.__dataclass_fields__)
 
@@ -74,8 +74,8 @@ class MultiHeadAttention(torch.nn.Module):
 
         `mask` [n_q, n_kv] or [batch, heads, n_q, n_kv], or sizes of 1, applies in addition to that
         of the problem: boolean, True where a query attends, or floating, added to the scores
-        (masks/given.py). Raises ValueError if the backend cannot compute these sizes here, cannot
-        return weights or takes no mask.
+        (shared/given_mask.py). Raises ValueError if the backend cannot compute these sizes here,
+        cannot return weights or takes no mask.
         """
         inputs, weights = Inputs(query, key, value), self.weights()
         problem = self._problem_of(inputs, weights, masked=mask is not None)

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .problem import Problem
+from ..problem import Device, Problem
 
 if TYPE_CHECKING:
     import torch
 
-    from .backend import Call, Inputs, Weights
+    from ..backend import Call, Inputs, Weights
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +37,7 @@ def missing_for_compile(device: "torch.device") -> str | None:
     return missing_to_compile(device)
 
 
-def missing_to_compile(device: "torch.device") -> str | None:
+def missing_to_compile(device: Device) -> str | None:
     """The same, whatever the GPU's age; imports nothing, and reads the device's type alone."""
     if device.type == "cuda":
         if find_spec("triton") is None:
@@ -107,7 +107,7 @@ def compile_now(
     """Run `call` once, forward and backward, so that nothing is left to compile; return it."""
     import torch._inductor.config
 
-    from .backend import leaves
+    from ..backend import leaves
 
     with (
         # no pool of compiler processes that would keep running beside the timed calls

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
+from ..problem import Problem
 from .kv_tensors import quantized
-from .masks.counts import unmasked_pairs
-from .problem import Problem
+from .mask_counts import unmasked_pairs
 
 if TYPE_CHECKING:
-    from .backend import Inputs
+    from ..backend import Inputs
 
 QUANTILES = 1 << 16
 CPU_CHUNK = 1 << 16  # numbers at a time: their buffers stay in a core's second-level cache

@@ -1,0 +1,133 @@
+"""What turns S = Q K^T into attention weights, in plain operations: scale, softcap, mask, sinks."""
+
+from collections.abc import Callable
+from math import inf
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..backend import Inputs
+from ..problem import Problem
+from .mask_tensors import computed_rows, mask_matrix, materialized_mask
+
+
+class Softmax(NamedTuple):
+    """In two steps, `weights(scores(s))`: a caller may keep its arguments alive until a call
+    returns (all do while torch.compile watches frames), and would keep the scores beside both
+    copies.
+    """
+
+    problem: Problem
+    mask: Tensor | None = None
+    """Broadcasts to S: bool, True for masked pairs; or a bias, to be added."""
+    sink: Tensor | None = None
+    """Broadcasts to a column beside S."""
+
+    def scores(self, s: Tensor) -> Tensor:
+        """Scaled, capped and masked s = Q K^T, [..., n_q, n_kv], with a column for the sink if
+        there is one; overwrites `s`.
+
+        In place where autograd needs none of the values that are overwritten, so that at the peak
+        two such matrices are alive, scores and weights. The gradient of tanh needs its result: a
+        third one is kept for it.
+        """
+        scale, cap = self.problem.scale, self.problem.softcap
+        s.mul_(scale / cap if cap else scale)
+        if cap:
+            s.tanh_()
+            s = s * cap if s.requires_grad else s.mul_(cap)
+        if self.mask is not None:
+            s = s.masked_fill_(self.mask, -inf) if self.mask.dtype == torch.bool else s + self.mask
+        return s if self.sink is None else torch.cat((s, self.sink.expand(*s.shape[:-1], 1)), -1)
+
+    def weights(self, s: Tensor) -> Tensor:
+        """The attention weights of what `scores` returned; the sink's own weight is dropped."""
+        p = torch.softmax(s, dim=-1)
+        return p if self.sink is None else p[..., :-1]
+
+
+def softmax_per_head(
+    problem: Problem, inputs: Inputs, given: Tensor | None = None
+) -> Callable[[], list[Softmax]]:
+    """Of each head's S, [batch, n_q, n_kv]; `given`: a caller's mask (shared/given_mask.py).
+
+    What is returned is called in the timed call: a mask takes time and memory like the scores.
+    """
+    device, sinks = inputs.query.device, inputs.more.get("sinks")
+    matrix = materialized_mask(problem, device) if given is None else None
+
+    def made() -> list[Softmax]:
+        per_head = [None] * problem.heads if sinks is None else sinks.unbind()
+        if given is not None:
+            masks = _to_mask(given).expand(-1, problem.heads, -1, -1).unbind(1)
+            return [Softmax(problem, *one) for one in zip(masks, per_head, strict=True)]
+        masked = masked_pairs(problem, device, matrix)
+        return [Softmax(problem, masked, sink) for sink in per_head]
+
+    return made
+
+
+def softmax_of_rows(
+    problem: Problem, inputs: Inputs, given: Tensor | None = None
+) -> Callable[[], Softmax]:
+    """softmax_per_head of all heads at once, whose S is that of `group_rows`."""
+    p, device, sinks = problem, inputs.query.device, inputs.more.get("sinks")
+    matrix = materialized_mask(p, device) if given is None else None
+
+    def made() -> Softmax:
+        if given is not None:
+            rows = _to_mask(given).expand(-1, p.heads, p.seq_len, -1)
+            return Softmax(p, group_rows(rows, p.kv_heads))
+        masked, n_q = masked_group_rows(p, device, matrix), p.seq_len - p.empty_rows
+        if sinks is None:
+            return Softmax(p, masked)
+        sink = sinks[:, None].expand(-1, n_q).reshape(p.kv_heads, -1, 1)  # [.., group * n_q, 1]
+        return Softmax(p, masked, sink)
+
+    return made
+
+
+def _to_mask(given: Tensor) -> Tensor:
+    return given.logical_not() if given.dtype == torch.bool else given
+
+
+def group_rows(x: Tensor, kv_heads: int) -> Tensor:
+    """[batch, heads, n_q, width] as [batch, kv_heads, group * n_q, width].
+
+    Heads that share a key/value head become further rows against the same keys: no key is copied.
+    """
+    return x if x.shape[1] == kv_heads else x.reshape(len(x), kv_heads, -1, x.shape[3])
+
+
+def masked_pairs(
+    problem: Problem, device: torch.device, matrix: Tensor | None = None, copies: int = 1
+) -> Tensor | None:
+    """True where query i must not attend to key j; None if no pair is masked.
+
+    [copies * rows, kv_seq_len] if the mask is the same for the whole batch, else [batch, copies *
+    rows or 1, kv_seq_len]; the rows are those of computed_rows. A mask without a rule is `matrix`
+    (mask_tensors.materialized_mask), made here if it is not given.
+    """
+    ragged = bool(problem.lengths)
+    if problem.mask == "none" and not problem.causal and not ragged:
+        return None
+    rows = computed_rows(problem, device)
+    if problem.mask == "none" and not ragged:
+        keys = torch.arange(problem.kv_seq_len, device=device)
+        return keys > (rows + problem.causal_offset).repeat(copies)[:, None]
+    matrix = materialized_mask(problem, device) if matrix is None else matrix
+    seen = matrix[None] if matrix is not None else mask_matrix(problem, rows)
+    assert seen is not None
+    masked = seen.logical_not()
+    if copies > 1 and masked.shape[1] > 1:
+        masked = masked.repeat(1, copies, 1)
+    return masked[0] if masked.shape[0] == 1 else masked
+
+
+def masked_group_rows(
+    problem: Problem, device: torch.device, matrix: Tensor | None = None
+) -> Tensor | None:
+    """masked_pairs for group_rows: [group * n_q, n_kv] or [batch, 1, group * n_q or 1, n_kv]."""
+    masked = masked_pairs(problem, device, matrix, copies=problem.heads // problem.kv_heads)
+    return masked if masked is None or masked.dim() == 2 else masked[:, None]
