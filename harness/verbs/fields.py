@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
-
 from ..files.errors import BadInput, Spelling, option
 from . import completion
 from .request import Option
@@ -94,7 +92,7 @@ Measures = Annotated[
 """latency, memory, utilization, energy, graphs, kernels; a scenario's own if not given.
 latency,memory leaves out a GPU's counters.
 """
-Threads = Annotated[Annotated[int, Ge(1), Le(MOST_THREADS)] | None, Option("", "COUNT", HOW)]
+Threads = Annotated[int | None, Option("", "COUNT", HOW, least=1, most=MOST_THREADS)]
 """Threads of torch on a CPU (OMP_NUM_THREADS); one per idle core if not given."""
 Wait = Annotated[bool, Option("", group=HOW)]
 """Wait for another run on this device to end; with --on, also for devices that are missing."""

@@ -3,7 +3,7 @@ arguments in Python and the settings in pytest, and a function that takes it.
 
 A request is a frozen dataclass with annotated fields, whose help is the string below each:
 
-    threads: Annotated[Annotated[int, Ge(1)] | None, Option("", "COUNT")] = None
+    threads: Annotated[int | None, Option("", "COUNT", least=1)] = None
     "Threads of torch."
 
 pydantic checks a value by its field's type, whoever gave it, and is imported only then: help and
@@ -22,7 +22,6 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
-    Annotated,
     Any,
     Literal,
     TypeVar,
@@ -31,8 +30,6 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-
-from annotated_types import Ge, Gt, Le
 
 from ..files.errors import BadInput, Refusal, Spelling, instead_of, option, shown, suggestion
 
@@ -50,9 +47,9 @@ class Option:
     """What users see of a field. `help`: "" if it stands below the field, or below an alias for its
     type in fields.py. `value`: what it takes, as FILE; `group`: its heading in the help;
     `short`: as -o; `also`: other names; `complete`: what a shell offers, given the beginning.
-    `parse`: makes what the type checks of what was given, or raises ValueError. `wanted`: in words,
-    where the type does not say it. `argument`: without a name in a shell. `of`: who has it, if not
-    everybody.
+    `parse`: makes what the type checks of what was given, or raises ValueError. `least`, `most`,
+    `above`: limits of a number. `wanted`: in words, where type and limits do not say it.
+    `argument`: without a name in a shell. `of`: who has it, if not everybody.
     """
 
     help: str = ""
@@ -62,10 +59,35 @@ class Option:
     also: tuple[str, ...] = ()
     complete: Callable[..., list[str]] | None = None
     parse: Callable[[Any], Any] | None = None
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
     wanted: str = ""
     argument: bool = False
     hidden: bool = False
     of: Spelling | None = None
+
+    def allows(self, number: float) -> bool:
+        return (
+            (self.least is None or number >= self.least)
+            and (self.most is None or number <= self.most)
+            and (self.above is None or number > self.above)
+        )
+
+    @property
+    def limits(self) -> str:
+        """In words."""
+        if self.least is not None:
+            return (
+                f" of {self.least} or more"
+                if self.most is None
+                else f" from {self.least} to {self.most}"
+            )
+        found = [
+            f" above {self.above}" if self.above is not None else "",
+            f" at most {self.most}" if self.most is not None else "",
+        ]
+        return " and".join(filter(None, found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +111,7 @@ class Declared:
     @property
     def wanted(self) -> str:
         """In words."""
-        return self.option.wanted or wanted_of(self.type)
+        return self.option.wanted or wanted_of(self.type) + self.option.limits
 
     @property
     def place(self) -> str:
@@ -108,16 +130,19 @@ class Declared:
         try:
             parsed = self.option.parse(value) if self.option.parse else value
             strict = spelling is Spelling.PYTHON and not is_text
-            return _adapter(self.type).validate_python(parsed, strict=strict)
+            found = _adapter(self.type).validate_python(parsed, strict=strict)
+            if found is None or self.option.allows(found):
+                return found
+            wrong = value
         except ValidationError as invalid:
-            names = [one for one in _literals(self.type) if isinstance(one, str)]
-            wanted = f"; {suggestion(value, names)}wanted {self.wanted}"
-            found = invalid.errors()[0]["input"]  # of several, the wrong one
-            raise BadInput(f"{self.place}: found {shown(found)}{wanted}") from None
+            wrong = invalid.errors()[0]["input"]  # of several
         except ValueError as error:
             if isinstance(error, Refusal):
                 raise
             raise BadInput(f"{self.place} {shown(value)}: {error}") from None
+        names = [one for one in _literals(self.type) if isinstance(one, str)]
+        hint = suggestion(value, names)
+        raise BadInput(f"{self.place}: found {shown(wrong)}; {hint}wanted {self.wanted}")
 
 
 @cache
@@ -134,10 +159,7 @@ def declared(request: "type[DataclassInstance]") -> dict[str, Declared]:
     found = {}
     for one in fields(request):
         annotation = hints[one.name]
-        known, *marks = get_args(annotation)
-        (about,) = (mark for mark in marks if isinstance(mark, Option))
-        limits = [mark for mark in marks if mark is not about]
-        known = Annotated[(known, *limits)] if limits else known
+        known, about = get_args(annotation)
         about = about if about.help else replace(about, help=_help_below(request, one.name))
         found[one.name] = Declared(name=one.name, type=known, default=one.default, option=about)
     return found
@@ -220,17 +242,7 @@ def words(request: "DataclassInstance", but: Sequence[str] = ()) -> list[str]:
 
 
 def wanted_of(annotation: Any) -> str:
-    """In words: a whole number from 1 to 1000."""
-    if get_origin(annotation) is Annotated:
-        inner, *limits = get_args(annotation)
-        least = [one.ge for one in limits if isinstance(one, Ge)]
-        above = [one.gt for one in limits if isinstance(one, Gt)]
-        most = [one.le for one in limits if isinstance(one, Le)]
-        kind = wanted_of(inner) + (f" above {above[0]}" if above else "")
-        if least and most:
-            return f"{kind} from {least[0]} to {most[0]}"
-        kind += f" and at most {most[0]}" if most else ""
-        return kind + "".join(f" of {one} or more" for one in least)
+    """In words."""
     parts = [one for one in get_args(annotation) if one is not NoneType]
     if get_origin(annotation) in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(wanted_of, parts)))

@@ -9,8 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from annotated_types import Ge, Le
-
 from ...impls.problem import AXES
 from ..files.errors import BadInput, option, shown
 from . import completion
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 SIZE = re.compile(r"[0-9]+[kKmM]?")
 Scenario = str | Path | Mapping[str, Any]
 Models = tuple[str | Path, ...] | Mapping[str, str | Path]
-Count = Annotated[int, Ge(1)]
 
 
 def of_pack(place: str) -> Any:
@@ -88,9 +85,9 @@ class RunRequest(Measured):
     """With --model: --seq-len tokens at once, the last --queries of them, one token after so many,
     or all with gradients.
     """
-    queries: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    queries: Annotated[int | None, Option("", "COUNT", SHAPE, least=1)] = None
     """With --model: tokens that phase chunk (512 if not given) or verify (5) computes."""
-    tp: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    tp: Annotated[int | None, Option("", "COUNT", SHAPE, least=1)] = None
     """With --model: devices that share its heads (tensor parallelism)."""
     plan: Plan = None
     measure: Measures = None
@@ -113,9 +110,7 @@ class RunRequest(Measured):
     """With --on ray: the cluster; that of this machine if not given. local: one that is started for
     this run, on this machine.
     """
-    devices: Annotated[Annotated[int, Ge(1), Le(100_000)] | None, Option("", "COUNT", DEVICES)] = (
-        None
-    )
+    devices: Annotated[int | None, Option("", "COUNT", DEVICES, least=1, most=100_000)] = None
     """With --on ray: how many to measure on, all if not given."""
     device_kind: Annotated[str | None, Option("", "NAME", DEVICES)] = None
     """With --on ray: devices whose name has this, such as H100; a run measures one kind."""

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Le
-
 from ..files.errors import (
     BadInput,
     EnvironmentUnmet,
@@ -69,7 +67,7 @@ class GateRequest:
     backend_dir: Annotated[str | None, Option("", "DIR", WHAT)] = None
     """Folder of each with your own backends; sets ATTNBENCH_BACKENDS."""
     allow_import: AllowImport = False
-    turns: Annotated[Annotated[int, Ge(1), Le(1000)], Option("", "COUNT", HOW)] = 5
+    turns: Annotated[int, Option("", "COUNT", HOW, least=1, most=1000)] = 5
     """How often each is measured; fewer than 3 can hardly decide anything."""
     plan: Plan = None
     device: Device = None

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from annotated_types import Ge, Le
 
 from attnbench.harness.files.errors import BadInput, Spelling
 from attnbench.harness.verbs.app import HOMES, verb
@@ -20,7 +19,7 @@ OPTIONS = [(name, one) for name in HOMES for one in declared(verb(name).request)
 
 
 def types_of(annotation: Any) -> Iterator[Any]:
-    """The types, literals and limits that it is made of."""
+    """The types and literals that it is made of."""
     yield annotation
     for one in get_args(annotation) if not callable(annotation) or get_args(annotation) else ():
         yield from types_of(one)
@@ -32,11 +31,10 @@ def good(one: Declared) -> Any:
     if one.is_switch:
         return True
     words = [part for part in found if isinstance(part, str)]
-    limits = [part.ge for part in found if isinstance(part, Ge)]
     if words or str in found:
         return words[0] if words else "some"
     if int in found or float in found:
-        return limits[0] if limits else 1
+        return 1 if one.option.least is None else one.option.least
     return Path("some") if Path in found else print
 
 
@@ -47,8 +45,10 @@ def bad(one: Declared) -> list[Any]:
         return []
     if str in found or Callable in found:
         return []
-    above = [part.le + 1 for part in found if isinstance(part, Le)]
-    below = [part.ge - 1 for part in found if isinstance(part, Ge)]
+    about = one.option
+    above = [about.most + 1] if about.most is not None else []
+    below = [about.least - 1] if about.least is not None else []
+    below += [about.above] if about.above is not None else []
     return ["no such", *above, *below]
 
 
