@@ -27,7 +27,7 @@ def percentage(value: str) -> str:
 
 def own(value: str, parse: Callable[[Any], Any]) -> Option:
     """What `attnbench run` has not."""
-    return Option("", value, parse=parse, of=Spelling.PYTEST)
+    return Option(value, parse=parse, of=Spelling.PYTEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class PytestRequest:
     seed: fields.Seed = 0
     timeout: fields.Timeout = None
     memory_gib: fields.MemoryGib = None
-    set: Annotated[fields.Several, Option("", "A.B=C", parse=fields.listed)] = ()
+    set: Annotated[fields.Several, Option("A.B=C", parse=fields.listed)] = ()
     """Change a field of every scenario; repeatable."""
     allow_import: fields.AllowImport = False
     wait: fields.Wait = False
@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, one in declared(PytestRequest).items():
         about, names = one.option, (name, *one.option.also)
         settings: dict[str, Any] = {"action": "append" if one.is_many else "store"}
-        settings |= {"action": "store_true"} if one.is_switch else {"metavar": about.value}
+        settings |= {"action": "store_true"} if one.is_switch else {"metavar": one.value}
         flags = [f"--attnbench-{also.replace('_', '-')}" for also in names]
         help_ = about.help.replace("%", "%%")
         group.addoption(*flags, dest=f"attnbench_{name}", help=help_, **settings)

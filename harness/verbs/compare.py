@@ -31,7 +31,7 @@ def as_text(value: Any) -> Any:
 
 
 def run_argument(name: str) -> Option:
-    return Option("", name, complete=completion.runs, parse=as_text, argument=True)
+    return Option(name, complete=completion.runs, parse=as_text, argument=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,30 +44,28 @@ class CompareRequest:
     """Run that is judged. Without it: --against."""
     against: Annotated[
         str | None,
-        Option("", "BACKEND", also=("baseline",), complete=completion.one_backend),
+        Option("BACKEND", also=("baseline",), complete=completion.one_backend),
     ] = None
     """Within one run: the other backends against this one."""
     turns: Annotated[bool, Option()] = False
     """BASE and NEW are folders of runs that were measured in turns: one of each, and again."""
-    only: Annotated[Several, Option("", "PATTERN", parse=listed)] = ()
+    only: Annotated[Several, Option("PATTERN", parse=listed)] = ()
     """Compare only cases whose id or backend matches; repeatable."""
     margin: Margin = USUAL_MARGIN
     allow_different_devices: Annotated[bool, Option()] = False
     """Compare runs of different devices."""
     salvage: Salvage = False
-    gate: Annotated[str | None, Option("", "FILE|EXPR")] = None
+    gate: Annotated[str | None, Option("FILE|EXPR")] = None
     """Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise
     explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.
     """
     fail_on_undecided: Annotated[bool, Option()] = False
     """With --gate: exit 3 also if a case is not confirmed."""
-    save: Annotated[str | None, Option("", "NAME", of=Spelling.SHELL)] = None
+    save: Annotated[str | None, Option("NAME", of=Spelling.SHELL)] = None
     """Name BASE, to compare with it later; compare nothing now."""
     force: Annotated[bool, Option(of=Spelling.SHELL)] = False
     """With --save: replace a baseline of this name."""
-    format: Annotated[
-        Literal["table", "md", "json"], Option("", "table|md|json", of=Spelling.SHELL)
-    ] = "table"
+    format: Annotated[Literal["table", "md", "json"], Option(of=Spelling.SHELL)] = "table"
     """How it is printed."""
     runs: Runs = DEFAULT_ROOT
 

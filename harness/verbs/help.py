@@ -95,7 +95,7 @@ def _line(one: Declared) -> Line:
     if about.argument:
         return about.value, about.help
     names = [*filter(None, [about.short]), f"--{one.name.replace('_', '-')}"]
-    value = "" if one.is_switch else f" {about.value or 'VALUE'}"
+    value = "" if one.is_switch else f" {one.value or 'VALUE'}"
     known = isinstance(one.default, str | int | float | Path) and one.default not in ("", False)
     return f"{', '.join(names)}{value}", f"{about.help}{f' (default: {one.default})' * known}"
 

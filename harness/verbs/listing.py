@@ -27,7 +27,7 @@ Table = tuple[Row, Sequence[Row]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    what: Annotated[What | None, Option("", "WHAT", argument=True)] = None
+    what: Annotated[What | None, Option("WHAT", argument=True)] = None
     """backends, scenarios, models, studies, probes, runs or baselines; what to begin with if not
     given.
     """

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ..scenario import Change
 
 BACKENDS = Option(
-    "Backends, as naive,fused,sdpa; my_module:attend is a function of yours, which workers import.",
     "A,B",
     fields.WHAT,
+    "Backends, as naive,fused,sdpa; my_module:attend is a function of yours, which workers import.",
     complete=completion.backends,
     wanted="names of backends, or functions",
 )
@@ -26,9 +26,9 @@ def axis_option(name: str) -> Option:
     """Of an axis of a problem; one that has no help for it is of scenarios and Python alone."""
     axis = AXES[name]
     return Option(
-        axis.option or axis.meaning,
         "SIZE,SIZE" if axis.type is int else "A,B",
         fields.SHAPE,
+        axis.option or axis.meaning,
         complete=completion.values_of(name),
         wanted="a value, or several",
         of=None if axis.option else Spelling.PYTHON,
@@ -54,9 +54,9 @@ AXIS_FIELDS: Any = make_dataclass(
 class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
     """`json_lines`: what --json means. `changed`: which fields set which of a scenario's."""
 
-    head_dim: Annotated[
-        fields.Values | None, Option("", "WIDTH", fields.SHAPE, wanted="a width")
-    ] = None
+    head_dim: Annotated[fields.Values | None, Option("WIDTH", fields.SHAPE, wanted="a width")] = (
+        None
+    )
     """Width of one head; d_model / heads if not given. Without --d-model: d_model is heads times
     this.
     """
@@ -70,7 +70,7 @@ class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
     timeout: fields.Timeout = None
     memory_gib: fields.MemoryGib = None
     runs: fields.Runs = fields.DEFAULT_ROOT
-    dry_run: Annotated[bool, Option("", group=fields.OUTPUT, short="-n", of=Spelling.SHELL)] = False
+    dry_run: Annotated[bool, Option(group=fields.OUTPUT, short="-n", of=Spelling.SHELL)] = False
     """Check scenarios and show every case with its predicted bytes; measure nothing."""
     quiet: fields.Quiet = False
     json: fields.JsonLines = False

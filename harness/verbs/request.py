@@ -3,7 +3,7 @@ arguments in Python and the settings in pytest, and a function that takes it.
 
 A request is a frozen dataclass with annotated fields, whose help is the string below each:
 
-    threads: Annotated[int | None, Option("", "COUNT", least=1)] = None
+    threads: Annotated[int | None, Option("COUNT", least=1)] = None
     "Threads of torch."
 
 pydantic checks a value by its field's type, whoever gave it, and is imported only then: help and
@@ -44,17 +44,18 @@ R = TypeVar("R", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What users see of a field. `help`: "" if it stands below the field, or below an alias for its
-    type in fields.py. `value`: what it takes, as FILE; `group`: its heading in the help;
-    `short`: as -o; `also`: other names; `complete`: what a shell offers, given the beginning.
+    """What users see of a field. `value`: what it takes, as FILE, if not the words of its type;
+    `group`: its heading in the help; `help`: "" if it stands below the field, or below an alias for
+    its type in fields.py. `short`: as -o; `also`: other names; `complete`: what a shell offers,
+    given the beginning, if not the words of its type.
     `parse`: makes what the type checks of what was given, or raises ValueError. `least`, `most`,
     `above`: limits of a number. `wanted`: in words, where type and limits do not say it.
     `argument`: without a name in a shell. `of`: who has it, if not everybody.
     """
 
-    help: str = ""
     value: str = ""
     group: str = ""
+    help: str = ""
     short: str = ""
     also: tuple[str, ...] = ()
     complete: Callable[..., list[str]] | None = None
@@ -109,6 +110,16 @@ class Declared:
         return any(get_origin(one) in (list, tuple) for one in (self.type, *get_args(self.type)))
 
     @property
+    def words(self) -> list[str]:
+        """Those that it takes alone."""
+        return [one for one in _literals(self.type) if isinstance(one, str)]
+
+    @property
+    def value(self) -> str:
+        """What it takes, in the help."""
+        return self.option.value or "|".join(self.words)
+
+    @property
     def wanted(self) -> str:
         """In words."""
         return self.option.wanted or wanted_of(self.type) + self.option.limits
@@ -140,8 +151,7 @@ class Declared:
             if isinstance(error, Refusal):
                 raise
             raise BadInput(f"{self.place} {shown(value)}: {error}") from None
-        names = [one for one in _literals(self.type) if isinstance(one, str)]
-        hint = suggestion(value, names)
+        hint = suggestion(value, self.words)
         raise BadInput(f"{self.place}: found {shown(wrong)}; {hint}wanted {self.wanted}")
 
 

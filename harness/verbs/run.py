@@ -44,7 +44,6 @@ class RunRequest(Measured):
     scenario: Annotated[
         tuple[Scenario, ...],
         Option(
-            "",
             "SCENARIO",
             complete=completion.scenarios,
             parse=listed,
@@ -54,17 +53,16 @@ class RunRequest(Measured):
     ] = ()
     """Shipped scenarios or YAML files, also lists of several; claims are all of claims_*."""
     against: Annotated[
-        str | None, Option("", "BACKEND", WHAT, also=("baseline",), complete=completion.one_backend)
+        str | None, Option("BACKEND", WHAT, also=("baseline",), complete=completion.one_backend)
     ] = None
     """Backend that ratios are taken against; the first if not given."""
-    only: Annotated[Several, Option("", "PATTERN", WHAT, parse=listed)] = ()
+    only: Annotated[Several, Option("PATTERN", WHAT, parse=listed)] = ()
     """Measure only cases whose id matches; repeatable."""
-    skip: Annotated[Several, Option("", "PATTERN", WHAT, parse=listed)] = ()
+    skip: Annotated[Several, Option("PATTERN", WHAT, parse=listed)] = ()
     """Leave out cases whose id matches; repeatable."""
     set: Annotated[
         Several | Mapping[str, Any],
         Option(
-            "",
             "A.B=C",
             WHAT,
             also=("changes",),
@@ -76,52 +74,50 @@ class RunRequest(Measured):
     """Change a field of the scenario; repeatable."""
     seq_len: Annotated[Values | None, axis_option("seq_len")] = None
     model: Annotated[
-        str | Sequence[str] | None, Option("", "MODEL", SHAPE, complete=completion.models)
+        str | Sequence[str] | None, Option("MODEL", SHAPE, complete=completion.models)
     ] = None
     """A model's attention, by name or config.json; a name is one of attnbench list models, a
     config.json Hugging Face's, or its folder. In place of heads and widths.
     """
-    phase: Annotated[str | None, Option("", "prefill|chunk|decode|verify|training", SHAPE)] = None
+    phase: Annotated[str | None, Option("prefill|chunk|decode|verify|training", SHAPE)] = None
     """With --model: --seq-len tokens at once, the last --queries of them, one token after so many,
     or all with gradients.
     """
-    queries: Annotated[int | None, Option("", "COUNT", SHAPE, least=1)] = None
+    queries: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
     """With --model: tokens that phase chunk (512 if not given) or verify (5) computes."""
-    tp: Annotated[int | None, Option("", "COUNT", SHAPE, least=1)] = None
+    tp: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
     """With --model: devices that share its heads (tensor parallelism)."""
     plan: Plan = None
     measure: Measures = None
-    resume: Annotated[str | Path | None, Option("", "RUN", EARLIER, complete=completion.runs)] = (
-        None
-    )
+    resume: Annotated[str | Path | None, Option("RUN", EARLIER, complete=completion.runs)] = None
     """Measure what this run still lacks."""
-    retry_failed: Annotated[bool, Option("", group=EARLIER)] = False
+    retry_failed: Annotated[bool, Option(group=EARLIER)] = False
     """With --resume: crashed, failed and timed-out cases again."""
-    force: Annotated[bool, Option("", group=EARLIER)] = False
+    force: Annotated[bool, Option(group=EARLIER)] = False
     """With --resume: even in another environment."""
-    shard: Annotated[str | None, Option("", "I/N", DEVICES)] = None
+    shard: Annotated[str | None, Option("I/N", DEVICES)] = None
     """Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge makes
     one run of them.
     """
-    on: Annotated[Literal["ray"] | None, Option("", "ray", DEVICES)] = None
+    on: Annotated[Literal["ray"] | None, Option(group=DEVICES)] = None
     """Measure on the devices of a Ray cluster, several at a time; this machine is one of its nodes.
     """
-    address: Annotated[str | None, Option("", "auto|local|HOST:PORT", DEVICES)] = None
+    address: Annotated[str | None, Option("auto|local|HOST:PORT", DEVICES)] = None
     """With --on ray: the cluster; that of this machine if not given. local: one that is started for
     this run, on this machine.
     """
-    devices: Annotated[int | None, Option("", "COUNT", DEVICES, least=1, most=100_000)] = None
+    devices: Annotated[int | None, Option("COUNT", DEVICES, least=1, most=100_000)] = None
     """With --on ray: how many to measure on, all if not given."""
-    device_kind: Annotated[str | None, Option("", "NAME", DEVICES)] = None
+    device_kind: Annotated[str | None, Option("NAME", DEVICES)] = None
     """With --on ray: devices whose name has this, such as H100; a run measures one kind."""
     checkpoint: Annotated[
         Models,
-        Option("", "[NAME=]PATH", MODELS, parse=one_or_listed, wanted="a path, or NAME=PATH"),
+        Option("[NAME=]PATH", MODELS, parse=one_or_listed, wanted="a path, or NAME=PATH"),
     ] = ()
     """A trained model whose heads to look at: a safetensors file that attnbench saved, or the
     folder of a Hugging Face model. Alone, or beside scenarios; repeatable.
     """
-    tokens: Annotated[str | Path | None, Option("", "FILE", MODELS)] = None
+    tokens: Annotated[str | Path | None, Option("FILE", MODELS)] = None
     """With --checkpoint: a JSON list of token ids, or text for a model with a tokenizer.json;
     built-in tokens if not given.
     """

@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, Spelling, StoreError, instead_of
 from ..files.printable import visible
+from . import completion
 from .fields import GROUPS
 from .help import SHORT, of_command
 from .request import Declared, Verb, checked, declared
@@ -80,7 +81,7 @@ def _parameter(one: Declared) -> inspect.Parameter:
     about = one.option
     settings: dict[str, Any] = {
         "help": about.help,
-        "autocompletion": about.complete,
+        "autocompletion": about.complete or completion.words(one.words),
         "hidden": about.hidden,
     }
     if about.argument:
@@ -88,7 +89,7 @@ def _parameter(one: Declared) -> inspect.Parameter:
     else:
         flags = [f"--{name.replace('_', '-')}" for name in (one.name, *about.also)]
         flags += [about.short] if about.short else []
-        value = None if one.is_switch else about.value or None
+        value = None if one.is_switch else one.value or None
         info = typer.Option(*flags, metavar=value, rich_help_panel=about.group or None, **settings)
     kind = bool if one.is_switch else (list[str] | None) if one.is_many else (str | None)
     return inspect.Parameter(

@@ -29,8 +29,8 @@ class ShowRequest:
     run: Annotated[
         Several,
         Option(
-            f"{RunName} The latest if not given.",
             "RUN",
+            help=f"{RunName} The latest if not given.",
             complete=completion.runs,
             parse=listed,
             argument=True,
@@ -38,22 +38,22 @@ class ShowRequest:
     ] = (LATEST,)
     all: Annotated[bool, Option()] = False
     """All sections; of long tables their names, which --sections shows whole."""
-    sections: Annotated[str, Option("", "NAME[,NAME]")] = ""
+    sections: Annotated[str, Option("NAME[,NAME]")] = ""
     """Which, in place of the answers."""
     open: Annotated[bool, Option()] = False
     """The page, in a browser; report.html in the run's folder."""
     format: Annotated[
         str | None,
         Option(
-            "A page, html or md; for other programs the answers, json, or rows:"
-            f" {', '.join(ROWS[1:])}. Without it: what FILE ends in.",
             "FORMAT",
+            help="A page, html or md; for other programs the answers, json, or rows:"
+            f" {', '.join(ROWS[1:])}. Without it: what FILE ends in.",
             complete=completion.show_formats,
         ),
     ] = None
-    output: Annotated[str | None, Option("", "FILE", short="-o")] = None
+    output: Annotated[str | None, Option("FILE", short="-o")] = None
     """Where to; - is stdout."""
-    figures: Annotated[Path | None, Option("", "DIR")] = None
+    figures: Annotated[Path | None, Option("DIR")] = None
     """With a page: every figure too, as SVG and PNG."""
     salvage: Salvage = False
     anonymous: Anonymous = False

@@ -51,43 +51,41 @@ USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRequest:
     base: Annotated[
-        str, Option("", "BASE", parse=as_text, wanted="a folder or a commit", argument=True)
+        str, Option("BASE", parse=as_text, wanted="a folder or a commit", argument=True)
     ]
     """Checkout to compare with, a folder or a commit; a commit, branch or tag is one of HEAD's
     repository. Empty: HEAD alone.
     """
-    head: Annotated[Path, Option("", "HEAD", argument=True)] = Path()
+    head: Annotated[Path, Option("HEAD", argument=True)] = Path()
     """Checkout that is judged."""
     scenario: Annotated[
-        str | None, Option("", "SCENARIO", WHAT, complete=completion.scenarios, parse=as_text)
+        str | None, Option("SCENARIO", WHAT, complete=completion.scenarios, parse=as_text)
     ] = None
     """A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given."""
-    code: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    code: Annotated[str | None, Option("DIR", WHAT)] = None
     """Folder of each for PYTHONPATH; needed if the code is not installed."""
-    backend_dir: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    backend_dir: Annotated[str | None, Option("DIR", WHAT)] = None
     """Folder of each with your own backends; sets ATTNBENCH_BACKENDS."""
     allow_import: AllowImport = False
-    turns: Annotated[int, Option("", "COUNT", HOW, least=1, most=1000)] = 5
+    turns: Annotated[int, Option("COUNT", HOW, least=1, most=1000)] = 5
     """How often each is measured; fewer than 3 can hardly decide anything."""
     plan: Plan = None
     device: Device = None
-    python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    python: Annotated[str | None, Option("PATH", HOW)] = None
     """Interpreter that measures; this one if not given."""
-    base_python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    base_python: Annotated[str | None, Option("PATH", HOW)] = None
     """Another one for BASE; so versions of packages are compared."""
     threads: Threads = None
-    gate: Annotated[str, Option("", "FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
+    gate: Annotated[str, Option("FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
     """The margins, as for attnbench compare --gate."""
     margin: Margin = USUAL_MARGIN
     fail_on_undecided: Annotated[bool, Option()] = False
     """Exit 3 also if a case is not confirmed."""
-    baseline: Annotated[str | None, Option("", "RUN")] = None
+    baseline: Annotated[str | None, Option("RUN")] = None
     """Instead of BASE: an earlier run on this machine, or last:5."""
-    step: Annotated[
-        Literal["measure", "judge"] | None, Option("", "measure|judge", of=Spelling.SHELL)
-    ] = None
+    step: Annotated[Literal["measure", "judge"] | None, Option(of=Spelling.SHELL)] = None
     """Only this step: measure into --output, or judge what is there. Both if not given."""
-    output: Annotated[Path | None, Option("", "DIR", OUTPUT, short="-o", also=("out",))] = None
+    output: Annotated[Path | None, Option("DIR", OUTPUT, short="-o", also=("out",))] = None
     """For runs, page, summary; results/gate-TIME if not given."""
     wait: Wait = False
     wait_idle: WaitIdle = None

@@ -26,15 +26,15 @@ MOST_TOLERANCE_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WallRequest(Measured):
-    words: Annotated[Several, Option("", argument=True, hidden=True, of=Spelling.SHELL)] = ()
+    words: Annotated[Several, Option(argument=True, hidden=True, of=Spelling.SHELL)] = ()
     backends: Annotated[Backends, BACKENDS] = "naive,fused,sdpa"
     device: Annotated[
         DeviceKind | None,
         device_option("Where to measure; auto, the default, takes a GPU if there is one."),
     ] = None
-    tolerance: Annotated[str | float, Option("", "PERCENT", LIMITS)] = "2%"
+    tolerance: Annotated[str | float, Option("PERCENT", LIMITS)] = "2%"
     """How close to the wall is close enough; between what fits and what fails."""
-    time_budget: Annotated[float, Option("", "SECONDS", LIMITS, also=("budget",))] = WALL_BUDGET_S
+    time_budget: Annotated[float, Option("SECONDS", LIMITS, also=("budget",))] = WALL_BUDGET_S
     """For the trials of all walls; what is not tried by then stays as predicted."""
 
     def changes(self) -> "list[Change]":
