@@ -1,6 +1,8 @@
 """What requests share that measure backends on shapes: `run` and `wall`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from ...impls.problem import AXES
@@ -10,6 +12,7 @@ from .own_backends import Backends, Named, named_backends
 from .request import Option, as_typed
 
 if TYPE_CHECKING:
+    from ..run.engine import Engine
     from ..run.suite import SuiteEntry
     from ..scenario import Change
 
@@ -102,6 +105,14 @@ class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
             if value is not None and value is not False
         }
 
+    def engine(self) -> "Engine | None":
+        """Other devices than this machine's."""
+        return None
+
+    def answers(self, run: Path) -> Mapping[str, Any]:
+        """What --json says of a run beside how its cases ended."""
+        return {}
+
     def changes(self) -> "list[Change]":
         """Fields of the scenario that are set. Raises BadInput."""
         from ..scenario import Change
@@ -119,7 +130,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def may_import(request: Measured, entries: "list[SuiteEntry]") -> bool:
+def may_import(request: Measured, entries: "Sequence[SuiteEntry]") -> bool:
     """Whether workers may import modules: those of functions that the request names, or also those
     of scenarios if that is allowed. Raises BadInput if a scenario names others.
     """

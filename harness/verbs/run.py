@@ -13,8 +13,10 @@ from ...impls.problem import AXES
 from ..files.errors import BadInput, option, shown
 from . import completion
 from .fields import DEVICES, EARLIER, MODELS, SHAPE, WHAT, Measures, Plan, Several, Values, listed
-from .measured import Measured, axis_option, may_import
-from .measuring import How, Job, ended, print_dry_run, told
+from .in_terminal import tell as tell_run
+from .in_terminal import tell_entries
+from .measured import Measured, axis_option
+from .measuring import How, Job, run_of
 from .request import Option, Verb
 
 if TYPE_CHECKING:
@@ -295,12 +297,6 @@ def _resumed(request: RunRequest) -> tuple[Path, Job]:
     )
 
 
-def started_job(entry: "SuiteEntry", request: Measured) -> Job:
-    from ..run.start import start_run
-
-    return partial(start_run, entry.scenario, request.runs, request.seed, entry.selection)
-
-
 def tell(request: RunRequest) -> int:
     """Measure scenarios, or shapes and backends of your own.
 
@@ -310,19 +306,9 @@ def tell(request: RunRequest) -> int:
     if request.scenario and (hint := separated(request.scenario, sys.argv)):
         raise BadInput(hint)
     if request.resume is not None:
-        _, job = _resumed(request)
-        how = How(request=request, allow_import=request.allow_import, engine=request.engine())
-        return told(how.measured(job), how)
+        return tell_run(_resumed(request)[1], How.of(request, ()))
     entries, are_several = planned(request)
-    if request.dry_run:
-        return print_dry_run(entries)
-    allowed = may_import(request, entries)
-    how = How(request=request, allow_import=allowed, engine=request.engine())
-    if are_several:
-        from .several import measure_several
-
-        return measure_several(entries, how, request.runs, request.seed)
-    return told(how.measured(started_job(entries[0], request)), how)
+    return tell_entries(entries, request, several=are_several)
 
 
 def run(request: RunRequest) -> "Run":
@@ -338,21 +324,13 @@ def run(request: RunRequest) -> "Run":
     Ctrl-C raises KeyboardInterrupt once the rows are safe. What `on_row` raises ends the run, whose
     rows stay.
     """
-    from .runs import Run
-
     if request.resume is not None:
         path, job = _resumed(request)
-        call = f"attnbench.open_run({path.name!r}).resume()"
-        allowed = request.allow_import
-    else:
-        entries, _ = planned(request)
-        if len(entries) > 1:
-            raise BadInput(f"scenario: found {len(entries)} scenarios; wanted one in each call")
-        allowed, job = may_import(request, entries), started_job(entries[0], request)
-        call = f"attnbench.run({entries[0].scenario.name!r})"
-    more = {"folders": request.named.folders, "engine": request.engine()}
-    how = How.python(request, call, allow_import=allowed, **more)
-    return Run(ended(how.measured(job), how))
+        return run_of(request, f"attnbench.open_run({path.name!r}).resume()", (), job)
+    entries, _ = planned(request)
+    if len(entries) > 1:
+        raise BadInput(f"scenario: found {len(entries)} scenarios; wanted one in each call")
+    return run_of(request, f"attnbench.run({entries[0].scenario.name!r})", entries)
 
 
 VERBS = {

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput, Spelling, option, shown
 from .fields import LIMITS, DeviceKind, Several, device_option
-from .measured import BACKENDS, Measured, may_import
-from .measuring import How, ended, print_dry_run, told
+from .in_terminal import tell_entries
+from .measured import BACKENDS, Measured
+from .measuring import run_of
 from .own_backends import Backends
 from .request import Option, Verb
-from .run import separated, started_job
+from .run import separated
 
 if TYPE_CHECKING:
     from ..run.suite import SuiteEntry
@@ -42,6 +43,13 @@ class WallRequest(Measured):
 
         given, ratio = option("tolerance", self.tolerance), ratio_of(self.tolerance)
         return [*Measured.changes(self), Change("limits.wall_tolerance_ratio", ratio, given)]
+
+    def answers(self, run: Path) -> Mapping[str, Any]:
+        """The longest N of each search, and how it is known, as the page has them."""
+        from ...reports.data.read import read_run
+        from ...reports.subjects.wall import longest
+
+        return {"walls": [longest(row)._asdict() for row in read_run(run).walls]}
 
 
 def ratio_of(tolerance: str | float) -> float:
@@ -80,19 +88,7 @@ def tell(request: WallRequest) -> int:
             or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; how"
             " long a context a model may have: attnbench advise MODEL"
         )
-    entry = planned(request)
-    if request.dry_run:
-        return print_dry_run([entry])
-    how = How(request=request, allow_import=may_import(request, [entry]))
-    return told(how.measured(started_job(entry, request)), how, _answers)
-
-
-def _answers(run: Path) -> Mapping[str, Any]:
-    """The longest N of each search, and how it is known, as the page has them."""
-    from ...reports.data.read import read_run
-    from ...reports.subjects.wall import longest
-
-    return {"walls": [longest(row)._asdict() for row in read_run(run).walls]}
+    return tell_entries([planned(request)], request)
 
 
 def wall(request: WallRequest) -> "Run":
@@ -100,12 +96,7 @@ def wall(request: WallRequest) -> "Run":
 
     Raises Refusal.
     """
-    from .runs import Run
-
-    entry = planned(request)
-    allowed, folders = may_import(request, [entry]), request.named.folders
-    how = How.python(request, "attnbench.wall()", allow_import=allowed, folders=folders)
-    return Run(ended(how.measured(started_job(entry, request)), how))
+    return run_of(request, "attnbench.wall()", [planned(request)])
 
 
 VERBS = {
