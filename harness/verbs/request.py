@@ -50,7 +50,8 @@ class Option:
     given the beginning, if not the words of its type.
     `parse`: makes what the type checks of what was given, or raises ValueError. `least`, `most`,
     `above`: limits of a number. `wanted`: in words, where type and limits do not say it.
-    `argument`: without a name in a shell. `of`: who has it, if not everybody.
+    `needs`: the option without which it says nothing. `argument`: without a name in a shell. `of`:
+    who has it, if not everybody.
     """
 
     value: str = ""
@@ -64,6 +65,7 @@ class Option:
     most: float | None = None
     above: float | None = None
     wanted: str = ""
+    needs: str = ""
     argument: bool = False
     hidden: bool = False
     of: Spelling | None = None
@@ -228,9 +230,20 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
         for name, one in known.items()
         if one.default is MISSING and name not in given
     ]
+    for one in known.values():
+        needs, without = one.option.needs, values.get(one.name, one.default) == one.default
+        if needs and not without and values.get(needs) in (None, ()):
+            problems.append(f"{one.place} belongs to {option(needs, known[needs].value)}")
     if problems:
         raise BadInput(*problems)
     return request(**values)
+
+
+def refuse(problems: Mapping[str, object]) -> None:
+    """Raises BadInput with the first that holds."""
+    for problem, holds in problems.items():
+        if holds:
+            raise BadInput(problem)
 
 
 def as_typed(value: object) -> str:

@@ -17,7 +17,7 @@ from .in_terminal import tell as tell_run
 from .in_terminal import tell_entries
 from .measured import Measured, axis_option
 from .measuring import How, Job, run_of
-from .request import Option, Verb
+from .request import Option, Verb, refuse
 
 if TYPE_CHECKING:
     from ..run.engine import Engine
@@ -93,9 +93,9 @@ class RunRequest(Measured):
     measure: Measures = None
     resume: Annotated[str | Path | None, Option("RUN", EARLIER, complete=completion.runs)] = None
     """Measure what this run still lacks."""
-    retry_failed: Annotated[bool, Option(group=EARLIER)] = False
+    retry_failed: Annotated[bool, Option(group=EARLIER, needs="resume")] = False
     """With --resume: crashed, failed and timed-out cases again."""
-    force: Annotated[bool, Option(group=EARLIER)] = False
+    force: Annotated[bool, Option(group=EARLIER, needs="resume")] = False
     """With --resume: even in another environment."""
     shard: Annotated[str | None, Option("I/N", DEVICES)] = None
     """Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge makes
@@ -104,13 +104,13 @@ class RunRequest(Measured):
     on: Annotated[Literal["ray"] | None, Option(group=DEVICES)] = None
     """Measure on the devices of a Ray cluster, several at a time; this machine is one of its nodes.
     """
-    address: Annotated[str | None, Option("auto|local|HOST:PORT", DEVICES)] = None
+    address: Annotated[str | None, Option("auto|local|HOST:PORT", DEVICES, needs="on")] = None
     """With --on ray: the cluster; that of this machine if not given. local: one that is started for
     this run, on this machine.
     """
     devices: Annotated[int | None, Option("COUNT", DEVICES, least=1, most=100_000)] = None
     """With --on ray: how many to measure on, all if not given."""
-    device_kind: Annotated[str | None, Option("NAME", DEVICES)] = None
+    device_kind: Annotated[str | None, Option("NAME", DEVICES, needs="on")] = None
     """With --on ray: devices whose name has this, such as H100; a run measures one kind."""
     checkpoint: Annotated[
         Models,
@@ -119,41 +119,26 @@ class RunRequest(Measured):
     """A trained model whose heads to look at: a safetensors file that attnbench saved, or the
     folder of a Hugging Face model. Alone, or beside scenarios; repeatable.
     """
-    tokens: Annotated[str | Path | None, Option("FILE", MODELS)] = None
+    tokens: Annotated[str | Path | None, Option("FILE", MODELS, needs="checkpoint")] = None
     """With --checkpoint: a JSON list of token ids, or text for a model with a tokenizer.json;
     built-in tokens if not given.
     """
 
     def __post_init__(self) -> None:
-        if self.on is None and (self.address is not None or self.device_kind is not None):
-            raise BadInput(
-                f"{option('address')} and {option('device_kind')} belong to {option('on', 'ray')}"
-            )
-        if self.on is None and self.devices is not None:
-            raise BadInput(
-                f"{option('devices')} belongs to {option('on', 'ray')}; to measure a part, give"
-                f" {option('shard', '1/8')}"
-            )
-        if self.tokens is not None and not self.checkpoint:
-            raise BadInput(
-                f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
-            )
         planned = (
             *(self.scenario, self.axes, self.backends, self.set, self.only, self.skip, self.shard),
             *(getattr(self, name, None) for name in self.changed),
         )
-        if self.resume is not None and (any(planned) or self.dry_run):
-            leave_out = ("backends", "set", "only", "skip", "shard", "plan", "device", "timeout")
-            raise BadInput(
+        leave_out = ("backends", "set", "only", "skip", "shard", "plan", "device", "timeout")
+        refuse(
+            {
+                f"{option('devices')} belongs to {option('on', 'ray')}; to measure a part, give"
+                f" {option('shard', '1/8')}": self.on is None and self.devices is not None,
                 f"{option('resume')}: the run is measured as it was planned; leave out scenarios,"
                 f" axes, {', '.join(map(option, leave_out))}, {option('memory_gib')} and"
-                f" {option('dry_run')}"
-            )
-        if self.resume is None and (self.retry_failed or self.force):
-            raise BadInput(
-                f"{option('retry_failed')} and {option('force')} belong to"
-                f" {option('resume', 'RUN')}"
-            )
+                f" {option('dry_run')}": self.resume is not None and (any(planned) or self.dry_run),
+            }
+        )
 
     def changes(self) -> "list[Change]":
         from ..scenario import Change, read_change

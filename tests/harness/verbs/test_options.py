@@ -96,7 +96,11 @@ def test_an_option_has_its_default_takes_a_good_value_and_refuses_a_bad_one(
     request = bare(name)
     known = declared(request)
     one = known[field]
-    needed = {key: good(of) for key, of in known.items() if of.default is MISSING}
+    needed = {
+        key: good(of)
+        for key, of in known.items()
+        if of.default is MISSING or key == one.option.needs
+    }
     readers = {Spelling.SHELL: from_shell, Spelling.PYTHON: from_python}
     takes = [take for reader, take in readers.items() if one.option.of in (None, reader)]
     said = set()
