@@ -10,8 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.markup import escape
 
 from ..files.errors import Refusal
+from ..rows.record import FAILURES
+from ..rows.run_files import read_meta
+from ..run.suite import earlier_run, measure_entry
+from ..run.threads import worker_threads
+from ..terminal.live_bar import busy
+from ..terminal.progress import counts, echo, kept, say, started
 from .measuring import How, Job, started_job
 
 if TYPE_CHECKING:
@@ -34,8 +41,6 @@ def tell_entries(entries: "Sequence[SuiteEntry]", request: Any, *, several: bool
 
 def tell(job: Job, how: How) -> int:
     """Measure a run. Its folder goes to stdout, a summary to stderr."""
-    from ..terminal.progress import kept, say
-
     result = how.measured(job)
     if how.request.json:
         end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
@@ -52,11 +57,6 @@ def tell(job: Job, how: How) -> int:
 
 def _tell_several(entries: "Sequence[SuiteEntry]", how: How) -> int:
     """Each a run of its own; what has finished is left, what was stopped goes on."""
-    from ..rows.run_files import read_meta
-    from ..run.suite import earlier_run, measure_entry
-    from ..run.threads import worker_threads
-    from ..terminal.progress import say, started
-
     root, seed = how.request.runs, how.request.seed
     ends: list[End] = []
     how.wait_until_idle()
@@ -94,9 +94,6 @@ def _tell_several(entries: "Sequence[SuiteEntry]", how: How) -> int:
 
 
 def _print_begin(number: int, of: int, entry: "SuiteEntry", how: How) -> None:
-    from rich.markup import escape
-
-    from ..terminal.progress import echo
 
     scenario = entry.scenario
     if how.request.json:
@@ -108,7 +105,6 @@ def _print_begin(number: int, of: int, entry: "SuiteEntry", how: How) -> None:
 
 
 def _print_entry(entry: "SuiteEntry", end: "End", earlier: "RunState | None", how: How) -> None:
-    from ..terminal.progress import counts, say
 
     if isinstance(end, Refusal):
         typer.echo(f"{entry.scenario.name}: {end}", err=True)
@@ -130,10 +126,6 @@ def _as_json(entry: "SuiteEntry", end: "End") -> dict[str, Any]:
 
 def _print_end(results: "Sequence[RunResult]", few_threads: str) -> None:
     """An answer per question, and what to do next."""
-    from ..rows.record import FAILURES
-    from ..terminal.live_bar import busy
-    from ..terminal.progress import counts, echo, say
-
     runs = [one.path for one in results]
     statuses = sum((one.statuses for one in results), Counter[str]())
     say(counts(statuses), stderr=True)
@@ -157,9 +149,6 @@ def _print_end(results: "Sequence[RunResult]", few_threads: str) -> None:
 
 def _print_dry_run(entries: "Sequence[SuiteEntry]") -> int:
     """What is known before anything runs, on stdout."""
-    from ..terminal.live_bar import busy
-    from ..terminal.progress import echo
-
     with busy("starting"):
         from .dry_run import preflight_tables
 

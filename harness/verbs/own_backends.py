@@ -6,7 +6,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from ..files.errors import BadInput, option
+from ..files.errors import option
+from .request import refuse
 
 Backends = str | Callable[..., Any] | Sequence[str | Callable[..., Any]]
 
@@ -47,22 +48,22 @@ def _name_of(function: Callable[..., Any]) -> str:
     at: Any = sys.modules.get(module)
     for part in path.split("."):
         at = getattr(at, part, None)
-    why = ""
-    if "<lambda>" in path:
-        why = "a lambda has no name there"
-    elif "<locals>" in path:
-        why = "it is defined in another function"
-    elif module == "__main__":
-        why = "it is defined in a notebook, a script or a shell"
-    elif at is not function or getattr(sys.modules[module], "__file__", None) is None:
-        why = "no module has it under its name"
-    if why:
-        name = path.rpartition(".")[2] or type(function).__name__
-        raise BadInput(
+    name = path.rpartition(".")[2] or type(function).__name__
+    whys = {
+        "a lambda has no name there": "<lambda>" in path,
+        "it is defined in another function": "<locals>" in path,
+        "it is defined in a notebook, a script or a shell": module == "__main__",
+        "no module has it under its name": at is not function
+        or not getattr(sys.modules[module], "__file__", None),
+    }
+    refuse(
+        {
             f"{option('backends')}: {name}: a worker cannot import it, since {why}; write it into a"
             " file, as `def attend(q, k, v, *, causal, scale)` in my_attention.py, and give"
-            " my_attention.attend"
-        )
+            " my_attention.attend": holds
+            for why, holds in whys.items()
+        }
+    )
     return f"{path}@{module}"
 
 

@@ -13,8 +13,6 @@ from ...impls.problem import AXES
 from ..files.errors import BadInput, option, shown
 from . import completion
 from .fields import DEVICES, EARLIER, MODELS, SHAPE, WHAT, Measures, Plan, Several, Values, listed
-from .in_terminal import tell as tell_run
-from .in_terminal import tell_entries
 from .measured import Measured, axis_option
 from .measuring import How, Job, run_of
 from .request import Option, Verb, refuse
@@ -288,12 +286,14 @@ def tell(request: RunRequest) -> int:
     Prints the folder of each run; progress goes to stderr. Of several scenarios, what has finished
     is left as it is, and what was interrupted goes on.
     """
+    from . import in_terminal
+
     if request.scenario and (hint := separated(request.scenario, sys.argv)):
         raise BadInput(hint)
     if request.resume is not None:
-        return tell_run(_resumed(request)[1], How.of(request, ()))
+        return in_terminal.tell(_resumed(request)[1], How.of(request, ()))
     entries, are_several = planned(request)
-    return tell_entries(entries, request, several=are_several)
+    return in_terminal.tell_entries(entries, request, several=are_several)
 
 
 def run(request: RunRequest) -> "Run":

@@ -8,7 +8,7 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 from typer.main import get_command
 
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, Spelling, StoreError, instead_of
@@ -34,10 +34,6 @@ class Parsed:
         except UsageError as error:  # click's parser does not say of which command it is
             error.ctx = error.ctx or ctx
             raise
-
-
-class Group(Parsed, TyperGroup):
-    """Commands, each made when it is asked for."""
 
 
 class Command(Parsed, TyperCommand):

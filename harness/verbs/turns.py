@@ -27,21 +27,8 @@ from ..files.errors import (
 from ..files.printable import visible
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import SAFE_PATH, run_command
-from . import completion
+from . import completion, fields
 from .compare import USUAL_MARGIN, as_text, runs_in
-from .fields import (
-    HOW,
-    OUTPUT,
-    WHAT,
-    AllowImport,
-    Device,
-    Margin,
-    Plan,
-    Quiet,
-    Threads,
-    Wait,
-    WaitIdle,
-)
 from .margins import margin_ratio, read_margins
 from .request import Option, words
 from .run import RunRequest
@@ -62,37 +49,37 @@ class GateRequest:
     head: Annotated[Path, Option("HEAD", argument=True)] = Path()
     """Checkout that is judged."""
     scenario: Annotated[
-        str | None, Option("SCENARIO", WHAT, complete=completion.scenarios, parse=as_text)
+        str | None, Option("SCENARIO", fields.WHAT, complete=completion.scenarios, parse=as_text)
     ] = None
     """A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given."""
-    code: Annotated[str | None, Option("DIR", WHAT)] = None
+    code: Annotated[str | None, Option("DIR", fields.WHAT)] = None
     """Folder of each for PYTHONPATH; needed if the code is not installed."""
-    backend_dir: Annotated[str | None, Option("DIR", WHAT)] = None
+    backend_dir: Annotated[str | None, Option("DIR", fields.WHAT)] = None
     """Folder of each with your own backends; sets ATTNBENCH_BACKENDS."""
-    allow_import: AllowImport = False
-    turns: Annotated[int, Option("COUNT", HOW, least=1, most=1000)] = 5
+    allow_import: fields.AllowImport = False
+    turns: Annotated[int, Option("COUNT", fields.HOW, least=1, most=1000)] = 5
     """How often each is measured; fewer than 3 can hardly decide anything."""
-    plan: Plan = None
-    device: Device = None
-    python: Annotated[str | None, Option("PATH", HOW)] = None
+    plan: fields.Plan = None
+    device: fields.Device = None
+    python: Annotated[str | None, Option("PATH", fields.HOW)] = None
     """Interpreter that measures; this one if not given."""
-    base_python: Annotated[str | None, Option("PATH", HOW)] = None
+    base_python: Annotated[str | None, Option("PATH", fields.HOW)] = None
     """Another one for BASE; so versions of packages are compared."""
-    threads: Threads = None
+    threads: fields.Threads = None
     gate: Annotated[str, Option("FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
     """The margins, as for attnbench compare --gate."""
-    margin: Margin = USUAL_MARGIN
+    margin: fields.Margin = USUAL_MARGIN
     fail_on_undecided: Annotated[bool, Option()] = False
     """Exit 3 also if a case is not confirmed."""
     baseline: Annotated[str | None, Option("RUN")] = None
     """Instead of BASE: an earlier run on this machine, or last:5."""
     step: Annotated[Literal["measure", "judge"] | None, Option(of=Spelling.SHELL)] = None
     """Only this step: measure into --output, or judge what is there. Both if not given."""
-    output: Annotated[Path | None, Option("DIR", OUTPUT, short="-o", also=("out",))] = None
+    output: Annotated[Path | None, Option("DIR", fields.OUTPUT, short="-o", also=("out",))] = None
     """For runs, page, summary; results/gate-TIME if not given."""
-    wait: Wait = False
-    wait_idle: WaitIdle = None
-    quiet: Quiet = False
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    quiet: fields.Quiet = False
 
     def __post_init__(self) -> None:
         out = self.output

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput, Spelling, option, shown
 from .fields import LIMITS, DeviceKind, Several, device_option
-from .in_terminal import tell_entries
 from .measured import BACKENDS, Measured
 from .measuring import run_of
 from .own_backends import Backends
@@ -82,6 +81,8 @@ def tell(request: WallRequest) -> int:
 
     Prints the run folder; predictions and progress go to stderr.
     """
+    from .in_terminal import tell_entries
+
     if words := request.words:
         raise BadInput(
             separated(words, sys.argv)

@@ -123,10 +123,12 @@ def test_both_give_the_same_request(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     for name in HOMES:
         request = bare(name)
+        known = declared(request)
+        single = {key for key, one in known.items() if one.default is MISSING or not one.is_many}
         given = {
             key: good(one)
-            for key, one in declared(request).items()
-            if one.option.of is None and (one.default is MISSING or not one.is_many)
+            for key, one in known.items()
+            if one.option.of is None and key in single and one.option.needs in (*single, "")
         }
         shell, python = from_shell(request, given), from_python(request, given)
         assert [str(getattr(shell, key)) for key in given] == [
