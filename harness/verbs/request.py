@@ -210,25 +210,20 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
     known = {
         name: one for name, one in declared(request).items() if one.option.of in (None, spelling)
     }
-    names = {also: name for name, one in known.items() for also in one.option.also}
-    problems = [
-        f"{option(name)}: no such option; {instead_of(name, known)}"
-        for name in given
-        if names.get(name, name) not in known
-    ]
-    given = {
-        full: value for name, value in given.items() if (full := names.get(name, name)) in known
-    }
-    values = {}
+    full = {also: name for name, one in known.items() for also in (name, *one.option.also)}
+    problems, values = list[str](), {}
     for name, value in given.items():
         try:
-            values[name] = known[name].checked(value, spelling)
+            if name not in full:
+                raise BadInput(f"{option(name)}: no such option; {instead_of(name, known)}")
+            values[full[name]] = known[full[name]].checked(value, spelling)
         except BadInput as error:
             problems += error.problems
+    absent = known.keys() - {full.get(name) for name in given}
     problems += [
         f"{one.place}: missing; wanted {one.wanted}"
         for name, one in known.items()
-        if one.default is MISSING and name not in given
+        if one.default is MISSING and name in absent
     ]
     for one in known.values():
         needs, without = one.option.needs, values.get(one.name, one.default) == one.default
