@@ -175,7 +175,6 @@ VERBS = {
     "advise": Verb(
         tell=tell,
         answer=advise,
-        python={"quiet": True},
         examples=(
             "attnbench advise llama-3-8b --context 8k --memory-gib 24",
             "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",

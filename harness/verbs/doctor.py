@@ -76,7 +76,6 @@ VERBS = {
     "doctor": Verb(
         tell=tell,
         answer=doctor,
-        python={"quiet": True},
         examples=("attnbench doctor", "attnbench doctor --deep"),
         usual="deep device runs wait json",
     )

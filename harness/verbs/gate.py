@@ -171,6 +171,5 @@ VERBS = {
         ),
         usual="scenario backend_dir code turns plan device gate fail_on_undecided baseline"
         " base_python output",
-        python={"quiet": True},
     )
 }

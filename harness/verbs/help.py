@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .fields import GROUPS
-from .request import Declared, Verb, declared
+from .request import Option, Verb, declared
 
 MOST_COLUMNS, FEWEST_COLUMNS = 100, 40
 SCREEN_LINES = 23  # beside the next prompt
@@ -27,9 +27,9 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
     """Of a verb. `short`: at most a screen, with the options that it is used with most."""
     verb: Verb = command.verb
     known = declared(verb.request)
-    every = [one for one in known.values() if one.for_shell and not one.option.hidden]
-    arguments = [one for one in every if one.option.argument]
-    options = [one for one in every if not one.option.argument]
+    every = [one for one in known.values() if one.for_shell and not one.hidden]
+    arguments = [one for one in every if one.argument]
+    options = [one for one in every if not one.argument]
     usage = " ".join([context.command_path, *map(_usage, arguments), "[OPTIONS]"])
     if short:
         usual = [known[name] for name in verb.usual.split()] or options
@@ -47,7 +47,7 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
     if len(options) <= MOST_UNGROUPED:
         return _joined([*parts, [*_columns(map(_line, options))]])
     for group in GROUPS:
-        some = [_line(one) for one in options if one.option.group == group]
+        some = [_line(one) for one in options if one.group == group]
         parts.append([*([f"{group}:"] if group and some else []), *_columns(some)])
     return _joined(parts)
 
@@ -84,20 +84,19 @@ def _brief(text: str) -> str:
     return re.split(r"\. |; |\.$", text, maxsplit=1)[0]
 
 
-def _usage(argument: Declared) -> str:
-    name = argument.option.value + ("..." if argument.is_many else "")
+def _usage(argument: Option) -> str:
+    name = argument.value + ("..." if argument.is_many else "")
     return name if argument.default is MISSING else f"[{name}]"
 
 
-def _line(one: Declared) -> Line:
+def _line(one: Option) -> Line:
     """Other names are those of an earlier release."""
-    about = one.option
-    if about.argument:
-        return about.value, about.help
-    names = [*filter(None, [about.short]), f"--{one.name.replace('_', '-')}"]
+    if one.argument:
+        return one.value, one.help
+    names = [*filter(None, [one.short]), f"--{one.name.replace('_', '-')}"]
     value = "" if one.is_switch else f" {one.value or 'VALUE'}"
     known = isinstance(one.default, str | int | float | Path) and one.default not in ("", False)
-    return f"{', '.join(names)}{value}", f"{about.help}{f' (default: {one.default})' * known}"
+    return f"{', '.join(names)}{value}", f"{one.help}{f' (default: {one.default})' * known}"
 
 
 def _examples(lines: Sequence[str]) -> Iterator[str]:

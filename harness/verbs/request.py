@@ -15,7 +15,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, wraps
 from itertools import pairwise
 from pathlib import Path
@@ -51,7 +51,8 @@ class Option:
     `parse`: makes what the type checks of what was given, or raises ValueError. `least`, `most`,
     `above`: limits of a number. `wanted`: in words, where type and limits do not say it.
     `needs`: the option without which it says nothing. `argument`: without a name in a shell. `of`:
-    who has it, if not everybody.
+    who has it, if not everybody. `name`, `type`, `default`: of the field; MISSING if it must be
+    given.
     """
 
     value: str = ""
@@ -69,6 +70,9 @@ class Option:
     argument: bool = False
     hidden: bool = False
     of: Spelling | None = None
+    name: str = ""
+    type: Any = None
+    default: Any = None
 
     def allows(self, number: float) -> bool:
         return (
@@ -92,16 +96,6 @@ class Option:
         ]
         return " and".join(filter(None, found))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """A field of a request. `default`: MISSING if it must be given."""
-
-    name: str
-    type: Any
-    default: Any
-    option: Option
-
     @property
     def is_switch(self) -> bool:
         return self.type is bool
@@ -117,23 +111,13 @@ class Declared:
         return [one for one in _literals(self.type) if isinstance(one, str)]
 
     @property
-    def value(self) -> str:
-        """What it takes, in the help."""
-        return self.option.value or "|".join(self.words)
-
-    @property
-    def wanted(self) -> str:
-        """In words."""
-        return self.option.wanted or wanted_of(self.type) + self.option.limits
-
-    @property
     def place(self) -> str:
         """In a message."""
-        return option(self.option.value.strip(".[]") if self.option.argument else self.name)
+        return option(self.value.strip(".[]") if self.argument else self.name)
 
     @property
     def for_shell(self) -> bool:
-        return self.option.of in (None, Spelling.SHELL)
+        return self.of in (None, Spelling.SHELL)
 
     def checked(self, value: Any, spelling: Spelling) -> Any:
         """Python gives numbers as such, the others their text. Raises BadInput."""
@@ -141,10 +125,10 @@ class Declared:
 
         is_text = self.is_many or Path in (self.type, *get_args(self.type))
         try:
-            parsed = self.option.parse(value) if self.option.parse else value
+            parsed = self.parse(value) if self.parse else value
             strict = spelling is Spelling.PYTHON and not is_text
             found = _adapter(self.type).validate_python(parsed, strict=strict)
-            if found is None or self.option.allows(found):
+            if found is None or self.allows(found):
                 return found
             wrong = value
         except ValidationError as invalid:
@@ -165,15 +149,20 @@ def _adapter(annotation: Any) -> Any:
 
 
 @cache
-def declared(request: "type[DataclassInstance]") -> dict[str, Declared]:
+def declared(request: "type[DataclassInstance]") -> dict[str, Option]:
     """The fields of a request by name, those of its bases first."""
     hints = get_type_hints(request, include_extras=True)
     found = {}
     for one in fields(request):
         annotation = hints[one.name]
         known, about = get_args(annotation)
-        about = about if about.help else replace(about, help=_help_below(request, one.name))
-        found[one.name] = Declared(name=one.name, type=known, default=one.default, option=about)
+        about = replace(about, name=one.name, type=known, default=one.default)
+        found[one.name] = replace(
+            about,
+            value=about.value or "|".join(about.words),
+            help=about.help or _help_below(request, one.name),
+            wanted=about.wanted or wanted_of(known) + about.limits,
+        )
     return found
 
 
@@ -207,10 +196,8 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
     """A request of what was given, by name. Raises BadInput with every wrong value; a request's own
     __post_init__ refuses what does not fit together.
     """
-    known = {
-        name: one for name, one in declared(request).items() if one.option.of in (None, spelling)
-    }
-    full = {also: name for name, one in known.items() for also in (name, *one.option.also)}
+    known = {name: one for name, one in declared(request).items() if one.of in (None, spelling)}
+    full = {also: name for name, one in known.items() for also in (name, *one.also)}
     problems, values = list[str](), {}
     for name, value in given.items():
         try:
@@ -226,7 +213,7 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
         if one.default is MISSING and name in absent
     ]
     for one in known.values():
-        needs, without = one.option.needs, values.get(one.name, one.default) == one.default
+        needs, without = one.needs, values.get(one.name, one.default) == one.default
         if needs and not without and values.get(needs) in (None, ()):
             problems.append(f"{one.place} belongs to {option(needs, known[needs].value)}")
     if problems:
@@ -254,7 +241,7 @@ def words(request: "DataclassInstance", but: Sequence[str] = ()) -> list[str]:
     for name, one in declared(type(request)).items():
         value = getattr(request, name)
         if one.for_shell and name not in but and value != one.default:
-            found += [] if one.option.argument else [f"--{name.replace('_', '-')}"]
+            found += [] if one.argument else [f"--{name.replace('_', '-')}"]
             found += [] if one.is_switch else [as_typed(value)]
     return found
 
@@ -291,15 +278,13 @@ def _literals(annotation: Any) -> list[Any]:
 class Verb:
     """`answer`: what Python gets; `tell`: prints it in a terminal, and gives the exit code. Their
     request is the type of their only parameter; the docstring of `tell` is the help. `usual`: the
-    names of -h's options, all if empty. `python`: what Python takes where nothing is given, if
-    not what a shell takes.
+    names of -h's options, all if empty.
     """
 
     tell: Callable[[Any], int]
     answer: Callable[[Any], Any] | None = None
     examples: Sequence[str] = ()
     usual: str = ""
-    python: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def request(self) -> type:
@@ -309,7 +294,7 @@ class Verb:
     @property
     def function(self) -> Callable[..., Any]:
         """For Python."""
-        return function(self.answer or self.tell, **self.python)
+        return function(self.answer or self.tell)
 
 
 @contextmanager
@@ -323,15 +308,16 @@ def for_python() -> Iterator[None]:
         raise
 
 
-def function(answer: Callable[[Any], T], **defaults: Any) -> Callable[..., T]:
+def function(answer: Callable[[Any], T]) -> Callable[..., T]:
     """For Python: `answer` with a request's fields as arguments, those without an option's name
-    first. `defaults`: in place of a shell's.
+    first. It is quiet if not told otherwise.
     """
     (parameter,) = inspect.signature(answer).parameters.values()
     request = parameter.annotation
-    known = [one for one in declared(request).values() if one.option.of in (None, Spelling.PYTHON)]
-    known.sort(key=lambda one: not one.option.argument)
-    first = [one.name for one in known if one.option.argument]
+    known = [one for one in declared(request).values() if one.of in (None, Spelling.PYTHON)]
+    known.sort(key=lambda one: not one.argument)
+    first = [one.name for one in known if one.argument]
+    defaults = {one.name: True for one in known if one.name == "quiet"}
 
     @wraps(answer)
     @for_python()
@@ -351,7 +337,7 @@ def function(answer: Callable[[Any], T], **defaults: Any) -> Callable[..., T]:
         [
             kinds(
                 one.name,
-                kinds.POSITIONAL_OR_KEYWORD if one.option.argument else kinds.KEYWORD_ONLY,
+                kinds.POSITIONAL_OR_KEYWORD if one.argument else kinds.KEYWORD_ONLY,
                 default=kinds.empty
                 if one.default is MISSING
                 else defaults.get(one.name, one.default),
@@ -359,6 +345,6 @@ def function(answer: Callable[[Any], T], **defaults: Any) -> Callable[..., T]:
             for one in known
         ]
     )
-    about = "\n".join(f"{one.name} ({one.wanted}): {one.option.help}" for one in known)
+    about = "\n".join(f"{one.name} ({one.wanted}): {one.help}" for one in known)
     call.__doc__ = f"{inspect.getdoc(answer)}\n\n{about}\n"
     return call

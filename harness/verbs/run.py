@@ -322,7 +322,6 @@ VERBS = {
     "run": Verb(
         tell=tell,
         answer=run,
-        python={"quiet": True},
         examples=(
             "attnbench run quickstart",
             "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 8 --head-dim 64",

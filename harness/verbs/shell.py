@@ -16,7 +16,7 @@ from ..files.printable import visible
 from . import completion
 from .fields import GROUPS
 from .help import SHORT, of_command
-from .request import Declared, Verb, checked, declared
+from .request import Option, Verb, checked, declared
 
 MOST_PATH = 200  # characters of one in a message
 LOOP = "Symlink loop"  # of pathlib, before Python 3.13
@@ -49,7 +49,7 @@ def command(name: str, verb: Verb) -> Any:
     """What click runs: it exits with the code that the verb's `tell` gives."""
     known = sorted(
         (one for one in declared(verb.request).values() if one.for_shell),
-        key=lambda one: GROUPS.index(one.option.group),
+        key=lambda one: GROUPS.index(one.group),
     )
 
     def run(**values: Any) -> None:
@@ -70,23 +70,22 @@ def command(name: str, verb: Verb) -> Any:
     return get_command(app)
 
 
-def _parameter(one: Declared) -> inspect.Parameter:
+def _parameter(one: Option) -> inspect.Parameter:
     """As typer reads it: text, except for switches and what may be given more than once. What is
     missing or wrong is told by the request, not by typer.
     """
-    about = one.option
     settings: dict[str, Any] = {
-        "help": about.help,
-        "autocompletion": about.complete or completion.words(one.words),
-        "hidden": about.hidden,
+        "help": one.help,
+        "autocompletion": one.complete or completion.words(one.words),
+        "hidden": one.hidden,
     }
-    if about.argument:
-        info = typer.Argument(metavar=about.value, **settings)
+    if one.argument:
+        info = typer.Argument(metavar=one.value, **settings)
     else:
-        flags = [f"--{name.replace('_', '-')}" for name in (one.name, *about.also)]
-        flags += [about.short] if about.short else []
+        flags = [f"--{name.replace('_', '-')}" for name in (one.name, *one.also)]
+        flags += [one.short] if one.short else []
         value = None if one.is_switch else one.value or None
-        info = typer.Option(*flags, metavar=value, rich_help_panel=about.group or None, **settings)
+        info = typer.Option(*flags, metavar=value, rich_help_panel=one.group or None, **settings)
     kind = bool if one.is_switch else (list[str] | None) if one.is_many else (str | None)
     return inspect.Parameter(
         one.name,

@@ -104,7 +104,6 @@ VERBS = {
     "wall": Verb(
         tell=tell,
         answer=wall,
-        python={"quiet": True},
         examples=(
             "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
             "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"

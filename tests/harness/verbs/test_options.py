@@ -11,7 +11,7 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput, Spelling
 from attnbench.harness.verbs.app import HOMES, verb
-from attnbench.harness.verbs.request import Declared, Verb, declared, function
+from attnbench.harness.verbs.request import Option, Verb, declared, function
 from attnbench.harness.verbs.shell import command
 from attnbench.impls.problem import AXES
 
@@ -25,7 +25,7 @@ def types_of(annotation: Any) -> Iterator[Any]:
         yield from types_of(one)
 
 
-def good(one: Declared) -> Any:
+def good(one: Option) -> Any:
     """As Python gives it."""
     found = [*types_of(one.type)]
     if one.is_switch:
@@ -34,21 +34,20 @@ def good(one: Declared) -> Any:
     if words or str in found:
         return words[0] if words else "some"
     if int in found or float in found:
-        return 1 if one.option.least is None else one.option.least
+        return 1 if one.least is None else one.least
     return Path("some") if Path in found else print
 
 
-def bad(one: Declared) -> list[Any]:
+def bad(one: Option) -> list[Any]:
     """What neither may give; of text there is none."""
     found = [*types_of(one.type)]
-    if one.is_switch or (str in found and one.option.parse is None) or Path in found:
+    if one.is_switch or (str in found and one.parse is None) or Path in found:
         return []
     if str in found or Callable in found:
         return []
-    about = one.option
-    above = [about.most + 1] if about.most is not None else []
-    below = [about.least - 1] if about.least is not None else []
-    below += [about.above] if about.above is not None else []
+    above = [one.most + 1] if one.most is not None else []
+    below = [one.least - 1] if one.least is not None else []
+    below += [one.above] if one.above is not None else []
     return ["no such", *above, *below]
 
 
@@ -68,13 +67,13 @@ def from_shell(request: Any, given: dict[str, Any]) -> Any:
     tell.__annotations__["request"] = request
     words: list[str] = []
     for one in declared(request).values():
-        if one.name in given and not one.option.argument:
+        if one.name in given and not one.argument:
             words += [f"--{one.name.replace('_', '-')}"]
             words += [] if one.is_switch else [str(given[one.name])]
     words += [
         str(given[one.name])
         for one in declared(request).values()
-        if one.name in given and one.option.argument
+        if one.name in given and one.argument
     ]
     command("verb", Verb(tell=tell))(words, standalone_mode=False)
     return got[0]
@@ -97,12 +96,10 @@ def test_an_option_has_its_default_takes_a_good_value_and_refuses_a_bad_one(
     known = declared(request)
     one = known[field]
     needed = {
-        key: good(of)
-        for key, of in known.items()
-        if of.default is MISSING or key == one.option.needs
+        key: good(of) for key, of in known.items() if of.default is MISSING or key == one.needs
     }
     readers = {Spelling.SHELL: from_shell, Spelling.PYTHON: from_python}
-    takes = [take for reader, take in readers.items() if one.option.of in (None, reader)]
+    takes = [take for reader, take in readers.items() if one.of in (None, reader)]
     said = set()
     for take in takes:
         if one.default is not MISSING:
@@ -113,7 +110,7 @@ def test_an_option_has_its_default_takes_a_good_value_and_refuses_a_bad_one(
             with pytest.raises(BadInput) as caught:
                 take(request, {**needed, field: wrong if take is from_python else str(wrong)})
             place, _, found = str(caught.value).partition(": ")
-            flag = one.option.value if one.option.argument else f"--{field.replace('_', '-')}"
+            flag = one.value if one.argument else f"--{field.replace('_', '-')}"
             assert place == (field if take is from_python else flag)
             said.add(found.replace("'", ""))
     assert len(said) == len(bad(one))
@@ -128,7 +125,7 @@ def test_both_give_the_same_request(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         given = {
             key: good(one)
             for key, one in known.items()
-            if one.option.of is None and key in single and one.option.needs in (*single, "")
+            if one.of is None and key in single and one.needs in (*single, "")
         }
         shell, python = from_shell(request, given), from_python(request, given)
         assert [str(getattr(shell, key)) for key in given] == [
@@ -139,13 +136,12 @@ def test_both_give_the_same_request(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", HOMES)
 def test_a_name_stands_for_one_option_and_each_says_what_it_is_for(name: str) -> None:
     known = declared(verb(name).request)
-    names = [name for one in known.values() for name in (one.name, *one.option.also)]
+    names = [name for one in known.values() for name in (one.name, *one.also)]
     assert len(names) == len(set(names))
-    shorts = [one.option.short for one in known.values() if one.option.short]
+    shorts = [one.short for one in known.values() if one.short]
     assert len(shorts) == len(set(shorts))
-    assert all(one.option.help for one in known.values() if not one.option.hidden)
+    assert all(one.help for one in known.values() if not one.hidden)
     assert set(verb(name).usual.split()) <= set(known)
-    assert set(verb(name).python) <= set(known)
 
 
 @pytest.mark.parametrize(("name", "without"), [("run", ()), ("wall", ("seq_len",))])
@@ -155,6 +151,6 @@ def test_every_axis_of_a_problem_is_an_option_that_has_its_help(
     known = declared(verb(name).request)
     assert [one for one in AXES if one in known or one in without] == [*AXES]
     for axis in {*AXES} - {*without}:
-        assert known[axis].option.help == (AXES[axis].option or AXES[axis].meaning)
+        assert known[axis].help == (AXES[axis].option or AXES[axis].meaning)
         assert known[axis].for_shell == bool(AXES[axis].option)
         assert known[axis].is_switch == (AXES[axis].type is bool)
