@@ -42,7 +42,7 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
         _, _, name = context.command_path.partition(" ")
         end = f"all {len(options)} options, in full: attnbench help {name}"
         return _joined([[usage], [_summary(command.help)], [*chain(*examples)], shown, [end]])
-    parts = [[usage], *([*_wrapped(" ".join(one.split()))] for one in command.help.split("\n\n"))]
+    parts = [[usage], *(_wrapped(" ".join(one.split())) for one in command.help.split("\n\n"))]
     parts += [[*_examples(verb.examples)], [*_columns(map(_line, arguments))]]
     if len(options) <= MOST_UNGROUPED:
         return _joined([*parts, [*_columns(map(_line, options))]])
@@ -58,7 +58,7 @@ def of_program(
     """The first screen; without `short` all commands and the options."""
     blocks = [*first] if short else [*first, [one for one in verbs if one not in chain(*first)]]
     width = max(map(len, chain(*blocks)))
-    parts = [[*_wrapped(group.help)], ["usage: attnbench COMMAND ..."]]
+    parts = [_wrapped(group.help), ["usage: attnbench COMMAND ..."]]
     for some in blocks:
         lines = [(one, _summary(inspect.getdoc(verbs[one].tell) or "")) for one in some]
         parts.append([*_columns(lines, width)])
@@ -100,12 +100,10 @@ def _line(one: Option) -> Line:
 
 
 def _examples(lines: Sequence[str]) -> Iterator[str]:
-    width = columns() - 4
     for line in lines:
-        parts = textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
-        for number, part in enumerate(parts, start=1):
-            goes_on = number < len(parts)
-            yield ("  " if number == 1 else "    ") + part + (" \\" if goes_on else "")
+        first, *more = (f"{part} \\" for part in _wrapped(line, columns() - 4))
+        whole = "\n".join([f"  {first}", *(f"    {part}" for part in more)])
+        yield from whole.removesuffix(" \\").split("\n")
 
 
 def _columns(lines: Iterable[Line], least: int = 0) -> Iterator[str]:
@@ -114,17 +112,15 @@ def _columns(lines: Iterable[Line], least: int = 0) -> Iterator[str]:
     fitting = [len(name) for name, _ in lines if len(name) <= NAMES_COLUMNS]
     left = max([*fitting, least]) + 4 if lines else 0
     for name, text in lines:
-        room = columns() - left
-        parts = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
-        if len(name) + 4 > left:
-            yield f"  {name}"
-        else:
-            yield f"  {name:{left - 2}}{parts.pop(0)}".rstrip()
+        parts = _wrapped(text, columns() - left) or [""]
+        beside = parts.pop(0) if len(name) + 4 <= left else ""
+        yield f"  {name:{left - 2}}{beside}".rstrip()
         yield from (" " * left + part for part in parts)
 
 
-def _wrapped(text: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, columns(), break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, width: int = 0) -> list[str]:
+    width = width or columns()
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def columns() -> int:

@@ -184,22 +184,23 @@ def planned(request: RunRequest) -> "tuple[list[SuiteEntry], bool]":
     from ..scenario.selection import refuse_unmatched
 
     selection, changes = request.selection(), request.changes()
-    attachments, of_models = selection.attachments, None
+    attachments, are_several = selection.attachments, False
     if attachments and not (request.scenario or request.axes or request.backends):
-        entries, are_several = [alone(attachments, changes)], False
+        entries = [alone(attachments, changes)]
     else:
         entries, are_several = _entries(request, changes)
-        # the first, so that a bad file is found before anything is measured
-        of_models = beside(attachments, changes) if attachments and are_several else None
+        if attachments and are_several:
+            # the first, so that a bad file is found before anything is measured
+            entries = [beside(attachments, changes), *entries]
     found = [
         SuiteEntry(
             scenario=one.scenario,
             selection=replace(
                 selection.narrowed(one.only, one.skip),
-                attachments=attachments if of_models in (None, one) else (),
+                attachments=attachments if one is entries[0] else (),
             ),
         )
-        for one in [*([of_models] if of_models else ()), *entries]
+        for one in entries
     ]
     refuse_unmatched((entry.scenario, entry.selection) for entry in found)
     return found, are_several
@@ -211,18 +212,16 @@ def _entries(request: RunRequest, changes: "list[Change]") -> "tuple[list[Entry]
     from ..scenario.names import expanded
 
     names, axes, scenarios = request.named.names, request.axes, request.scenario
-    if scenarios and axes:
-        raise BadInput(
-            f"{option(next(iter(axes)))}: cannot be combined with a scenario, here"
-            f" {shown(scenarios[0])}; change a scenario with"
-            f" {option('set', 'grid.seq_len=[512,1k]')}"
-        )
-    if not (scenarios or axes or names):
-        such = {"backends": "naive,fused", "seq_len": "1k", "d_model": 512, "heads": 8}
-        raise BadInput(
+    such = {"backends": "naive,fused", "seq_len": "1k", "d_model": 512, "heads": 8}
+    refuse(
+        {
+            f"{option(next(iter(axes), ''))}: cannot be combined with a scenario, here"
+            f" {shown(next(iter(scenarios), ''))}; change a scenario with"
+            f" {option('set', 'grid.seq_len=[512,1k]')}": scenarios and axes,
             "nothing to run; name a scenario (see attnbench list scenarios), or give axes such as"
-            f" {' '.join(option(name, value) for name, value in such.items())}"
-        )
+            f" {' '.join(map(option, such, such.values()))}": not (scenarios or axes or names),
+        }
+    )
     if not scenarios:
         given = axes | ({"backends": names} if names else {})
         return [Entry(scenario=from_axes(given, changes))], False

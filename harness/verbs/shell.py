@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 from typer.main import get_command
 
+from ...impls import BadBackend
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, Spelling, StoreError, instead_of
 from ..files.printable import visible
 from . import completion
@@ -119,23 +120,19 @@ def exit_code(app: typer.Typer) -> int:
             for row in refusal.unsaved:
                 sys.stderr.write(json.dumps(row) + "\n")
         return refusal.exit_code
-    except ValueError as error:
-        from ...impls import BadBackend
-
-        if not isinstance(error, BadBackend):  # a user's file
-            raise
+    except BadBackend as error:  # a user's file
         say_error(str(error))
         return BadInput.exit_code
     except OSError as error:
-        if error.filename is not None and error.errno not in (errno.EMFILE, errno.ENFILE):
-            place = visible(str(error.filename))
-            place = place if len(place) <= MOST_PATH else f"{place[:MOST_PATH]}..."
-            say_error(f"{place}: {error.strerror}; choose another path")
-            return BadInput.exit_code
-        if error.errno not in (errno.EMFILE, errno.ENFILE):
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            say_error(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024")
+            return EnvironmentUnmet.exit_code
+        if error.filename is None:
             raise
-        say_error(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024")
-        return EnvironmentUnmet.exit_code
+        place = visible(str(error.filename))
+        place = place if len(place) <= MOST_PATH else f"{place[:MOST_PATH]}..."
+        say_error(f"{place}: {error.strerror}; choose another path")
+        return BadInput.exit_code
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
