@@ -1,20 +1,34 @@
 """What requests share that measure backends on shapes: `run` and `wall`."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from ...impls.problem import AXES
 from ..files.errors import Spelling, option
 from . import completion, fields
-from .own_backends import Backends, Named, named_backends
-from .request import Option, as_typed
+from .request import Option, as_typed, refuse
 
 if TYPE_CHECKING:
     from ..run.engine import Engine
     from ..run.suite import SuiteEntry
     from ..scenario import Change
+
+Backends = str | Callable[..., Any] | Sequence[str | Callable[..., Any]]
+
+
+class Named(NamedTuple):
+    """`own`: those that are functions of the user, who permits workers to import their modules by
+    giving them; `folders`: from which.
+    """
+
+    names: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
+    folders: tuple[str, ...] = ()
+
 
 BACKENDS = Option(
     "A,B",
@@ -141,3 +155,58 @@ def may_import(request: Measured, entries: "Sequence[SuiteEntry]") -> bool:
         others = [name for name in one.scenario.backends if name not in own]
         refuse_imports(others, allowed=request.allow_import)
     return request.allow_import or bool(own)
+
+
+# ---- functions as backends --------------------------------------------------------------------
+
+
+def named_backends(given: Backends) -> Named:
+    """Raises BadInput for a function that a worker cannot import."""
+    from ...impls.discovery.names import separated
+    from ..scenario.selection import backends_of_option
+
+    names, own, folders = list[str](), set[str](), dict[str, None]()
+    for one in [given] if isinstance(given, str) or callable(given) else given:
+        if isinstance(one, str):
+            text, of_text = backends_of_option(one)
+            names += separated(text)
+            own |= of_text
+        else:
+            name = _name_of(one)
+            names.append(name)
+            own.add(name)
+            folders[str(_folder_of(sys.modules[one.__module__]))] = None
+    return Named(tuple(names), frozenset(own), tuple(folders))
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """`attend@my_attention`."""
+    module = str(getattr(function, "__module__", ""))
+    path = str(getattr(function, "__qualname__", ""))
+    at: Any = sys.modules.get(module)
+    for part in path.split("."):
+        at = getattr(at, part, None)
+    name = path.rpartition(".")[2] or type(function).__name__
+    whys = {
+        "a lambda has no name there": "<lambda>" in path,
+        "it is defined in another function": "<locals>" in path,
+        "it is defined in a notebook, a script or a shell": module == "__main__",
+        "no module has it under its name": at is not function
+        or not getattr(sys.modules[module], "__file__", None),
+    }
+    refuse(
+        {
+            f"{option('backends')}: {name}: a worker cannot import it, since {why}; write it into a"
+            " file, as `def attend(q, k, v, *, causal, scale)` in my_attention.py, and give"
+            " my_attention.attend": holds
+            for why, holds in whys.items()
+        }
+    )
+    return f"{path}@{module}"
+
+
+def _folder_of(module: ModuleType) -> Path:
+    """From which `import` finds it."""
+    file = Path(module.__file__ or "").resolve()
+    depth = module.__name__.count(".") + (file.name == "__init__.py")
+    return file.parents[depth]

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     Literal,
     TypeVar,
@@ -74,27 +75,13 @@ class Option:
     type: Any = None
     default: Any = None
 
-    def allows(self, number: float) -> bool:
-        return (
-            (self.least is None or number >= self.least)
-            and (self.most is None or number <= self.most)
-            and (self.above is None or number > self.above)
-        )
-
     @property
     def limits(self) -> str:
         """In words."""
-        if self.least is not None:
-            return (
-                f" of {self.least} or more"
-                if self.most is None
-                else f" from {self.least} to {self.most}"
-            )
-        found = [
-            f" above {self.above}" if self.above is not None else "",
-            f" at most {self.most}" if self.most is not None else "",
-        ]
-        return " and".join(filter(None, found))
+        if self.least is not None and self.most is not None:
+            return f" from {self.least} to {self.most}"
+        some = {" of {} or more": self.least, " above {}": self.above, " and at most {}": self.most}
+        return "".join(text.format(one) for text, one in some.items() if one is not None)
 
     @property
     def is_switch(self) -> bool:
@@ -127,10 +114,7 @@ class Option:
         try:
             parsed = self.parse(value) if self.parse else value
             strict = spelling is Spelling.PYTHON and not is_text
-            found = _adapter(self.type).validate_python(parsed, strict=strict)
-            if found is None or self.allows(found):
-                return found
-            wrong = value
+            return _adapter(self).validate_python(parsed, strict=strict)
         except ValidationError as invalid:
             wrong = invalid.errors()[0]["input"]  # of several
         except ValueError as error:
@@ -142,10 +126,13 @@ class Option:
 
 
 @cache
-def _adapter(annotation: Any) -> Any:
-    from pydantic import ConfigDict, TypeAdapter
+def _adapter(one: Option) -> Any:
+    from pydantic import ConfigDict, Field, TypeAdapter
 
-    return TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
+    limits = Field(ge=one.least, le=one.most, gt=one.above)
+    config = ConfigDict(arbitrary_types_allowed=True)
+    kind: Any = Annotated[one.type, limits]
+    return TypeAdapter(kind, config=config)
 
 
 @cache

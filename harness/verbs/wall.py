@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput, Spelling, option, shown
 from .fields import LIMITS, DeviceKind, Several, device_option
-from .measured import BACKENDS, Measured
+from .measured import BACKENDS, Backends, Measured
 from .measuring import run_of
-from .own_backends import Backends
 from .request import Option, Verb
 from .run import separated
 

@@ -13,8 +13,8 @@ import pytest
 import attnbench
 from attnbench.harness.files.errors import BadInput, option
 from attnbench.harness.run.listener import Begun
+from attnbench.harness.verbs.measured import named_backends
 from attnbench.harness.verbs.measuring import How, worker_variables
-from attnbench.harness.verbs.own_backends import named_backends
 from attnbench.harness.verbs.run import RunRequest
 
 TINY = {

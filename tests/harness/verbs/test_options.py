@@ -104,7 +104,7 @@ def test_an_option_has_its_default_takes_a_good_value_and_refuses_a_bad_one(
     for take in takes:
         if one.default is not MISSING:
             is_quiet = field == "quiet" and take is from_python
-            assert getattr(take(request, needed), field) == (one.default or is_quiet)
+            assert getattr(take(request, needed), field) == (is_quiet or one.default)
         values = {getattr(take(request, {**needed, field: good(one)}), field)}
         assert values != {one.default} or one.default is MISSING or one.type is not bool
         for wrong in bad(one):
