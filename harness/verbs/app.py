@@ -18,7 +18,7 @@ from ... import __version__
 from .help import SHORT, of_program
 from .output import LOST, lasting_output, make_streams_safe
 from .request import Verb
-from .shell import Parsed, command, exit_code
+from .shell import PLAIN, Parsed, command, exit_code
 
 HARNESS = __name__.rpartition(".verbs.")[0]
 HOMES = {
@@ -72,9 +72,7 @@ app = typer.Typer(
     cls=Program,
     help="Measure multi-head attention: time, exact memory and GPU utilization, with intervals.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **PLAIN,
 )
 
 

@@ -9,14 +9,8 @@ from ..files.errors import BadInput, Spelling, option
 from . import completion
 from .request import Option
 
-WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
-    "What to measure",
-    "Shape of the problem",
-    "How to measure",
-    "Limits",
-    "An earlier run",
-    "Output",
-)
+WHAT, SHAPE, HOW = "What to measure", "Shape of the problem", "How to measure"
+LIMITS, EARLIER, OUTPUT = "Limits", "An earlier run", "Output"
 DEVICES, MODELS = "More than one device", "Trained models"
 GROUPS = ("", WHAT, SHAPE, HOW, LIMITS, EARLIER, DEVICES, MODELS, OUTPUT)
 """In the order of the help."""

@@ -102,20 +102,20 @@ def judge(request: GateRequest, out: Path) -> Judged:
         raise BadInput(f"{out}: has no run of HEAD; measure first, without --step judge")
     turns = (out / "base").exists()
     found = refusal = None
+    verdict, code = "none", None
     if turns or request.baseline:
         base, new = (out / "base", out / "head") if turns else (request.baseline, run.resolve())
         same = {name: getattr(request, name) for name in ("margin", "gate", "fail_on_undecided")}
         try:
             found = compared(CompareRequest(base=str(base), new=str(new), turns=turns, **same))
+            assert found.gate_result is not None
+            outcome = found.gate_result.outcome
+            verdict, code = VERDICTS[outcome], EXIT_CODES[outcome]
         except Refusal as error:
-            refusal = error
+            refusal, code = error, error.exit_code
+    if code is None:  # without anything to compare with, that of the run
+        code = int((out / "head.code").read_text())
     _write(found, out, run)
-    if found is not None and found.gate_result is not None:
-        outcome = found.gate_result.outcome
-        verdict, code = VERDICTS[outcome], EXIT_CODES[outcome]
-    else:  # without anything to compare with, that of the run
-        code = refusal.exit_code if refusal else int((out / "head.code").read_text())
-        verdict = "none"
     return Judged(verdict, code, found, refusal)
 
 

@@ -19,6 +19,12 @@ from .fields import GROUPS
 from .help import SHORT, of_command
 from .request import Option, Verb, checked, declared
 
+PLAIN: Any = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+"""Of typer: help and messages are ours."""
 MOST_PATH = 200  # characters of one in a message
 LOOP = "Symlink loop"  # of pathlib, before Python 3.13
 # Its classes are not in typer's own names, and their module differs between versions.
@@ -60,12 +66,7 @@ def command(name: str, verb: Verb) -> Any:
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [_parameter(one) for one in known]
     )
-    app = typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    app = typer.Typer(add_completion=False, **PLAIN)
     made = type("Command", (Command,), {"verb": verb})
     app.command(name, cls=made, help=inspect.getdoc(verb.tell))(run)
     return get_command(app)
