@@ -62,9 +62,6 @@ class How:
     def talks(self) -> bool:
         return not (self.request.quiet or self.request.json)
 
-    def spelled(self, text: str) -> str:
-        return spelled(text, self.spelling)
-
     def wait_until_idle(self) -> None:
         from ..terminal.idle import wait_until_idle
 
@@ -79,7 +76,7 @@ class How:
         request, lines = self.request, getattr(self.request, "json_lines", False)
         embedded = self.spelling is not Spelling.SHELL
         listener = self.listener or progress(quiet=not self.talks, as_json=request.json and lines)
-        _spell(listener, self.spelled)
+        _spell(listener, self.spelling)
         if on_row := getattr(request, "on_row", None):
             _tell_rows(listener, on_row)
         with (
@@ -110,15 +107,15 @@ class How:
             return job(options)
 
 
-def _spell(listener: "Listener", spelled: Callable[[str], str]) -> None:
+def _spell(listener: "Listener", spelling: Spelling) -> None:
     """Its remarks name options as the user does."""
     begin, remark = listener.begin, listener.remark
 
     def begun(run: "Begun") -> None:
-        begin(run._replace(remarks=[*map(spelled, run.remarks)]))
+        begin(run._replace(remarks=[spelled(one, spelling) for one in run.remarks]))
 
     listener.begin = begun  # type: ignore[method-assign]
-    listener.remark = lambda text: remark(spelled(text))  # type: ignore[method-assign]
+    listener.remark = lambda text: remark(spelled(text, spelling))  # type: ignore[method-assign]
 
 
 def _tell_rows(listener: "Listener", on_row: Callable[[Row], object]) -> None:
@@ -148,7 +145,7 @@ def worker_variables(threads: int | None = None, folders: Iterable[str] = ()) ->
         yield
     finally:
         for name in changed:
-            os.environ.pop(name)
+            del os.environ[name]
         os.environ.update({name: before[name] for name in changed if name in before})
 
 
@@ -188,7 +185,7 @@ def ended(result: "RunResult", how: How) -> Path:
     from ..terminal.progress import say
 
     if result.few_threads and how.talks:
-        say(how.spelled(result.few_threads), stderr=True)
+        say(spelled(result.few_threads, how.spelling), stderr=True)
     path = result.path.resolve()  # it still leads there when the caller changes the directory
     if (
         result.signal == signal.SIGINT
