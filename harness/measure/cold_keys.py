@@ -45,14 +45,23 @@ class Turns:
         own = [tensor.data for tensor in self._tensors]
         self._memory = [own, *([data.clone() for data in own] for _ in range(self.count - 1))]
         self._turn = 0
+        self._taken: set[int] = set()
 
     def renew(self) -> None:
         """Give all copies the numbers that the first one has now."""
-        own, *others = self._memory
-        for copy in others:
-            for data, now in zip(copy, own, strict=True):
-                data.copy_(now)
+        self._taken.update(range(self.count))
+        self.renew_taken()
         self._turn = 0  # the second was written first
+
+    def renew_taken(self) -> None:
+        """Those that calls have had. The next call gets the one after them, which was not written
+        lately.
+        """
+        own = self._memory[0]
+        for turn in sorted(self._taken - {0}):
+            for data, now in zip(self._memory[turn], own, strict=True):
+                data.copy_(now)
+        self._taken.clear()
 
     def are_read_by(self, call: Callable[[], object]) -> bool:
         """Whether the result follows the copies; their numbers are lost, but for the first's."""
@@ -72,6 +81,7 @@ class Turns:
     def take_next(self) -> None:
         """The tensors have the next copy from here on."""
         self._turn = (self._turn + 1) % self.count
+        self._taken.add(self._turn)
         self._give(self._memory[self._turn])
 
     def take_first(self) -> None:

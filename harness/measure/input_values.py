@@ -105,13 +105,13 @@ class EachCall:
             torch.mul(first, factor, out=row())
 
     def restore(self) -> None:
-        """After the block: every number is that of the seed."""
+        """After the block: every number of the tensors is that of the seed. Those of copies come
+        back in `Turns.renew_taken`, which is none of a block's time.
+        """
         if self._turns is not None:
             self._turns.take_first()
         for row, first in zip(self._rows, self._first, strict=True):
             row().copy_(first)
-        if self._turns is not None:
-            self._turns.renew()
 
 
 def _rows(tensor: Tensor, axis: int, first: int) -> Tensor:

@@ -165,8 +165,11 @@ class Sampling:
         and is none of its time, so the parent asks for it before its own clock starts.
         """
         self.result = None
-        if self.warm[case].values.seed != seed:
-            self.warm[case].values.draw(seed)
+        values = self.warm[case].values
+        if values.seed != seed:
+            values.draw(seed)
+        elif values.turns is not None:
+            values.turns.renew_taken()
         return {}
 
     def sample(self, case: str, seed: int, calls: int) -> dict[str, Any]:

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from attnbench.harness.cases.case import Case
 from attnbench.harness.cases.costs import minimal_bytes
 from attnbench.harness.measure import cold_keys
+from attnbench.harness.measure.input_values import EachCall, InputValues
 from attnbench.harness.process.child import CaseEnded
 from attnbench.impls.problem import Problem
 from tests.harness.worker.configs import sampled
@@ -106,3 +108,28 @@ def test_one_copy_does_where_a_call_reads_more_than_the_caches_hold(timed, monke
     monkeypatch.setattr(cold_keys, "cpu_cache_bytes", lambda _: 1_000)
     said = timed(["keeping"], STEP)  # whatever it reads is not in them
     assert [warm["kv_copies"] for warm, *_ in said] == [1]
+
+
+def test_after_a_block_only_what_its_calls_have_had_is_written_and_the_next_calls_get_others(
+    timed, memory
+):
+    """Writing all copies, 600 MiB beside a cache of 300, took longer than the block, by the clock
+    of the parent: honest cases were errors.
+    """
+    values = InputValues(STEP, torch.device("cpu"), 0)
+    turns = values.turns = cold_keys.turns_of(STEP, values.tensors.inputs)
+    assert turns.count > 5
+    own, *others = turns._memory
+    each = EachCall(values)
+    for left in (2, 1, 0):
+        each(last=not left)
+    taken = memory[-3:]
+    each.restore()
+    others[-1][0].zero_()  # of no call: nobody looks at it
+    turns.renew_taken()
+    same = [torch.equal(one[0], own[0]) for one in others]
+    assert same == [True] * (turns.count - 2) + [False]
+    each(last=True)
+    assert memory[-1] not in taken
+    turns.renew()
+    assert torch.equal(others[-1][0], own[0])
