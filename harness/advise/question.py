@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from annotated_types import Ge, Gt, Le
-
 from ..files.errors import BadInput, option, shown
 from ..verbs import completion
 from ..verbs.fields import LIMITS, SHAPE
@@ -25,7 +23,6 @@ MOST_TOKENS = 1 << 27
 MOST_SECONDS = 1e8
 MOST_GIB = 1 << 20
 GIB = 2**30
-Count = Annotated[int, Ge(1)]
 
 
 def text_of(value: Any) -> Any:
@@ -44,35 +41,33 @@ class Question:
     model: Annotated[
         str | Path,
         Option(
-            "", "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
+            "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
         ),
     ]
     """A name from attnbench list models, or a config.json; that of Hugging Face, or its folder."""
-    context: Annotated[str | None, Option("", "SIZE,SIZE", SHAPE, parse=text_of)] = None
+    context: Annotated[str | None, Option("SIZE,SIZE", SHAPE, parse=text_of)] = None
     """Tokens of context, as 8k,32k; 8k if not given, or what the model takes."""
-    batch: Annotated[Count, Option("", "COUNT", SHAPE)] = 1
+    batch: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
     """Sequences."""
-    dtype: Annotated[
-        str | None, Option("", "NAME", SHAPE, complete=completion.values_of("dtype"))
-    ] = None
-    """fp32, bf16 or fp16; that of the model's weights if not given."""
-    kv_dtype: Annotated[str | None, Option("", "fp8|q8|q4", SHAPE)] = None
-    """Keys and values are kept so, for their bytes."""
-    phase: Annotated[str | None, Option("", "A,B", SHAPE, parse=text_of)] = None
-    """Of prefill, chunk, decode, verify, training; prefill and decode if not given."""
-    chunk: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
-    """Tokens of a prompt that phase chunk computes; 512."""
-    draft: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
-    """Drafted tokens that phase verify computes; 4."""
-    tp: Annotated[Count, Option("", "COUNT", SHAPE)] = 1
-    """Devices that share the heads (tensor parallelism); bytes are those of one."""
-    memory_gib: Annotated[Annotated[float, Gt(0), Le(MOST_GIB)] | None, Option("", "G", LIMITS)] = (
+    dtype: Annotated[str | None, Option("NAME", SHAPE, complete=completion.values_of("dtype"))] = (
         None
     )
+    """fp32, bf16 or fp16; that of the model's weights if not given."""
+    kv_dtype: Annotated[str | None, Option("fp8|q8|q4", SHAPE)] = None
+    """Keys and values are kept so, for their bytes."""
+    phase: Annotated[str | None, Option("A,B", SHAPE, parse=text_of)] = None
+    """Of prefill, chunk, decode, verify, training; prefill and decode if not given."""
+    chunk: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
+    """Tokens of a prompt that phase chunk computes; 512."""
+    draft: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
+    """Drafted tokens that phase verify computes; 4."""
+    tp: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
+    """Devices that share the heads (tensor parallelism); bytes are those of one."""
+    memory_gib: Annotated[float | None, Option("G", LIMITS, above=0, most=MOST_GIB)] = None
     """Memory for weights, keys, values and attention; in GiB, the device's if not given."""
-    beside_weights: Annotated[bool, Option("", group=LIMITS)] = False
+    beside_weights: Annotated[bool, Option(group=LIMITS)] = False
     """--memory-gib is without the weights."""
-    max_seconds: Annotated[str | None, Option("", "SECONDS", LIMITS, parse=text_of)] = None
+    max_seconds: Annotated[str | None, Option("SECONDS", LIMITS, parse=text_of)] = None
     """How long attention of all layers may take; at the longest context: 10, or for each phase:
     prefill=10,decode=0.05.
     """

@@ -27,7 +27,7 @@ MEASURED_ELSEWHERE = ("measure", "json", "policy", "quiet", "wait", "wait_idle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseRequest(Question):
-    measure: Annotated[bool, Option("", group=fields.HOW)] = False
+    measure: Annotated[bool, Option(group=fields.HOW)] = False
     """Measure what no earlier run here has measured; minutes."""
     device: Annotated[
         fields.DeviceKind | None,
@@ -38,9 +38,9 @@ class AdviseRequest(Question):
     wait_idle: fields.WaitIdle = None
     timeout: fields.Timeout = None
     runs: fields.Runs = fields.DEFAULT_ROOT
-    output: Annotated[Path | None, Option("", "FILE", fields.OUTPUT, short="-o")] = None
+    output: Annotated[Path | None, Option("FILE", fields.OUTPUT, short="-o")] = None
     """Also write a page."""
-    policy: Annotated[Path | None, Option("", "FILE", fields.OUTPUT)] = None
+    policy: Annotated[Path | None, Option("FILE", fields.OUTPUT)] = None
     """Also write which to take in which phase over which lengths: .json, or .py for transformers.
     """
     quiet: fields.Quiet = False
@@ -175,7 +175,6 @@ VERBS = {
     "advise": Verb(
         tell=tell,
         answer=advise,
-        python={"quiet": True},
         examples=(
             "attnbench advise llama-3-8b --context 8k --memory-gib 24",
             "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",

@@ -64,8 +64,10 @@ class Refusal(Exception):
 
     exit_code = 2
 
-    def __init__(self, *problems: str) -> None:
+    def __init__(self, *problems: str, exit_code: int | None = None) -> None:
         self.problems = tuple(map(visible, problems))
+        if exit_code is not None:
+            self.exit_code = exit_code
         super().__init__(self.spelled(Spelling.SHELL))
 
     def spelled(self, spelling: Spelling) -> str:
@@ -106,8 +108,8 @@ class Stopped(Refusal):
     """A signal came before the run had anything to end in order."""
 
     def __init__(self, number: int) -> None:
-        super().__init__("stopped before the first case; nothing was measured")
-        self.exit_code = 128 + number
+        said = "stopped before the first case; nothing was measured"
+        super().__init__(said, exit_code=128 + number)
 
 
 @contextmanager

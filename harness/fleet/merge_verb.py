@@ -23,7 +23,6 @@ class MergeRequest:
     run: Annotated[
         tuple[str | Path, ...],
         Option(
-            "",
             "RUN",
             complete=completion.runs,
             parse=listed,
@@ -32,7 +31,7 @@ class MergeRequest:
         ),
     ]
     """Folders of shards, or their names under --runs."""
-    output: Annotated[Path | None, Option("", "RUN", short="-o")] = None
+    output: Annotated[Path | None, Option("RUN", short="-o")] = None
     """Folder of the merged run; if not given, one under --runs."""
     runs: Runs = DEFAULT_ROOT
     json: AsJson = False

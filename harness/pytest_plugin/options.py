@@ -27,7 +27,7 @@ def percentage(value: str) -> str:
 
 def own(value: str, parse: Callable[[Any], Any]) -> Option:
     """What `attnbench run` has not."""
-    return Option("", value, parse=parse, of=Spelling.PYTEST)
+    return Option(value, parse=parse, of=Spelling.PYTEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class PytestRequest:
     seed: fields.Seed = 0
     timeout: fields.Timeout = None
     memory_gib: fields.MemoryGib = None
-    set: Annotated[fields.Several, Option("", "A.B=C", parse=fields.listed)] = ()
+    set: Annotated[fields.Several, Option("A.B=C", parse=fields.listed)] = ()
     """Change a field of every scenario; repeatable."""
     allow_import: fields.AllowImport = False
     wait: fields.Wait = False
@@ -66,28 +66,28 @@ class PytestRequest:
     def of_run(self) -> dict[str, Any]:
         """What `attnbench run` has too."""
         known = declared(PytestRequest).items()
-        return {name: getattr(self, name) for name, one in known if one.option.of is None}
+        return {name: getattr(self, name) for name, one in known if one.of is None}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("attnbench", "scenarios of attnbench")
     for name, one in declared(PytestRequest).items():
-        about, names = one.option, (name, *one.option.also)
+        names = (name, *one.also)
         settings: dict[str, Any] = {"action": "append" if one.is_many else "store"}
-        settings |= {"action": "store_true"} if one.is_switch else {"metavar": about.value}
+        settings |= {"action": "store_true"} if one.is_switch else {"metavar": one.value}
         flags = [f"--attnbench-{also.replace('_', '-')}" for also in names]
-        help_ = about.help.replace("%", "%%")
+        help_ = one.help.replace("%", "%%")
         group.addoption(*flags, dest=f"attnbench_{name}", help=help_, **settings)
         kind: Any = "bool" if one.is_switch else "linelist" if one.is_many else "string"
         for also in names:
-            parser.addini(f"attnbench_{also}", about.help, type=kind)
+            parser.addini(f"attnbench_{also}", one.help, type=kind)
 
 
 def given(config: pytest.Config) -> dict[str, Any]:
     """What the user has set: on the command line, else in the ini file."""
     found = {}
     for name, one in declared(PytestRequest).items():
-        of_ini = [config.getini(f"attnbench_{also}") for also in (name, *one.option.also)]
+        of_ini = [config.getini(f"attnbench_{also}") for also in (name, *one.also)]
         values = [value for value in (config.getoption(f"attnbench_{name}"), *of_ini) if value]
         if name == "set":  # fields that the command line does not set stay as in the ini file
             texts = {text.partition("=")[0]: text for some in values[::-1] for text in some}

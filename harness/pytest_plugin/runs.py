@@ -19,8 +19,8 @@ from ..run.listener import Begun
 from ..scenario.selection import Selection
 from ..terminal.progress import LiveProgress, counts, lines_console
 from ..verbs.compare import NOTHING_DECIDED, CompareRequest, compared
-from ..verbs.measuring import How, ended
-from ..verbs.run import RunRequest, planned, started_job
+from ..verbs.measuring import How, ended, started_job
+from ..verbs.run import RunRequest, planned
 from .options import PytestRequest
 
 EXIT_CODES = {"passed": 0, "failed": 1, "nothing decided": NOTHING_DECIDED}

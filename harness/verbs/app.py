@@ -12,12 +12,13 @@ from itertools import chain
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ... import __version__
 from .help import SHORT, of_program
-from .output import lasting_output, make_streams_safe
+from .output import LOST, lasting_output, make_streams_safe
 from .request import Verb
-from .shell import Group, command, exit_code
+from .shell import PLAIN, Parsed, command, exit_code
 
 HARNESS = __name__.rpartition(".verbs.")[0]
 HOMES = {
@@ -42,7 +43,7 @@ def verb(name: str) -> Verb:
     return found
 
 
-class Program(Group):
+class Program(Parsed, TyperGroup):
     """The commands, each made when it is asked for."""
 
     examples = ("attnbench run quickstart",)
@@ -71,9 +72,7 @@ app = typer.Typer(
     cls=Program,
     help="Measure multi-head attention: time, exact memory and GPU utilization, with intervals.",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    **PLAIN,
 )
 
 
@@ -95,12 +94,13 @@ def top(
 
 def main() -> None:
     """Run the command line; a refusal is printed without a traceback and sets the exit code."""
-    with lasting_output() as output:
+    with lasting_output() as stdout:
         make_streams_safe()
         code = exit_code(app)
+    failure = stdout.failure
     # A reader that has read enough is no news.
-    if output.failure and not isinstance(output.failure, BrokenPipeError):
-        lost = f"error: stdout: {output.failure.strerror}; what was printed there is lost\n"
+    if failure and not isinstance(failure, BrokenPipeError):
+        lost = f"error: stdout: {failure.strerror}; what was printed there is lost\n"
         with suppress(OSError):  # stderr may be gone too
             os.write(2, lost.encode())
-    sys.exit(output.exit_code(code))
+    sys.exit(LOST if failure and not code else code)

@@ -12,7 +12,7 @@ import typer
 from ..files.errors import BadInput, Spelling, option
 from . import completion
 from .fields import DEFAULT_ROOT, Margin, Runs, Salvage, Several, listed
-from .request import Option, Verb
+from .request import Option, Verb, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ def as_text(value: Any) -> Any:
 
 
 def run_argument(name: str) -> Option:
-    return Option("", name, complete=completion.runs, parse=as_text, argument=True)
+    return Option(name, complete=completion.runs, parse=as_text, argument=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,60 +44,49 @@ class CompareRequest:
     """Run that is judged. Without it: --against."""
     against: Annotated[
         str | None,
-        Option("", "BACKEND", also=("baseline",), complete=completion.one_backend),
+        Option("BACKEND", also=("baseline",), complete=completion.one_backend),
     ] = None
     """Within one run: the other backends against this one."""
     turns: Annotated[bool, Option()] = False
     """BASE and NEW are folders of runs that were measured in turns: one of each, and again."""
-    only: Annotated[Several, Option("", "PATTERN", parse=listed)] = ()
+    only: Annotated[Several, Option("PATTERN", parse=listed)] = ()
     """Compare only cases whose id or backend matches; repeatable."""
     margin: Margin = USUAL_MARGIN
     allow_different_devices: Annotated[bool, Option()] = False
     """Compare runs of different devices."""
     salvage: Salvage = False
-    gate: Annotated[str | None, Option("", "FILE|EXPR")] = None
+    gate: Annotated[str | None, Option("FILE|EXPR")] = None
     """Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise
     explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.
     """
-    fail_on_undecided: Annotated[bool, Option()] = False
+    fail_on_undecided: Annotated[bool, Option(needs="gate")] = False
     """With --gate: exit 3 also if a case is not confirmed."""
-    save: Annotated[str | None, Option("", "NAME", of=Spelling.SHELL)] = None
+    save: Annotated[str | None, Option("NAME", of=Spelling.SHELL)] = None
     """Name BASE, to compare with it later; compare nothing now."""
-    force: Annotated[bool, Option(of=Spelling.SHELL)] = False
+    force: Annotated[bool, Option(needs="save", of=Spelling.SHELL)] = False
     """With --save: replace a baseline of this name."""
-    format: Annotated[
-        Literal["table", "md", "json"], Option("", "table|md|json", of=Spelling.SHELL)
-    ] = "table"
+    format: Annotated[Literal["table", "md", "json"], Option(of=Spelling.SHELL)] = "table"
     """How it is printed."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
-        new, against, gate = option("NEW"), option("against"), option("gate")
-        one_of, sides = (
-            option("against", "BACKEND"),
-            f"those of {option('BASE')} and those of {new}",
+        new, against = option("NEW"), option("against")
+        one_of, gate = option("against", "BACKEND"), option("gate")
+        is_one = self.new is None
+        refuse(
+            {
+                f"--save: names one run; leave out {new}, {against} and {gate}": self.save
+                is not None
+                and (self.new or self.against or self.gate),
+                f"{option('turns')}: one folder of runs; name two, those of {option('BASE')} and"
+                f" those of {new}": self.turns and is_one,
+                f"both {new} and {against}; name two runs, or one run and {one_of}": not is_one
+                and self.against is not None,
+                f"one run and nothing to hold it against; name a second run, or {one_of}": is_one
+                and self.against is None
+                and self.save is None,
+            }
         )
-        refused = {
-            f"{option('fail_on_undecided')} belongs to {gate}": (
-                self.fail_on_undecided and self.gate is None
-            ),
-            "--force belongs to --save": self.force and self.save is None,
-            f"--save: names one run; leave out {new}, {against} and {gate}": (
-                self.save is not None and (self.new or self.against or self.gate)
-            ),
-            f"{option('turns')}: one folder of runs; name two, {sides}": (
-                self.turns and self.new is None
-            ),
-            f"both {new} and {against}; name two runs, or one run and {one_of}": (
-                self.new is not None and self.against is not None
-            ),
-            f"one run and nothing to hold it against; name a second run, or {one_of}": (
-                self.new is None and self.against is None and self.save is None
-            ),
-        }
-        for problem, holds in refused.items():
-            if holds:
-                raise BadInput(problem)
 
 
 def tell(request: CompareRequest) -> int:

@@ -3,11 +3,11 @@
 Anything may be incomplete or broken while somebody types: then there is nothing to complete.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-DEVICES = ("auto", "cpu", "cuda")
+Complete = Callable[[str], list[str]]
 
 
 def matching(names: Iterable[str], incomplete: str) -> list[str]:
@@ -21,6 +21,13 @@ def in_list(names: Iterable[str], incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in matching(names, last) if name not in given]
 
 
+def words(
+    known: Sequence[str], choose: Callable[[Sequence[str], str], list[str]] = matching
+) -> Complete | None:
+    """Completes one of them, or with `in_list` several; None if there are none."""
+    return (lambda incomplete: choose(known, incomplete)) if known else None
+
+
 def scenarios(incomplete: str) -> list[str]:
     from ..scenario.names import shipped
 
@@ -30,7 +37,7 @@ def scenarios(incomplete: str) -> list[str]:
 
 def changes(incomplete: str) -> list[str]:
     """Fields that --set changes, and their values where they are words."""
-    from ...impls.problem import AXES
+    from ..rows.plans import PLANS
     from ..scenario import Scenario
     from ..scenario.check import MODELS
 
@@ -40,9 +47,10 @@ def changes(incomplete: str) -> list[str]:
         below = [f"{place}.{name}" for place, one in models for name in one.model_fields]
         return [f"{one}=" for one in matching([*Scenario.model_fields, *below], path)]
     axis = path.rpartition(".")[2]
-    known = {"plan": plans, "device": devices, "backends": backends}
-    words = known.get(path) or (values_of(axis) if axis in AXES else None)
-    return [f"{path}={one}" for one in words(value)] if words else []
+    devices = get_args(Scenario.model_fields["device"].annotation)
+    known = {"plan": words([*PLANS]), "device": words(devices), "backends": backends}
+    complete = known.get(path) or values_of(axis)
+    return [f"{path}={one}" for one in complete(value)] if complete else []
 
 
 def models(incomplete: str) -> list[str]:
@@ -76,22 +84,10 @@ def runs(ctx: Any, incomplete: str) -> list[str]:
     return matching(run_names(Path(ctx.params.get("runs") or "results")), incomplete)
 
 
-def plans(incomplete: str) -> list[str]:
-    from ..rows.plans import PLANS
-
-    return matching(PLANS, incomplete)
-
-
 def measures(incomplete: str) -> list[str]:
     from ..devices.probes import measures as of_probes
 
     return in_list(("latency", "memory", "graphs", *of_probes()), incomplete)
-
-
-def devices(incomplete: str) -> list[str]:
-    from ..cases.case import VALUE_ALIASES
-
-    return matching([*DEVICES, *VALUE_ALIASES["device"]], incomplete)
 
 
 def show_formats(incomplete: str) -> list[str]:
@@ -100,9 +96,9 @@ def show_formats(incomplete: str) -> list[str]:
     return matching(["html", "md", *names()], incomplete)
 
 
-def values_of(axis: str) -> Callable[[str], list[str]] | None:
-    """Completes the values of an axis; None if it has sizes."""
+def values_of(name: str) -> Complete | None:
+    """Completes the values of an axis; None if it has sizes, or is none."""
     from ...impls.problem import AXES
 
-    words = [word for word in get_args(AXES[axis].type) if word]
-    return (lambda incomplete: in_list(words, incomplete)) if words else None
+    known = get_args(AXES[name].type) if name in AXES else ()
+    return words([*filter(None, known)], in_list)

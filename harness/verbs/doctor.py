@@ -20,7 +20,7 @@ LEARNT_BUSY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorRequest:
-    deep: Annotated[bool, Option("")] = False
+    deep: Annotated[bool, Option()] = False
     """Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal runs
     differ. Once, about 2 minutes.
     """
@@ -76,7 +76,6 @@ VERBS = {
     "doctor": Verb(
         tell=tell,
         answer=doctor,
-        python={"quiet": True},
         examples=("attnbench doctor", "attnbench doctor --deep"),
         usual="deep device runs wait json",
     )

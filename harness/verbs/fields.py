@@ -5,20 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Le
-
 from ..files.errors import BadInput, Spelling, option
 from . import completion
 from .request import Option
 
-WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
-    "What to measure",
-    "Shape of the problem",
-    "How to measure",
-    "Limits",
-    "An earlier run",
-    "Output",
-)
+WHAT, SHAPE, HOW = "What to measure", "Shape of the problem", "How to measure"
+LIMITS, EARLIER, OUTPUT = "Limits", "An earlier run", "Output"
 DEVICES, MODELS = "More than one device", "Trained models"
 GROUPS = ("", WHAT, SHAPE, HOW, LIMITS, EARLIER, DEVICES, MODELS, OUTPUT)
 """In the order of the help."""
@@ -75,10 +67,10 @@ PlanKind = Literal["quick", "standard", "rigorous"]
 
 
 def device_option(help_: str) -> Option:
-    return Option(help_, "auto|cpu|cuda", HOW, complete=completion.devices, parse=device_kind)
+    return Option("", HOW, help_, parse=device_kind)
 
 
-Runs = Annotated[Path, Option("", "DIR", OUTPUT, also=("out",), parse=results_folder)]
+Runs = Annotated[Path, Option("DIR", OUTPUT, also=("out",), parse=results_folder)]
 """Folder that holds the run folders."""
 Device = Annotated[
     DeviceKind | None,
@@ -86,41 +78,41 @@ Device = Annotated[
         "Where to measure; auto takes a GPU if there is one. A scenario's own if not given."
     ),
 ]
-Plan = Annotated[PlanKind | None, Option("", "NAME", HOW, complete=completion.plans)]
+Plan = Annotated[PlanKind | None, Option("NAME", HOW)]
 """quick, standard or rigorous; a scenario's own if not given, else standard."""
 Measures = Annotated[
-    Several | None, Option("", "A,B", HOW, complete=completion.measures, parse=separated)
+    Several | None, Option("A,B", HOW, complete=completion.measures, parse=separated)
 ]
 """latency, memory, utilization, energy, graphs, kernels; a scenario's own if not given.
 latency,memory leaves out a GPU's counters.
 """
-Threads = Annotated[Annotated[int, Ge(1), Le(MOST_THREADS)] | None, Option("", "COUNT", HOW)]
+Threads = Annotated[int | None, Option("COUNT", HOW, least=1, most=MOST_THREADS)]
 """Threads of torch on a CPU (OMP_NUM_THREADS); one per idle core if not given."""
-Wait = Annotated[bool, Option("", group=HOW)]
+Wait = Annotated[bool, Option(group=HOW)]
 """Wait for another run on this device to end; with --on, also for devices that are missing."""
-WaitIdle = Annotated[str | None, Option("", "TIME", HOW)]
+WaitIdle = Annotated[str | None, Option("TIME", HOW)]
 """First wait until the cores are idle, so long at most: 10m."""
-Seed = Annotated[int, Option("", "N", HOW)]
+Seed = Annotated[int, Option("N", HOW)]
 """Of the inputs and of the order of measuring."""
-Timeout = Annotated[float | None, Option("", "SECONDS", LIMITS)]
+Timeout = Annotated[float | None, Option("SECONDS", LIMITS)]
 """Time limit of one step of a case, or of one trial of a wall; 60 if not given."""
-MemoryGib = Annotated[float | None, Option("", "G", LIMITS)]
+MemoryGib = Annotated[float | None, Option("G", LIMITS)]
 """Budget for inputs and peak together, in GiB; a safe share if not given."""
-AllowImport = Annotated[bool, Option("", group=WHAT)]
+AllowImport = Annotated[bool, Option(group=WHAT)]
 """Let workers import and run the modules that a scenario names."""
-Margin = Annotated[str, Option("", "PERCENT")]
+Margin = Annotated[str, Option("PERCENT")]
 """Times and energies within it are the same."""
-Salvage = Annotated[bool, Option("")]
+Salvage = Annotated[bool, Option()]
 """Leave out rows that cannot be read, and say which on stderr."""
-Anonymous = Annotated[bool, Option("")]
+Anonymous = Annotated[bool, Option()]
 """Without names of hosts, users, folders and devices, and logs."""
-Quiet = Annotated[bool, Option("", group=OUTPUT, short="-q")]
+Quiet = Annotated[bool, Option(group=OUTPUT, short="-q")]
 """No progress and no summary."""
-JsonLines = Annotated[bool, Option("", group=OUTPUT, also=("json_lines",), of=Spelling.SHELL)]
+JsonLines = Annotated[bool, Option(group=OUTPUT, also=("json_lines",), of=Spelling.SHELL)]
 """Progress as JSON lines on stdout."""
-AsJson = Annotated[bool, Option("", group=OUTPUT, of=Spelling.SHELL)]
+AsJson = Annotated[bool, Option(group=OUTPUT, of=Spelling.SHELL)]
 """As JSON."""
-OnRow = Annotated[Callable[[Mapping[str, Any]], object] | None, Option("", of=Spelling.PYTHON)]
+OnRow = Annotated[Callable[[Mapping[str, Any]], object] | None, Option(of=Spelling.PYTHON)]
 """Called with each row once it is on disk."""
 RunName = (
     "Folder of a run, or its name under --runs; 'latest' finished last, a scenario's name is its"

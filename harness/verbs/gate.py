@@ -7,10 +7,9 @@ import json
 import os
 import secrets
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -25,11 +24,15 @@ if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
 
 VERDICTS = {"passed": "passed", "failed": "failed", "nothing decided": "undecided"}
+SAID = {
+    "failed": ("error", "slower, or more memory, by more than {}"),
+    "undecided": ("warning", "nothing decided about {}"),
+}
+"""For whoever reads no summary; in a job of GitHub an annotation."""
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(NamedTuple):
     """`verdict`: passed, failed, undecided, or none if nothing was compared: `refusal` says why,
     or nothing was asked for. `exit_code`: as `attnbench gate` ends.
     """
@@ -54,7 +57,12 @@ def tell(request: GateRequest) -> int:
         return 0
     found = judge(request, out)
     _say(found, out)
-    _annotate(found.verdict, request.gate)
+    on_github = bool(os.environ.get("GITHUB_ACTIONS"))
+    margins = " ".join(request.gate.split())  # a line of its own could be a command of the job
+    if found.verdict in SAID:
+        kind, sentence = SAID[found.verdict]
+        annotation = f"::{kind} title=attnbench::" if on_github else ""
+        sys.stderr.write(f"{annotation}{sentence.format(margins)}; see the summary\n")
     return found.exit_code
 
 
@@ -92,36 +100,23 @@ def judge(request: GateRequest, out: Path) -> Judged:
     run = out / "head" / "latest"
     if not run.exists():
         raise BadInput(f"{out}: has no run of HEAD; measure first, without --step judge")
-    found, refusal = None, None
-    try:
-        found = _compared(request, out, run)
-    except Refusal as error:
-        refusal = error
-    _write(found, out, run)
-    if found is not None and found.gate_result is not None:
-        outcome = found.gate_result.outcome
-        verdict, code = VERDICTS[outcome], EXIT_CODES[outcome]
-    else:  # without anything to compare with, that of the run
-        code = refusal.exit_code if refusal else int((out / "head.code").read_text())
-        verdict = "none"
-    return Judged(verdict=verdict, exit_code=code, comparison=found, refusal=refusal)
-
-
-def _compared(request: GateRequest, out: Path, run: Path) -> "Comparison | None":
-    """None if there is nothing to compare with. Raises Refusal."""
     turns = (out / "base").exists()
-    if not turns and not request.baseline:
-        return None
-    return compared(
-        CompareRequest(
-            base=str(out / "base") if turns else str(request.baseline),
-            new=str(out / "head") if turns else str(run.resolve()),
-            turns=turns,
-            margin=request.margin,
-            gate=request.gate,
-            fail_on_undecided=request.fail_on_undecided,
-        )
-    )
+    found = refusal = None
+    verdict, code = "none", None
+    if turns or request.baseline:
+        base, new = (out / "base", out / "head") if turns else (request.baseline, run.resolve())
+        same = {name: getattr(request, name) for name in ("margin", "gate", "fail_on_undecided")}
+        try:
+            found = compared(CompareRequest(base=str(base), new=str(new), turns=turns, **same))
+            assert found.gate_result is not None
+            outcome = found.gate_result.outcome
+            verdict, code = VERDICTS[outcome], EXIT_CODES[outcome]
+        except Refusal as error:
+            refusal, code = error, error.exit_code
+    if code is None:  # without anything to compare with, that of the run
+        code = int((out / "head.code").read_text())
+    _write(found, out, run)
+    return Judged(verdict, code, found, refusal)
 
 
 def _write(found: "Comparison | None", out: Path, run: Path) -> None:
@@ -138,10 +133,9 @@ def _write(found: "Comparison | None", out: Path, run: Path) -> None:
     write_whole(out / "report.md", page)
     summary = text.markdown(found) if found is not None else ""
     most = int(os.environ.get("MOST_BYTES", SUMMARY_BYTES))
-    if len(summary.encode()) + len(page.encode()) <= most:
-        summary += f"\n{page}"
-    else:
-        summary += "\nThe report is too long for a summary; the page has it.\n"
+    if len(f"{summary}{page}".encode()) > most:
+        page = "The report is too long for a summary; the page has it.\n"
+    summary += f"\n{page}"
     write_whole(out / "summary.md", summary)
 
 
@@ -167,19 +161,6 @@ def _say(found: Judged, out: Path) -> None:
             file.write(f"code={found.exit_code}\nverdict={found.verdict}\nreport={page}\n")
 
 
-def _annotate(verdict: str, margins: str) -> None:
-    """A line for whoever reads no summary; in a job of GitHub an annotation."""
-    on_github = bool(os.environ.get("GITHUB_ACTIONS"))
-    margins = " ".join(margins.split())  # a line of its own could be a command of the job
-    said = {
-        "failed": ("error", f"slower, or more memory, by more than {margins}; see the summary"),
-        "undecided": ("warning", f"nothing decided about {margins}; see the summary"),
-    }
-    if verdict in said:
-        kind, sentence = said[verdict]
-        sys.stderr.write(f"{f'::{kind} title=attnbench::' if on_github else ''}{sentence}\n")
-
-
 VERBS = {
     "gate": Verb(
         tell=tell,
@@ -190,6 +171,5 @@ VERBS = {
         ),
         usual="scenario backend_dir code turns plan device gate fail_on_undecided baseline"
         " base_python output",
-        python={"quiet": True},
     )
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .fields import GROUPS
-from .request import Declared, Verb, declared
+from .request import Option, Verb, declared
 
 MOST_COLUMNS, FEWEST_COLUMNS = 100, 40
 SCREEN_LINES = 23  # beside the next prompt
@@ -27,9 +27,9 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
     """Of a verb. `short`: at most a screen, with the options that it is used with most."""
     verb: Verb = command.verb
     known = declared(verb.request)
-    every = [one for one in known.values() if one.for_shell and not one.option.hidden]
-    arguments = [one for one in every if one.option.argument]
-    options = [one for one in every if not one.option.argument]
+    every = [one for one in known.values() if one.for_shell and not one.hidden]
+    arguments = [one for one in every if one.argument]
+    options = [one for one in every if not one.argument]
     usage = " ".join([context.command_path, *map(_usage, arguments), "[OPTIONS]"])
     if short:
         usual = [known[name] for name in verb.usual.split()] or options
@@ -42,12 +42,12 @@ def of_command(command: Any, context: Any, *, short: bool) -> str:
         _, _, name = context.command_path.partition(" ")
         end = f"all {len(options)} options, in full: attnbench help {name}"
         return _joined([[usage], [_summary(command.help)], [*chain(*examples)], shown, [end]])
-    parts = [[usage], *([*_wrapped(" ".join(one.split()))] for one in command.help.split("\n\n"))]
+    parts = [[usage], *(_wrapped(" ".join(one.split())) for one in command.help.split("\n\n"))]
     parts += [[*_examples(verb.examples)], [*_columns(map(_line, arguments))]]
     if len(options) <= MOST_UNGROUPED:
         return _joined([*parts, [*_columns(map(_line, options))]])
     for group in GROUPS:
-        some = [_line(one) for one in options if one.option.group == group]
+        some = [_line(one) for one in options if one.group == group]
         parts.append([*([f"{group}:"] if group and some else []), *_columns(some)])
     return _joined(parts)
 
@@ -58,7 +58,7 @@ def of_program(
     """The first screen; without `short` all commands and the options."""
     blocks = [*first] if short else [*first, [one for one in verbs if one not in chain(*first)]]
     width = max(map(len, chain(*blocks)))
-    parts = [[*_wrapped(group.help)], ["usage: attnbench COMMAND ..."]]
+    parts = [_wrapped(group.help), ["usage: attnbench COMMAND ..."]]
     for some in blocks:
         lines = [(one, _summary(inspect.getdoc(verbs[one].tell) or "")) for one in some]
         parts.append([*_columns(lines, width)])
@@ -84,29 +84,26 @@ def _brief(text: str) -> str:
     return re.split(r"\. |; |\.$", text, maxsplit=1)[0]
 
 
-def _usage(argument: Declared) -> str:
-    name = argument.option.value + ("..." if argument.is_many else "")
+def _usage(argument: Option) -> str:
+    name = argument.value + ("..." if argument.is_many else "")
     return name if argument.default is MISSING else f"[{name}]"
 
 
-def _line(one: Declared) -> Line:
+def _line(one: Option) -> Line:
     """Other names are those of an earlier release."""
-    about = one.option
-    if about.argument:
-        return about.value, about.help
-    names = [*filter(None, [about.short]), f"--{one.name.replace('_', '-')}"]
-    value = "" if one.is_switch else f" {about.value or 'VALUE'}"
+    if one.argument:
+        return one.value, one.help
+    names = [*filter(None, [one.short]), f"--{one.name.replace('_', '-')}"]
+    value = "" if one.is_switch else f" {one.value or 'VALUE'}"
     known = isinstance(one.default, str | int | float | Path) and one.default not in ("", False)
-    return f"{', '.join(names)}{value}", f"{about.help}{f' (default: {one.default})' * known}"
+    return f"{', '.join(names)}{value}", f"{one.help}{f' (default: {one.default})' * known}"
 
 
 def _examples(lines: Sequence[str]) -> Iterator[str]:
-    width = columns() - 4
     for line in lines:
-        parts = textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
-        for number, part in enumerate(parts, start=1):
-            goes_on = number < len(parts)
-            yield ("  " if number == 1 else "    ") + part + (" \\" if goes_on else "")
+        first, *more = (f"{part} \\" for part in _wrapped(line, columns() - 4))
+        whole = "\n".join([f"  {first}", *(f"    {part}" for part in more)])
+        yield from whole.removesuffix(" \\").split("\n")
 
 
 def _columns(lines: Iterable[Line], least: int = 0) -> Iterator[str]:
@@ -115,17 +112,15 @@ def _columns(lines: Iterable[Line], least: int = 0) -> Iterator[str]:
     fitting = [len(name) for name, _ in lines if len(name) <= NAMES_COLUMNS]
     left = max([*fitting, least]) + 4 if lines else 0
     for name, text in lines:
-        room = columns() - left
-        parts = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
-        if len(name) + 4 > left:
-            yield f"  {name}"
-        else:
-            yield f"  {name:{left - 2}}{parts.pop(0)}".rstrip()
+        parts = _wrapped(text, columns() - left) or [""]
+        beside = parts.pop(0) if len(name) + 4 <= left else ""
+        yield f"  {name:{left - 2}}{beside}".rstrip()
         yield from (" " * left + part for part in parts)
 
 
-def _wrapped(text: str) -> Iterator[str]:
-    yield from textwrap.wrap(text, columns(), break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, width: int = 0) -> list[str]:
+    width = width or columns()
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def columns() -> int:

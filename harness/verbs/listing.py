@@ -12,7 +12,7 @@ from ... import impls
 from ..files.errors import BadInput, option
 from ..files.printable import duration_text, spaced
 from .fields import DEFAULT_ROOT, DeviceKind, Runs, device_option
-from .request import Option, Verb
+from .request import Option, Verb, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ Table = tuple[Row, Sequence[Row]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    what: Annotated[What | None, Option("", "WHAT", argument=True)] = None
+    what: Annotated[What | None, Option("WHAT", argument=True)] = None
     """backends, scenarios, models, studies, probes, runs or baselines; what to begin with if not
     given.
     """
@@ -39,10 +39,9 @@ class ListRequest:
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
-        if self.all and self.what:
-            raise BadInput(f"{option('all')}: {self.what} are listed whole; leave it out")
-        if self.refresh and self.what != "backends":
-            raise BadInput(f"{option('refresh')} belongs to backends")
+        both = f"{option('all')}: {self.what} are listed whole; leave it out"
+        other = f"{option('refresh')} belongs to backends"
+        refuse({both: self.all and self.what, other: self.refresh and self.what != "backends"})
 
 
 def tell(request: ListRequest) -> int:

@@ -1,28 +1,27 @@
-"""A run that a verb measures: told in a terminal, or within a caller's process."""
+"""A run that a verb measures, for a terminal or for a caller in Python."""
 
-import json
 import os
-import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from sysconfig import get_paths
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ..files.errors import Spelling, Stopped, spelled
 from ..process.child import AllowImport
+from .measured import may_import
 
 if TYPE_CHECKING:
-    from ...reports.pages.report import Report
     from ..run.listener import Begun, Listener
     from ..run.run_rows import RunResult
     from ..run.start import RunOptions
     from ..run.suite import SuiteEntry
+    from .measured import Measured
+    from .runs import Run
 
 Row = Mapping[str, Any]
 Job = Callable[["RunOptions"], "RunResult"]
@@ -44,15 +43,24 @@ class How:
     listener: "Listener | None" = None
 
     @classmethod
-    def python(cls, request: Any, call: str, **more: Any) -> "How":
-        return cls(request=request, spelling=Spelling.PYTHON, call=[call], **more)
+    def python(cls, request: Any, call: str) -> "How":
+        return cls(request=request, spelling=Spelling.PYTHON, call=[call])
+
+    @classmethod
+    def of(cls, request: "Measured", entries: "Sequence[SuiteEntry]", call: str = "") -> "How":
+        """Raises BadInput if a scenario names modules that workers may not import."""
+        return cls(
+            request=request,
+            spelling=Spelling.PYTHON if call else Spelling.SHELL,
+            call=[call] if call else (),
+            allow_import=may_import(request, entries),
+            folders=request.named.folders,
+            engine=request.engine(),
+        )
 
     @property
     def talks(self) -> bool:
         return not (self.request.quiet or self.request.json)
-
-    def spelled(self, text: str) -> str:
-        return spelled(text, self.spelling)
 
     def wait_until_idle(self) -> None:
         from ..terminal.idle import wait_until_idle
@@ -68,7 +76,7 @@ class How:
         request, lines = self.request, getattr(self.request, "json_lines", False)
         embedded = self.spelling is not Spelling.SHELL
         listener = self.listener or progress(quiet=not self.talks, as_json=request.json and lines)
-        _spell(listener, self.spelled)
+        _spell(listener, self.spelling)
         if on_row := getattr(request, "on_row", None):
             _tell_rows(listener, on_row)
         with (
@@ -99,15 +107,15 @@ class How:
             return job(options)
 
 
-def _spell(listener: "Listener", spelled: Callable[[str], str]) -> None:
+def _spell(listener: "Listener", spelling: Spelling) -> None:
     """Its remarks name options as the user does."""
     begin, remark = listener.begin, listener.remark
 
     def begun(run: "Begun") -> None:
-        begin(run._replace(remarks=[*map(spelled, run.remarks)]))
+        begin(run._replace(remarks=[spelled(one, spelling) for one in run.remarks]))
 
     listener.begin = begun  # type: ignore[method-assign]
-    listener.remark = lambda text: remark(spelled(text))  # type: ignore[method-assign]
+    listener.remark = lambda text: remark(spelled(text, spelling))  # type: ignore[method-assign]
 
 
 def _tell_rows(listener: "Listener", on_row: Callable[[Row], object]) -> None:
@@ -137,7 +145,7 @@ def worker_variables(threads: int | None = None, folders: Iterable[str] = ()) ->
         yield
     finally:
         for name in changed:
-            os.environ.pop(name)
+            del os.environ[name]
         os.environ.update({name: before[name] for name in changed if name in before})
 
 
@@ -156,12 +164,28 @@ def torch_threads_kept() -> Iterator[None]:
 # ---- in Python -----------------------------------------------------------------------------------
 
 
+def started_job(entry: "SuiteEntry", request: "Measured") -> Job:
+    from ..run.start import start_run
+
+    return partial(start_run, entry.scenario, request.runs, request.seed, entry.selection)
+
+
+def run_of(
+    request: "Measured", call: str, entries: "Sequence[SuiteEntry]", job: Job | None = None
+) -> "Run":
+    """Measure the first of them, or what `job` does."""
+    from .runs import Run
+
+    how = How.of(request, entries, call)
+    return Run(ended(how.measured(job or started_job(entries[0], request)), how))
+
+
 def ended(result: "RunResult", how: How) -> Path:
     """The run's folder. A signal that ended it is raised again, for the caller's own handler."""
     from ..terminal.progress import say
 
     if result.few_threads and how.talks:
-        say(how.spelled(result.few_threads), stderr=True)
+        say(spelled(result.few_threads, how.spelling), stderr=True)
     path = result.path.resolve()  # it still leads there when the caller changes the directory
     if (
         result.signal == signal.SIGINT
@@ -183,63 +207,3 @@ def signals_passed_on() -> Iterator[None]:
     except Stopped as stopped:
         signal.raise_signal(stopped.exit_code - 128)
         raise
-
-
-# ---- in a terminal -------------------------------------------------------------------------------
-
-
-def told(
-    result: "RunResult", how: How, answers: Callable[[Path], Mapping[str, Any]] = lambda _: {}
-) -> int:
-    """Print a run's folder on stdout, and a summary on stderr. `answers`: what --json says of it
-    beside how its cases ended.
-    """
-    from ..rows.record import FAILURES
-    from ..terminal.live_bar import busy
-    from ..terminal.progress import counts, kept, say
-
-    if how.request.json:
-        end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
-        typer.echo(json.dumps({**end, **answers(result.path)}))
-        return result.exit_code
-    typer.echo(result.path)
-    where = shlex.quote(str(result.path))
-    if how.request.quiet:
-        return result.exit_code
-    if result.signal is not None:
-        say(f"{kept(result.statuses)} Go on: attnbench run --resume {where}", stderr=True)
-        return result.exit_code
-    say(counts(result.statuses), stderr=True)
-    if result.few_threads:
-        say(how.spelled(result.few_threads), stderr=True)
-    with busy("reading the results"):
-        from ...reports.pages.report import open_report
-
-        found = open_report([result.path])
-    print_answers(found)
-    if any(result.statuses[status] for status in FAILURES):
-        say(f"why it failed: attnbench show {where} --sections refusals", stderr=True)
-    say(f"the page: attnbench show {where} --open", stderr=True)
-    return result.exit_code
-
-
-def print_answers(found: "Report") -> None:
-    from ...reports.pages.terminal import render_briefly, searched_walls
-    from ..terminal.progress import echo
-
-    for part in (*render_briefly(found), *searched_walls(found)):
-        echo(part, stderr=True)
-
-
-def print_dry_run(entries: "Iterable[SuiteEntry]") -> int:
-    """What is known before anything runs, on stdout."""
-    from ..terminal.live_bar import busy
-    from ..terminal.progress import echo
-
-    with busy("starting"):
-        from .dry_run import preflight_tables
-
-    for entry in entries:
-        for table in preflight_tables(entry):
-            echo(table)
-    return 0

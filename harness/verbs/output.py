@@ -51,53 +51,38 @@ class LastingFile(io.FileIO):
         return memoryview(data).nbytes
 
 
-class Output:
-    """What became of the output. `failure`: why a part of stdout is lost; None if nothing is."""
-
-    def __init__(self) -> None:
-        self.failure: OSError | None = None
-
-    def exit_code(self, code: int) -> int:
-        """Of a command that ended with `code`."""
-        return LOST if self.failure and not code else code
-
-
 @contextmanager
-def lasting_output() -> Iterator[Output]:
-    """stdout and stderr never raise while this is open.
+def lasting_output() -> Iterator[LastingFile]:
+    """stdout and stderr never raise while this is open. Gives stdout's descriptor.
 
     Streams that somebody has put in their place are left alone.
     """
     codecs.register_error("spelled", _spelled)
     _fill_descriptors()
-    output, before = Output(), (sys.stdout, sys.stderr)
-    lasting = [_lasting(sys.stdout, sys.__stdout__, 1), _lasting(sys.stderr, sys.__stderr__, 2)]
-    (sys.stdout, out), (sys.stderr, _) = lasting
+    before = sys.stdout, sys.stderr
+    out, err = LastingFile(1, is_closed=not sys.stdout), LastingFile(2, is_closed=not sys.stderr)
+    lasting = _lasting(sys.stdout, sys.__stdout__, out), _lasting(sys.stderr, sys.__stderr__, err)
+    sys.stdout, sys.stderr = lasting
     try:
-        yield output
+        yield out
     finally:
-        for stream, _ in lasting:
+        for stream in lasting:
             stream.flush()
         sys.stdout, sys.stderr = before
-        output.failure = out.failure if out else None
 
 
-def _lasting(
-    stream: TextIO | None, original: TextIO | None, fd: int
-) -> tuple[TextIO, LastingFile | None]:
+def _lasting(stream: TextIO | None, original: TextIO | None, raw: LastingFile) -> TextIO:
     """In place of a stream that is the process's own; Python has None for a closed descriptor."""
     if stream is not None and (stream is not original or stream.closed):
-        return stream, None
+        return stream
     if stream is not None:
         stream.flush()
-    raw = LastingFile(fd, is_closed=stream is None)
-    text = io.TextIOWrapper(
+    return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=stream.encoding if stream else "utf-8",
         errors="spelled",
-        line_buffering=fd == 2 or raw.isatty(),
+        line_buffering=raw.fileno() == 2 or raw.isatty(),
     )
-    return text, raw
 
 
 def _fill_descriptors() -> None:

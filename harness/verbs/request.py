@@ -3,7 +3,7 @@ arguments in Python and the settings in pytest, and a function that takes it.
 
 A request is a frozen dataclass with annotated fields, whose help is the string below each:
 
-    threads: Annotated[Annotated[int, Ge(1)] | None, Option("", "COUNT")] = None
+    threads: Annotated[int | None, Option("COUNT", least=1)] = None
     "Threads of torch."
 
 pydantic checks a value by its field's type, whoever gave it, and is imported only then: help and
@@ -15,7 +15,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, wraps
 from itertools import pairwise
 from pathlib import Path
@@ -32,8 +32,6 @@ from typing import (
     get_type_hints,
 )
 
-from annotated_types import Ge, Gt, Le
-
 from ..files.errors import BadInput, Refusal, Spelling, instead_of, option, shown, suggestion
 
 if TYPE_CHECKING:
@@ -47,35 +45,43 @@ R = TypeVar("R", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What users see of a field. `help`: "" if it stands below the field, or below an alias for its
-    type in fields.py. `value`: what it takes, as FILE; `group`: its heading in the help;
-    `short`: as -o; `also`: other names; `complete`: what a shell offers, given the beginning.
-    `parse`: makes what the type checks of what was given, or raises ValueError. `wanted`: in words,
-    where the type does not say it. `argument`: without a name in a shell. `of`: who has it, if not
-    everybody.
+    """What users see of a field. `value`: what it takes, as FILE, if not the words of its type;
+    `group`: its heading in the help; `help`: "" if it stands below the field, or below an alias for
+    its type in fields.py. `short`: as -o; `also`: other names; `complete`: what a shell offers,
+    given the beginning, if not the words of its type.
+    `parse`: makes what the type checks of what was given, or raises ValueError. `least`, `most`,
+    `above`: limits of a number. `wanted`: in words, where type and limits do not say it.
+    `needs`: the option without which it says nothing. `argument`: without a name in a shell. `of`:
+    who has it, if not everybody. `name`, `type`, `default`: of the field; MISSING if it must be
+    given.
     """
 
-    help: str = ""
     value: str = ""
     group: str = ""
+    help: str = ""
     short: str = ""
     also: tuple[str, ...] = ()
     complete: Callable[..., list[str]] | None = None
     parse: Callable[[Any], Any] | None = None
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
     wanted: str = ""
+    needs: str = ""
     argument: bool = False
     hidden: bool = False
     of: Spelling | None = None
+    name: str = ""
+    type: Any = None
+    default: Any = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """A field of a request. `default`: MISSING if it must be given."""
-
-    name: str
-    type: Any
-    default: Any
-    option: Option
+    @property
+    def limits(self) -> str:
+        """In words."""
+        if self.least is not None and self.most is not None:
+            return f" from {self.least} to {self.most}"
+        some = {" of {} or more": self.least, " above {}": self.above, " and at most {}": self.most}
+        return "".join(text.format(one) for text, one in some.items() if one is not None)
 
     @property
     def is_switch(self) -> bool:
@@ -87,18 +93,18 @@ class Declared:
         return any(get_origin(one) in (list, tuple) for one in (self.type, *get_args(self.type)))
 
     @property
-    def wanted(self) -> str:
-        """In words."""
-        return self.option.wanted or wanted_of(self.type)
+    def words(self) -> list[str]:
+        """Those that it takes alone."""
+        return [one for one in _literals(self.type) if isinstance(one, str)]
 
     @property
     def place(self) -> str:
         """In a message."""
-        return option(self.option.value.strip(".[]") if self.option.argument else self.name)
+        return option(self.value.strip(".[]") if self.argument else self.name)
 
     @property
     def for_shell(self) -> bool:
-        return self.option.of in (None, Spelling.SHELL)
+        return self.of in (None, Spelling.SHELL)
 
     def checked(self, value: Any, spelling: Spelling) -> Any:
         """Python gives numbers as such, the others their text. Raises BadInput."""
@@ -106,40 +112,44 @@ class Declared:
 
         is_text = self.is_many or Path in (self.type, *get_args(self.type))
         try:
-            parsed = self.option.parse(value) if self.option.parse else value
+            parsed = self.parse(value) if self.parse else value
             strict = spelling is Spelling.PYTHON and not is_text
-            return _adapter(self.type).validate_python(parsed, strict=strict)
+            return _adapter(self).validate_python(parsed, strict=strict)
         except ValidationError as invalid:
-            names = [one for one in _literals(self.type) if isinstance(one, str)]
-            wanted = f"; {suggestion(value, names)}wanted {self.wanted}"
-            found = invalid.errors()[0]["input"]  # of several, the wrong one
-            raise BadInput(f"{self.place}: found {shown(found)}{wanted}") from None
+            wrong = invalid.errors()[0]["input"]  # of several
         except ValueError as error:
             if isinstance(error, Refusal):
                 raise
             raise BadInput(f"{self.place} {shown(value)}: {error}") from None
+        hint = suggestion(value, self.words)
+        raise BadInput(f"{self.place}: found {shown(wrong)}; {hint}wanted {self.wanted}")
 
 
 @cache
-def _adapter(annotation: Any) -> Any:
-    from pydantic import ConfigDict, TypeAdapter
+def _adapter(one: Option) -> Any:
+    from pydantic import ConfigDict, Field, TypeAdapter
 
-    return TypeAdapter(annotation, config=ConfigDict(arbitrary_types_allowed=True))
+    limits = Field(ge=one.least, le=one.most, gt=one.above)
+    config = ConfigDict(arbitrary_types_allowed=True)
+    kind: Any = Annotated[one.type, limits]
+    return TypeAdapter(kind, config=config)
 
 
 @cache
-def declared(request: "type[DataclassInstance]") -> dict[str, Declared]:
+def declared(request: "type[DataclassInstance]") -> dict[str, Option]:
     """The fields of a request by name, those of its bases first."""
     hints = get_type_hints(request, include_extras=True)
     found = {}
     for one in fields(request):
         annotation = hints[one.name]
-        known, *marks = get_args(annotation)
-        (about,) = (mark for mark in marks if isinstance(mark, Option))
-        limits = [mark for mark in marks if mark is not about]
-        known = Annotated[(known, *limits)] if limits else known
-        about = about if about.help else replace(about, help=_help_below(request, one.name))
-        found[one.name] = Declared(name=one.name, type=known, default=one.default, option=about)
+        known, about = get_args(annotation)
+        about = replace(about, name=one.name, type=known, default=one.default)
+        found[one.name] = replace(
+            about,
+            value=about.value or "|".join(about.words),
+            help=about.help or _help_below(request, one.name),
+            wanted=about.wanted or wanted_of(known) + about.limits,
+        )
     return found
 
 
@@ -173,32 +183,36 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
     """A request of what was given, by name. Raises BadInput with every wrong value; a request's own
     __post_init__ refuses what does not fit together.
     """
-    known = {
-        name: one for name, one in declared(request).items() if one.option.of in (None, spelling)
-    }
-    names = {also: name for name, one in known.items() for also in one.option.also}
-    problems = [
-        f"{option(name)}: no such option; {instead_of(name, known)}"
-        for name in given
-        if names.get(name, name) not in known
-    ]
-    given = {
-        full: value for name, value in given.items() if (full := names.get(name, name)) in known
-    }
-    values = {}
+    known = {name: one for name, one in declared(request).items() if one.of in (None, spelling)}
+    full = {also: name for name, one in known.items() for also in (name, *one.also)}
+    problems, values = list[str](), {}
     for name, value in given.items():
         try:
-            values[name] = known[name].checked(value, spelling)
+            if name not in full:
+                raise BadInput(f"{option(name)}: no such option; {instead_of(name, known)}")
+            values[full[name]] = known[full[name]].checked(value, spelling)
         except BadInput as error:
             problems += error.problems
+    absent = known.keys() - {full.get(name) for name in given}
     problems += [
         f"{one.place}: missing; wanted {one.wanted}"
         for name, one in known.items()
-        if one.default is MISSING and name not in given
+        if one.default is MISSING and name in absent
     ]
+    for one in known.values():
+        needs, without = one.needs, values.get(one.name, one.default) == one.default
+        if needs and not without and values.get(needs) in (None, ()):
+            problems.append(f"{one.place} belongs to {option(needs, known[needs].value)}")
     if problems:
         raise BadInput(*problems)
     return request(**values)
+
+
+def refuse(problems: Mapping[str, object]) -> None:
+    """Raises BadInput with the first that holds."""
+    for problem, holds in problems.items():
+        if holds:
+            raise BadInput(problem)
 
 
 def as_typed(value: object) -> str:
@@ -214,23 +228,13 @@ def words(request: "DataclassInstance", but: Sequence[str] = ()) -> list[str]:
     for name, one in declared(type(request)).items():
         value = getattr(request, name)
         if one.for_shell and name not in but and value != one.default:
-            found += [] if one.option.argument else [f"--{name.replace('_', '-')}"]
+            found += [] if one.argument else [f"--{name.replace('_', '-')}"]
             found += [] if one.is_switch else [as_typed(value)]
     return found
 
 
 def wanted_of(annotation: Any) -> str:
-    """In words: a whole number from 1 to 1000."""
-    if get_origin(annotation) is Annotated:
-        inner, *limits = get_args(annotation)
-        least = [one.ge for one in limits if isinstance(one, Ge)]
-        above = [one.gt for one in limits if isinstance(one, Gt)]
-        most = [one.le for one in limits if isinstance(one, Le)]
-        kind = wanted_of(inner) + (f" above {above[0]}" if above else "")
-        if least and most:
-            return f"{kind} from {least[0]} to {most[0]}"
-        kind += f" and at most {most[0]}" if most else ""
-        return kind + "".join(f" of {one} or more" for one in least)
+    """In words."""
     parts = [one for one in get_args(annotation) if one is not NoneType]
     if get_origin(annotation) in (Union, UnionType):
         return " or ".join(dict.fromkeys(map(wanted_of, parts)))
@@ -261,15 +265,13 @@ def _literals(annotation: Any) -> list[Any]:
 class Verb:
     """`answer`: what Python gets; `tell`: prints it in a terminal, and gives the exit code. Their
     request is the type of their only parameter; the docstring of `tell` is the help. `usual`: the
-    names of -h's options, all if empty. `python`: what Python takes where nothing is given, if
-    not what a shell takes.
+    names of -h's options, all if empty.
     """
 
     tell: Callable[[Any], int]
     answer: Callable[[Any], Any] | None = None
     examples: Sequence[str] = ()
     usual: str = ""
-    python: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def request(self) -> type:
@@ -279,7 +281,7 @@ class Verb:
     @property
     def function(self) -> Callable[..., Any]:
         """For Python."""
-        return function(self.answer or self.tell, **self.python)
+        return function(self.answer or self.tell)
 
 
 @contextmanager
@@ -293,15 +295,16 @@ def for_python() -> Iterator[None]:
         raise
 
 
-def function(answer: Callable[[Any], T], **defaults: Any) -> Callable[..., T]:
+def function(answer: Callable[[Any], T]) -> Callable[..., T]:
     """For Python: `answer` with a request's fields as arguments, those without an option's name
-    first. `defaults`: in place of a shell's.
+    first. It is quiet if not told otherwise.
     """
     (parameter,) = inspect.signature(answer).parameters.values()
     request = parameter.annotation
-    known = [one for one in declared(request).values() if one.option.of in (None, Spelling.PYTHON)]
-    known.sort(key=lambda one: not one.option.argument)
-    first = [one.name for one in known if one.option.argument]
+    known = [one for one in declared(request).values() if one.of in (None, Spelling.PYTHON)]
+    known.sort(key=lambda one: not one.argument)
+    first = [one.name for one in known if one.argument]
+    defaults = {one.name: True for one in known if one.name == "quiet"}
 
     @wraps(answer)
     @for_python()
@@ -321,7 +324,7 @@ def function(answer: Callable[[Any], T], **defaults: Any) -> Callable[..., T]:
         [
             kinds(
                 one.name,
-                kinds.POSITIONAL_OR_KEYWORD if one.option.argument else kinds.KEYWORD_ONLY,
+                kinds.POSITIONAL_OR_KEYWORD if one.argument else kinds.KEYWORD_ONLY,
                 default=kinds.empty
                 if one.default is MISSING
                 else defaults.get(one.name, one.default),
@@ -329,6 +332,6 @@ def function(answer: Callable[[Any], T], **defaults: Any) -> Callable[..., T]:
             for one in known
         ]
     )
-    about = "\n".join(f"{one.name} ({one.wanted}): {one.option.help}" for one in known)
+    about = "\n".join(f"{one.name} ({one.wanted}): {one.help}" for one in known)
     call.__doc__ = f"{inspect.getdoc(answer)}\n\n{about}\n"
     return call

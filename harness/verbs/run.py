@@ -9,15 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from annotated_types import Ge, Le
-
 from ...impls.problem import AXES
 from ..files.errors import BadInput, option, shown
 from . import completion
 from .fields import DEVICES, EARLIER, MODELS, SHAPE, WHAT, Measures, Plan, Several, Values, listed
-from .measured import Measured, axis_option, may_import
-from .measuring import How, Job, ended, print_dry_run, told
-from .request import Option, Verb
+from .measured import Measured, axis_option
+from .measuring import How, Job, run_of
+from .request import Option, Verb, refuse
 
 if TYPE_CHECKING:
     from ..run.engine import Engine
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 SIZE = re.compile(r"[0-9]+[kKmM]?")
 Scenario = str | Path | Mapping[str, Any]
 Models = tuple[str | Path, ...] | Mapping[str, str | Path]
-Count = Annotated[int, Ge(1)]
 
 
 def of_pack(place: str) -> Any:
@@ -47,7 +44,6 @@ class RunRequest(Measured):
     scenario: Annotated[
         tuple[Scenario, ...],
         Option(
-            "",
             "SCENARIO",
             complete=completion.scenarios,
             parse=listed,
@@ -57,17 +53,16 @@ class RunRequest(Measured):
     ] = ()
     """Shipped scenarios or YAML files, also lists of several; claims are all of claims_*."""
     against: Annotated[
-        str | None, Option("", "BACKEND", WHAT, also=("baseline",), complete=completion.one_backend)
+        str | None, Option("BACKEND", WHAT, also=("baseline",), complete=completion.one_backend)
     ] = None
     """Backend that ratios are taken against; the first if not given."""
-    only: Annotated[Several, Option("", "PATTERN", WHAT, parse=listed)] = ()
+    only: Annotated[Several, Option("PATTERN", WHAT, parse=listed)] = ()
     """Measure only cases whose id matches; repeatable."""
-    skip: Annotated[Several, Option("", "PATTERN", WHAT, parse=listed)] = ()
+    skip: Annotated[Several, Option("PATTERN", WHAT, parse=listed)] = ()
     """Leave out cases whose id matches; repeatable."""
     set: Annotated[
         Several | Mapping[str, Any],
         Option(
-            "",
             "A.B=C",
             WHAT,
             also=("changes",),
@@ -79,88 +74,69 @@ class RunRequest(Measured):
     """Change a field of the scenario; repeatable."""
     seq_len: Annotated[Values | None, axis_option("seq_len")] = None
     model: Annotated[
-        str | Sequence[str] | None, Option("", "MODEL", SHAPE, complete=completion.models)
+        str | Sequence[str] | None, Option("MODEL", SHAPE, complete=completion.models)
     ] = None
     """A model's attention, by name or config.json; a name is one of attnbench list models, a
     config.json Hugging Face's, or its folder. In place of heads and widths.
     """
-    phase: Annotated[str | None, Option("", "prefill|chunk|decode|verify|training", SHAPE)] = None
+    phase: Annotated[str | None, Option("prefill|chunk|decode|verify|training", SHAPE)] = None
     """With --model: --seq-len tokens at once, the last --queries of them, one token after so many,
     or all with gradients.
     """
-    queries: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    queries: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
     """With --model: tokens that phase chunk (512 if not given) or verify (5) computes."""
-    tp: Annotated[Count | None, Option("", "COUNT", SHAPE)] = None
+    tp: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
     """With --model: devices that share its heads (tensor parallelism)."""
     plan: Plan = None
     measure: Measures = None
-    resume: Annotated[str | Path | None, Option("", "RUN", EARLIER, complete=completion.runs)] = (
-        None
-    )
+    resume: Annotated[str | Path | None, Option("RUN", EARLIER, complete=completion.runs)] = None
     """Measure what this run still lacks."""
-    retry_failed: Annotated[bool, Option("", group=EARLIER)] = False
+    retry_failed: Annotated[bool, Option(group=EARLIER, needs="resume")] = False
     """With --resume: crashed, failed and timed-out cases again."""
-    force: Annotated[bool, Option("", group=EARLIER)] = False
+    force: Annotated[bool, Option(group=EARLIER, needs="resume")] = False
     """With --resume: even in another environment."""
-    shard: Annotated[str | None, Option("", "I/N", DEVICES)] = None
+    shard: Annotated[str | None, Option("I/N", DEVICES)] = None
     """Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge makes
     one run of them.
     """
-    on: Annotated[Literal["ray"] | None, Option("", "ray", DEVICES)] = None
+    on: Annotated[Literal["ray"] | None, Option(group=DEVICES)] = None
     """Measure on the devices of a Ray cluster, several at a time; this machine is one of its nodes.
     """
-    address: Annotated[str | None, Option("", "auto|local|HOST:PORT", DEVICES)] = None
+    address: Annotated[str | None, Option("auto|local|HOST:PORT", DEVICES, needs="on")] = None
     """With --on ray: the cluster; that of this machine if not given. local: one that is started for
     this run, on this machine.
     """
-    devices: Annotated[Annotated[int, Ge(1), Le(100_000)] | None, Option("", "COUNT", DEVICES)] = (
-        None
-    )
+    devices: Annotated[int | None, Option("COUNT", DEVICES, least=1, most=100_000)] = None
     """With --on ray: how many to measure on, all if not given."""
-    device_kind: Annotated[str | None, Option("", "NAME", DEVICES)] = None
+    device_kind: Annotated[str | None, Option("NAME", DEVICES, needs="on")] = None
     """With --on ray: devices whose name has this, such as H100; a run measures one kind."""
     checkpoint: Annotated[
         Models,
-        Option("", "[NAME=]PATH", MODELS, parse=one_or_listed, wanted="a path, or NAME=PATH"),
+        Option("[NAME=]PATH", MODELS, parse=one_or_listed, wanted="a path, or NAME=PATH"),
     ] = ()
     """A trained model whose heads to look at: a safetensors file that attnbench saved, or the
     folder of a Hugging Face model. Alone, or beside scenarios; repeatable.
     """
-    tokens: Annotated[str | Path | None, Option("", "FILE", MODELS)] = None
+    tokens: Annotated[str | Path | None, Option("FILE", MODELS, needs="checkpoint")] = None
     """With --checkpoint: a JSON list of token ids, or text for a model with a tokenizer.json;
     built-in tokens if not given.
     """
 
     def __post_init__(self) -> None:
-        if self.on is None and (self.address is not None or self.device_kind is not None):
-            raise BadInput(
-                f"{option('address')} and {option('device_kind')} belong to {option('on', 'ray')}"
-            )
-        if self.on is None and self.devices is not None:
-            raise BadInput(
-                f"{option('devices')} belongs to {option('on', 'ray')}; to measure a part, give"
-                f" {option('shard', '1/8')}"
-            )
-        if self.tokens is not None and not self.checkpoint:
-            raise BadInput(
-                f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
-            )
         planned = (
             *(self.scenario, self.axes, self.backends, self.set, self.only, self.skip, self.shard),
             *(getattr(self, name, None) for name in self.changed),
         )
-        if self.resume is not None and (any(planned) or self.dry_run):
-            leave_out = ("backends", "set", "only", "skip", "shard", "plan", "device", "timeout")
-            raise BadInput(
+        leave_out = ("backends", "set", "only", "skip", "shard", "plan", "device", "timeout")
+        refuse(
+            {
+                f"{option('devices')} belongs to {option('on', 'ray')}; to measure a part, give"
+                f" {option('shard', '1/8')}": self.on is None and self.devices is not None,
                 f"{option('resume')}: the run is measured as it was planned; leave out scenarios,"
                 f" axes, {', '.join(map(option, leave_out))}, {option('memory_gib')} and"
-                f" {option('dry_run')}"
-            )
-        if self.resume is None and (self.retry_failed or self.force):
-            raise BadInput(
-                f"{option('retry_failed')} and {option('force')} belong to"
-                f" {option('resume', 'RUN')}"
-            )
+                f" {option('dry_run')}": self.resume is not None and (any(planned) or self.dry_run),
+            }
+        )
 
     def changes(self) -> "list[Change]":
         from ..scenario import Change, read_change
@@ -208,22 +184,23 @@ def planned(request: RunRequest) -> "tuple[list[SuiteEntry], bool]":
     from ..scenario.selection import refuse_unmatched
 
     selection, changes = request.selection(), request.changes()
-    attachments, of_models = selection.attachments, None
+    attachments, are_several = selection.attachments, False
     if attachments and not (request.scenario or request.axes or request.backends):
-        entries, are_several = [alone(attachments, changes)], False
+        entries = [alone(attachments, changes)]
     else:
         entries, are_several = _entries(request, changes)
-        # the first, so that a bad file is found before anything is measured
-        of_models = beside(attachments, changes) if attachments and are_several else None
+        if attachments and are_several:
+            # the first, so that a bad file is found before anything is measured
+            entries = [beside(attachments, changes), *entries]
     found = [
         SuiteEntry(
             scenario=one.scenario,
             selection=replace(
                 selection.narrowed(one.only, one.skip),
-                attachments=attachments if of_models in (None, one) else (),
+                attachments=attachments if one is entries[0] else (),
             ),
         )
-        for one in [*([of_models] if of_models else ()), *entries]
+        for one in entries
     ]
     refuse_unmatched((entry.scenario, entry.selection) for entry in found)
     return found, are_several
@@ -235,18 +212,16 @@ def _entries(request: RunRequest, changes: "list[Change]") -> "tuple[list[Entry]
     from ..scenario.names import expanded
 
     names, axes, scenarios = request.named.names, request.axes, request.scenario
-    if scenarios and axes:
-        raise BadInput(
-            f"{option(next(iter(axes)))}: cannot be combined with a scenario, here"
-            f" {shown(scenarios[0])}; change a scenario with"
-            f" {option('set', 'grid.seq_len=[512,1k]')}"
-        )
-    if not (scenarios or axes or names):
-        such = {"backends": "naive,fused", "seq_len": "1k", "d_model": 512, "heads": 8}
-        raise BadInput(
+    such = {"backends": "naive,fused", "seq_len": "1k", "d_model": 512, "heads": 8}
+    refuse(
+        {
+            f"{option(next(iter(axes), ''))}: cannot be combined with a scenario, here"
+            f" {shown(next(iter(scenarios), ''))}; change a scenario with"
+            f" {option('set', 'grid.seq_len=[512,1k]')}": scenarios and axes,
             "nothing to run; name a scenario (see attnbench list scenarios), or give axes such as"
-            f" {' '.join(option(name, value) for name, value in such.items())}"
-        )
+            f" {' '.join(map(option, such, such.values()))}": not (scenarios or axes or names),
+        }
+    )
     if not scenarios:
         given = axes | ({"backends": names} if names else {})
         return [Entry(scenario=from_axes(given, changes))], False
@@ -304,34 +279,20 @@ def _resumed(request: RunRequest) -> tuple[Path, Job]:
     )
 
 
-def started_job(entry: "SuiteEntry", request: Measured) -> Job:
-    from ..run.start import start_run
-
-    return partial(start_run, entry.scenario, request.runs, request.seed, entry.selection)
-
-
 def tell(request: RunRequest) -> int:
     """Measure scenarios, or shapes and backends of your own.
 
     Prints the folder of each run; progress goes to stderr. Of several scenarios, what has finished
     is left as it is, and what was interrupted goes on.
     """
+    from . import in_terminal
+
     if request.scenario and (hint := separated(request.scenario, sys.argv)):
         raise BadInput(hint)
     if request.resume is not None:
-        _, job = _resumed(request)
-        how = How(request=request, allow_import=request.allow_import, engine=request.engine())
-        return told(how.measured(job), how)
+        return in_terminal.tell(_resumed(request)[1], How.of(request, ()))
     entries, are_several = planned(request)
-    if request.dry_run:
-        return print_dry_run(entries)
-    allowed = may_import(request, entries)
-    how = How(request=request, allow_import=allowed, engine=request.engine())
-    if are_several:
-        from .several import measure_several
-
-        return measure_several(entries, how, request.runs, request.seed)
-    return told(how.measured(started_job(entries[0], request)), how)
+    return in_terminal.tell_entries(entries, request, several=are_several)
 
 
 def run(request: RunRequest) -> "Run":
@@ -347,28 +308,19 @@ def run(request: RunRequest) -> "Run":
     Ctrl-C raises KeyboardInterrupt once the rows are safe. What `on_row` raises ends the run, whose
     rows stay.
     """
-    from .runs import Run
-
     if request.resume is not None:
         path, job = _resumed(request)
-        call = f"attnbench.open_run({path.name!r}).resume()"
-        allowed = request.allow_import
-    else:
-        entries, _ = planned(request)
-        if len(entries) > 1:
-            raise BadInput(f"scenario: found {len(entries)} scenarios; wanted one in each call")
-        allowed, job = may_import(request, entries), started_job(entries[0], request)
-        call = f"attnbench.run({entries[0].scenario.name!r})"
-    more = {"folders": request.named.folders, "engine": request.engine()}
-    how = How.python(request, call, allow_import=allowed, **more)
-    return Run(ended(how.measured(job), how))
+        return run_of(request, f"attnbench.open_run({path.name!r}).resume()", (), job)
+    entries, _ = planned(request)
+    if len(entries) > 1:
+        raise BadInput(f"scenario: found {len(entries)} scenarios; wanted one in each call")
+    return run_of(request, f"attnbench.run({entries[0].scenario.name!r})", entries)
 
 
 VERBS = {
     "run": Verb(
         tell=tell,
         answer=run,
-        python={"quiet": True},
         examples=(
             "attnbench run quickstart",
             "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 8 --head-dim 64",

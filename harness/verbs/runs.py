@@ -120,13 +120,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenRequest:
-    run: Annotated[str | Path, Option(RunName, "RUN", argument=True)] = "latest"
+    run: Annotated[str | Path, Option("RUN", help=RunName, argument=True)] = "latest"
     runs: Runs = DEFAULT_ROOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    run: Annotated[str | Path | Sequence[str | Path], Option(RunName, "RUN", argument=True)]
+    run: Annotated[str | Path | Sequence[str | Path], Option("RUN", help=RunName, argument=True)]
     salvage: Salvage = False
 
 

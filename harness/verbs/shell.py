@@ -8,15 +8,23 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 from typer.main import get_command
 
+from ...impls import BadBackend
 from ..files.errors import BadInput, EnvironmentUnmet, Refusal, Spelling, StoreError, instead_of
 from ..files.printable import visible
+from . import completion
 from .fields import GROUPS
 from .help import SHORT, of_command
-from .request import Declared, Verb, checked, declared
+from .request import Option, Verb, checked, declared
 
+PLAIN: Any = {
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+"""Of typer: help and messages are ours."""
 MOST_PATH = 200  # characters of one in a message
 LOOP = "Symlink loop"  # of pathlib, before Python 3.13
 # Its classes are not in typer's own names, and their module differs between versions.
@@ -35,10 +43,6 @@ class Parsed:
             raise
 
 
-class Group(Parsed, TyperGroup):
-    """Commands, each made when it is asked for."""
-
-
 class Command(Parsed, TyperCommand):
     """A verb, with a help of our own."""
 
@@ -52,7 +56,7 @@ def command(name: str, verb: Verb) -> Any:
     """What click runs: it exits with the code that the verb's `tell` gives."""
     known = sorted(
         (one for one in declared(verb.request).values() if one.for_shell),
-        key=lambda one: GROUPS.index(one.option.group),
+        key=lambda one: GROUPS.index(one.group),
     )
 
     def run(**values: Any) -> None:
@@ -62,34 +66,28 @@ def command(name: str, verb: Verb) -> Any:
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [_parameter(one) for one in known]
     )
-    app = typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    app = typer.Typer(add_completion=False, **PLAIN)
     made = type("Command", (Command,), {"verb": verb})
     app.command(name, cls=made, help=inspect.getdoc(verb.tell))(run)
     return get_command(app)
 
 
-def _parameter(one: Declared) -> inspect.Parameter:
+def _parameter(one: Option) -> inspect.Parameter:
     """As typer reads it: text, except for switches and what may be given more than once. What is
     missing or wrong is told by the request, not by typer.
     """
-    about = one.option
     settings: dict[str, Any] = {
-        "help": about.help,
-        "autocompletion": about.complete,
-        "hidden": about.hidden,
+        "help": one.help,
+        "autocompletion": one.complete or completion.words(one.words),
+        "hidden": one.hidden,
     }
-    if about.argument:
-        info = typer.Argument(metavar=about.value, **settings)
+    if one.argument:
+        info = typer.Argument(metavar=one.value, **settings)
     else:
-        flags = [f"--{name.replace('_', '-')}" for name in (one.name, *about.also)]
-        flags += [about.short] if about.short else []
-        value = None if one.is_switch else about.value or None
-        info = typer.Option(*flags, metavar=value, rich_help_panel=about.group or None, **settings)
+        flags = [f"--{name.replace('_', '-')}" for name in (one.name, *one.also)]
+        flags += [one.short] if one.short else []
+        value = None if one.is_switch else one.value or None
+        info = typer.Option(*flags, metavar=value, rich_help_panel=one.group or None, **settings)
     kind = bool if one.is_switch else (list[str] | None) if one.is_many else (str | None)
     return inspect.Parameter(
         one.name,
@@ -123,23 +121,19 @@ def exit_code(app: typer.Typer) -> int:
             for row in refusal.unsaved:
                 sys.stderr.write(json.dumps(row) + "\n")
         return refusal.exit_code
-    except ValueError as error:
-        from ...impls import BadBackend
-
-        if not isinstance(error, BadBackend):  # a user's file
-            raise
+    except BadBackend as error:  # a user's file
         say_error(str(error))
         return BadInput.exit_code
     except OSError as error:
-        if error.filename is not None and error.errno not in (errno.EMFILE, errno.ENFILE):
-            place = visible(str(error.filename))
-            place = place if len(place) <= MOST_PATH else f"{place[:MOST_PATH]}..."
-            say_error(f"{place}: {error.strerror}; choose another path")
-            return BadInput.exit_code
-        if error.errno not in (errno.EMFILE, errno.ENFILE):
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            say_error(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024")
+            return EnvironmentUnmet.exit_code
+        if error.filename is None:
             raise
-        say_error(f"{error.strerror}: wanted at least 32; raise the limit: ulimit -n 1024")
-        return EnvironmentUnmet.exit_code
+        place = visible(str(error.filename))
+        place = place if len(place) <= MOST_PATH else f"{place[:MOST_PATH]}..."
+        say_error(f"{place}: {error.strerror}; choose another path")
+        return BadInput.exit_code
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

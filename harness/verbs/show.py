@@ -29,8 +29,8 @@ class ShowRequest:
     run: Annotated[
         Several,
         Option(
-            f"{RunName} The latest if not given.",
             "RUN",
+            help=f"{RunName} The latest if not given.",
             complete=completion.runs,
             parse=listed,
             argument=True,
@@ -38,22 +38,22 @@ class ShowRequest:
     ] = (LATEST,)
     all: Annotated[bool, Option()] = False
     """All sections; of long tables their names, which --sections shows whole."""
-    sections: Annotated[str, Option("", "NAME[,NAME]")] = ""
+    sections: Annotated[str, Option("NAME[,NAME]")] = ""
     """Which, in place of the answers."""
     open: Annotated[bool, Option()] = False
     """The page, in a browser; report.html in the run's folder."""
     format: Annotated[
         str | None,
         Option(
-            "A page, html or md; for other programs the answers, json, or rows:"
-            f" {', '.join(ROWS[1:])}. Without it: what FILE ends in.",
             "FORMAT",
+            help="A page, html or md; for other programs the answers, json, or rows:"
+            f" {', '.join(ROWS[1:])}. Without it: what FILE ends in.",
             complete=completion.show_formats,
         ),
     ] = None
-    output: Annotated[str | None, Option("", "FILE", short="-o")] = None
+    output: Annotated[str | None, Option("FILE", short="-o")] = None
     """Where to; - is stdout."""
-    figures: Annotated[Path | None, Option("", "DIR")] = None
+    figures: Annotated[Path | None, Option("DIR")] = None
     """With a page: every figure too, as SVG and PNG."""
     salvage: Salvage = False
     anonymous: Anonymous = False
@@ -182,26 +182,20 @@ def _write_page(request: ShowRequest) -> None:
         with written_to(figures, option("figures", "DIR")):
             for path in write_figures(opened, figures):
                 typer.echo(path, err=True)
-    if request.form == "md":
-        from ...reports.pages.markdown import render
-
-        _write(render(opened), request.file)
-        return
+    is_html = request.form == "html"
     with busy("drawing the page"):
-        from ...reports.pages import html
-
-        content = html.render(opened)
-    if (page := request.file) is not None:
-        _write(content, page)
-    else:
+        from ...reports.pages import html, markdown
         from ...reports.pages.report import page_path
 
-        page = page_path(paths)
-        with written_to(page, option("output", "FILE")):
-            write_whole(page, content)  # a link that a run's folder came with is not followed
-        typer.echo(page)
-    if request.open:
-        typer.launch(page.resolve().as_uri())
+        content = (html if is_html else markdown).render(opened)
+    if request.file is not None or not is_html:
+        _write(content, request.file)
+    else:
+        with written_to(page_path(paths), option("output", "FILE")):
+            write_whole(page_path(paths), content)  # no link that a run's folder came with
+        typer.echo(page_path(paths))
+    if request.open and is_html:
+        typer.launch((request.file or page_path(paths)).resolve().as_uri())
 
 
 def _write_rows(request: ShowRequest, form: str) -> None:

@@ -8,14 +8,12 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Literal
-
-from annotated_types import Ge, Le
 
 from ..files.errors import (
     BadInput,
@@ -29,71 +27,59 @@ from ..files.errors import (
 from ..files.printable import visible
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import SAFE_PATH, run_command
-from . import completion
+from . import completion, fields
 from .compare import USUAL_MARGIN, as_text, runs_in
-from .fields import (
-    HOW,
-    OUTPUT,
-    WHAT,
-    AllowImport,
-    Device,
-    Margin,
-    Plan,
-    Quiet,
-    Threads,
-    Wait,
-    WaitIdle,
-)
 from .margins import margin_ratio, read_margins
-from .request import Option
+from .request import Option, words
+from .run import RunRequest
 
+OF_BOTH = ("allow_import", "device", "plan", "threads", "wait")
+"""Options that each run has too."""
 USUAL_SCENARIOS = ("gate.yaml", "bench.yaml", ".ci/gate.yaml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRequest:
     base: Annotated[
-        str, Option("", "BASE", parse=as_text, wanted="a folder or a commit", argument=True)
+        str, Option("BASE", parse=as_text, wanted="a folder or a commit", argument=True)
     ]
     """Checkout to compare with, a folder or a commit; a commit, branch or tag is one of HEAD's
     repository. Empty: HEAD alone.
     """
-    head: Annotated[Path, Option("", "HEAD", argument=True)] = Path()
+    head: Annotated[Path, Option("HEAD", argument=True)] = Path()
     """Checkout that is judged."""
     scenario: Annotated[
-        str | None, Option("", "SCENARIO", WHAT, complete=completion.scenarios, parse=as_text)
+        str | None, Option("SCENARIO", fields.WHAT, complete=completion.scenarios, parse=as_text)
     ] = None
     """A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given."""
-    code: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    code: Annotated[str | None, Option("DIR", fields.WHAT)] = None
     """Folder of each for PYTHONPATH; needed if the code is not installed."""
-    backend_dir: Annotated[str | None, Option("", "DIR", WHAT)] = None
+    backend_dir: Annotated[str | None, Option("DIR", fields.WHAT)] = None
     """Folder of each with your own backends; sets ATTNBENCH_BACKENDS."""
-    allow_import: AllowImport = False
-    turns: Annotated[Annotated[int, Ge(1), Le(1000)], Option("", "COUNT", HOW)] = 5
+    allow_import: fields.AllowImport = False
+    turns: Annotated[int, Option("COUNT", fields.HOW, least=1, most=1000)] = 5
     """How often each is measured; fewer than 3 can hardly decide anything."""
-    plan: Plan = None
-    device: Device = None
-    python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    plan: fields.Plan = None
+    device: fields.Device = None
+    python: Annotated[str | None, Option("PATH", fields.HOW)] = None
     """Interpreter that measures; this one if not given."""
-    base_python: Annotated[str | None, Option("", "PATH", HOW)] = None
+    base_python: Annotated[str | None, Option("PATH", fields.HOW)] = None
     """Another one for BASE; so versions of packages are compared."""
-    threads: Threads = None
-    gate: Annotated[str, Option("", "FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
+    threads: fields.Threads = None
+    gate: Annotated[str, Option("FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
     """The margins, as for attnbench compare --gate."""
-    margin: Margin = USUAL_MARGIN
+    margin: fields.Margin = USUAL_MARGIN
     fail_on_undecided: Annotated[bool, Option()] = False
     """Exit 3 also if a case is not confirmed."""
-    baseline: Annotated[str | None, Option("", "RUN")] = None
+    baseline: Annotated[str | None, Option("RUN")] = None
     """Instead of BASE: an earlier run on this machine, or last:5."""
-    step: Annotated[
-        Literal["measure", "judge"] | None, Option("", "measure|judge", of=Spelling.SHELL)
-    ] = None
+    step: Annotated[Literal["measure", "judge"] | None, Option(of=Spelling.SHELL)] = None
     """Only this step: measure into --output, or judge what is there. Both if not given."""
-    output: Annotated[Path | None, Option("", "DIR", OUTPUT, short="-o", also=("out",))] = None
+    output: Annotated[Path | None, Option("DIR", fields.OUTPUT, short="-o", also=("out",))] = None
     """For runs, page, summary; results/gate-TIME if not given."""
-    wait: Wait = False
-    wait_idle: WaitIdle = None
-    quiet: Quiet = False
+    wait: fields.Wait = False
+    wait_idle: fields.WaitIdle = None
+    quiet: fields.Quiet = False
 
     def __post_init__(self) -> None:
         out = self.output
@@ -110,14 +96,6 @@ class GateRequest:
 # ---- measure -------------------------------------------------------------------------------------
 
 
-class NotMeasured(Refusal):
-    """A side could not be measured."""
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-
-
 def measure(request: GateRequest, out: Path) -> None:
     """Into out/head and out/base: base, head, head, base, base, head, ...
 
@@ -128,30 +106,24 @@ def measure(request: GateRequest, out: Path) -> None:
     from ..terminal.idle import await_idle
     from ..terminal.progress import say
 
-    words = ["run", _scenario(request)]
-    for name, value in (("plan", request.plan), ("device", request.device)):
-        words += [f"--{name}", value] if value else []
-    for name, is_on in (("allow-import", request.allow_import), ("wait", request.wait)):
-        words += [f"--{name}"] if is_on else []
-    if request.threads:
-        words += ["--threads", str(request.threads)]
+    how = RunRequest(**{name: getattr(request, name) for name in OF_BOTH})
+    command = ["run", _scenario(request), *words(how)]
     device = "elsewhere" if request.threads else request.device or "auto"
     with _ended_by_signals(), _only_writer(out), base_folder(request, out) as base:
         await_idle(request.wait_idle, quiet=request.quiet)
-        sides = {"head": request.head}
-        if base is not None:
-            sides = {"base": base, **sides}
+        sides = {"head": request.head} if base is None else {"base": base, "head": request.head}
         with worker_threads(device) as few_threads:  # the same for both
             if few_threads and not request.quiet:
                 say(f"note: {few_threads}", stderr=True)
-            for turn in range(request.turns if base is not None else 1):
+            for turn in range(1 if base is None else request.turns):
                 for side in reversed(sides) if turn % 2 else sides:
                     if base is not None and not request.quiet:
                         say(f"turn {turn + 1} of {request.turns}: {side}", stderr=True)
-                    code = _measured(side, sides[side], [*words, "--seed", str(turn)], request, out)
-                    write_whole(out / f"{side}.code", f"{code}\n")
+                    seeded = [*command, "--seed", str(turn)]
+                    code = _measured(request, side, sides[side], seeded, out)
                     if code and (why := _why_nothing_is_ok(out / side)) and base is not None:
-                        raise NotMeasured(f"{side}: none of its cases has a result; {why}", code)
+                        said = f"{side}: none of its cases has a result; {why}"
+                        raise Refusal(said, exit_code=code)
 
 
 def _scenario(request: GateRequest) -> str:
@@ -173,11 +145,11 @@ def _ended_by_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP, unless ignored, end what runs and remove the worktree, as Ctrl-C does."""
 
     def end(number: int, _: FrameType | None) -> None:
-        raise NotMeasured(f"stopped by {signal.Signals(number).name}", 128 + number)
+        raise Refusal(f"stopped by {signal.Signals(number).name}", exit_code=128 + number)
 
-    ours = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
-    if threading.current_thread() is not threading.main_thread():
-        ours = []  # Python lets the main thread alone handle signals
+    is_main = threading.current_thread() is threading.main_thread()  # Python's rule
+    some = (signal.SIGTERM, signal.SIGHUP) if is_main else ()
+    ours = [number for number in some if signal.getsignal(number) is signal.SIG_DFL]
     try:
         for number in ours:
             signal.signal(number, end)
@@ -207,7 +179,9 @@ def _only_writer(out: Path) -> Iterator[None]:
         lock.release()
 
 
-def _measured(side: str, checkout: Path, words: list[str], request: GateRequest, out: Path) -> int:
+def _measured(
+    request: GateRequest, side: str, checkout: Path, command: list[str], out: Path
+) -> int:
     """By the checkout's code and backends. 1 is no failure of a side: a failed case has a row."""
     environment = dict(os.environ)
     if request.code:
@@ -216,25 +190,23 @@ def _measured(side: str, checkout: Path, words: list[str], request: GateRequest,
     if request.backend_dir:
         environment["ATTNBENCH_BACKENDS"] = str(checkout.resolve() / request.backend_dir)
     python = (request.base_python if side == "base" else None) or request.python or sys.executable
-    code = _attnbench(python, [*words, "--quiet", "--out", str(out / side)], environment)
-    if code not in (0, 1):
-        raise NotMeasured(
-            f"{checkout}: {side} could not be measured; see the message above (exit code {code})",
-            code,
-        )
-    return code
-
-
-def _attnbench(python: str, words: list[str], environment: Mapping[str, str]) -> int:
+    attnbench = [python, *SAFE_PATH, "-m", "attnbench"]
     try:
         done = run_command(
-            [python, *SAFE_PATH, "-m", "attnbench", *words], env=environment, show_errors=True
+            [*attnbench, *command, "--quiet", "--out", str(out / side)],
+            env=environment,
+            show_errors=True,
         )
     except OSError as error:
         raise BadInput(
             f"{python}: does not run ({error.strerror}); wanted an interpreter with attnbench"
         ) from None
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+    code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+    if code not in (0, 1):
+        said = f"{side} could not be measured; see the message above (exit code {code})"
+        raise Refusal(f"{checkout}: {said}", exit_code=code)
+    write_whole(out / f"{side}.code", f"{code}\n")
+    return code
 
 
 @contextmanager
@@ -244,10 +216,8 @@ def base_folder(request: GateRequest, out: Path) -> Iterator[Path | None]:
     if not base or Path(base).is_dir():
         yield Path(base) if base else None
         return
-    commit = (
-        None if base[0] == "-" else _git(head, "rev-parse", "--verify", "-q", f"{base}^{{commit}}")
-    )
-    if commit is None:
+    commit = ("rev-parse", "--verify", "-q", f"{base}^{{commit}}")
+    if base[0] == "-" or _git(head, *commit) is None:
         raise BadInput(
             f"{shown(base)}: neither a folder nor a commit of {head}; wanted the checkout to"
             " compare with"

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput, Spelling, option, shown
 from .fields import LIMITS, DeviceKind, Several, device_option
-from .measured import BACKENDS, Measured, may_import
-from .measuring import How, ended, print_dry_run, told
-from .own_backends import Backends
+from .measured import BACKENDS, Backends, Measured
+from .measuring import run_of
 from .request import Option, Verb
-from .run import separated, started_job
+from .run import separated
 
 if TYPE_CHECKING:
     from ..run.suite import SuiteEntry
@@ -26,15 +25,15 @@ MOST_TOLERANCE_RATIO = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WallRequest(Measured):
-    words: Annotated[Several, Option("", argument=True, hidden=True, of=Spelling.SHELL)] = ()
+    words: Annotated[Several, Option(argument=True, hidden=True, of=Spelling.SHELL)] = ()
     backends: Annotated[Backends, BACKENDS] = "naive,fused,sdpa"
     device: Annotated[
         DeviceKind | None,
         device_option("Where to measure; auto, the default, takes a GPU if there is one."),
     ] = None
-    tolerance: Annotated[str | float, Option("", "PERCENT", LIMITS)] = "2%"
+    tolerance: Annotated[str | float, Option("PERCENT", LIMITS)] = "2%"
     """How close to the wall is close enough; between what fits and what fails."""
-    time_budget: Annotated[float, Option("", "SECONDS", LIMITS, also=("budget",))] = WALL_BUDGET_S
+    time_budget: Annotated[float, Option("SECONDS", LIMITS, also=("budget",))] = WALL_BUDGET_S
     """For the trials of all walls; what is not tried by then stays as predicted."""
 
     def changes(self) -> "list[Change]":
@@ -42,6 +41,13 @@ class WallRequest(Measured):
 
         given, ratio = option("tolerance", self.tolerance), ratio_of(self.tolerance)
         return [*Measured.changes(self), Change("limits.wall_tolerance_ratio", ratio, given)]
+
+    def answers(self, run: Path) -> Mapping[str, Any]:
+        """The longest N of each search, and how it is known, as the page has them."""
+        from ...reports.data.read import read_run
+        from ...reports.subjects.wall import longest
+
+        return {"walls": [longest(row)._asdict() for row in read_run(run).walls]}
 
 
 def ratio_of(tolerance: str | float) -> float:
@@ -74,25 +80,15 @@ def tell(request: WallRequest) -> int:
 
     Prints the run folder; predictions and progress go to stderr.
     """
+    from .in_terminal import tell_entries
+
     if words := request.words:
         raise BadInput(
             separated(words, sys.argv)
             or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; how"
             " long a context a model may have: attnbench advise MODEL"
         )
-    entry = planned(request)
-    if request.dry_run:
-        return print_dry_run([entry])
-    how = How(request=request, allow_import=may_import(request, [entry]))
-    return told(how.measured(started_job(entry, request)), how, _answers)
-
-
-def _answers(run: Path) -> Mapping[str, Any]:
-    """The longest N of each search, and how it is known, as the page has them."""
-    from ...reports.data.read import read_run
-    from ...reports.subjects.wall import longest
-
-    return {"walls": [longest(row)._asdict() for row in read_run(run).walls]}
+    return tell_entries([planned(request)], request)
 
 
 def wall(request: WallRequest) -> "Run":
@@ -100,19 +96,13 @@ def wall(request: WallRequest) -> "Run":
 
     Raises Refusal.
     """
-    from .runs import Run
-
-    entry = planned(request)
-    allowed, folders = may_import(request, [entry]), request.named.folders
-    how = How.python(request, "attnbench.wall()", allow_import=allowed, folders=folders)
-    return Run(ended(how.measured(started_job(entry, request)), how))
+    return run_of(request, "attnbench.wall()", [planned(request)])
 
 
 VERBS = {
     "wall": Verb(
         tell=tell,
         answer=wall,
-        python={"quiet": True},
         examples=(
             "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
             "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"

@@ -13,8 +13,8 @@ import pytest
 import attnbench
 from attnbench.harness.files.errors import BadInput, option
 from attnbench.harness.run.listener import Begun
+from attnbench.harness.verbs.measured import named_backends
 from attnbench.harness.verbs.measuring import How, worker_variables
-from attnbench.harness.verbs.own_backends import named_backends
 from attnbench.harness.verbs.run import RunRequest
 
 TINY = {
@@ -37,12 +37,12 @@ TINY = {
         ({"seq_len": 64}, "seq_len: cannot be combined with a scenario"),
         ({"shard": "3"}, "shard"),
         ({"only": "nothing"}, "only='nothing': matches nothing in tiny"),
-        ({"tokens": "t.json"}, "tokens belongs to checkpoint='PATH'; give the model too"),
+        ({"tokens": "t.json"}, "tokens belongs to checkpoint='[NAME=]PATH'"),
         ({"set": {"limits.memory": 2}}, "set='limits.memory=2': limits.memory: not a field"),
         ({"changes": {"plan.budget_s": "long"}}, "plan.budget_s"),
         ({"wait_idle": "soon"}, "wait_idle"),
-        ({"device_kind": "H100"}, "address and device_kind belong to on='ray'"),
-        ({"retry_failed": True}, "retry_failed and force belong to resume='RUN'"),
+        ({"device_kind": "H100"}, "device_kind belongs to on='ray'"),
+        ({"retry_failed": True}, "retry_failed belongs to resume='RUN'"),
         (
             {"resume": "latest"},
             "resume: the run is measured as it was planned; leave out scenarios",

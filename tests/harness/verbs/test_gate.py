@@ -27,7 +27,7 @@ def checkout(folder: Path, code: str) -> None:
     [
         ("nowhere .", "neither a folder nor a commit"),
         ("--step judge .", "--step judge: wanted --output DIR"),
-        ("--step think . .", "--step: found 'think'; there are: measure, judge"),
+        ("--step think . .", "--step: found 'think'; wanted one of measure, judge"),
         (". nowhere --scenario quickstart", "nowhere: no such folder"),
         (". .", "--scenario: not given"),
         (". . --out empty --step judge", "has no run of HEAD; measure first"),

@@ -40,10 +40,10 @@ def test_the_short_help_fits_a_screen_and_the_long_one_has_every_option(
     known = declared(verb(name).request)
     assert len(verb(name).usual.split() or known) <= USUAL + 2
     for one in known.values():
-        flag = one.option.value if one.option.argument else f"--{one.name.replace('_', '-')}"
-        shown = one.for_shell and not one.option.hidden
+        flag = one.value if one.argument else f"--{one.name.replace('_', '-')}"
+        shown = one.for_shell and not one.hidden
         assert (flag in long) == shown or not shown, flag
-        assert one.option.help or not shown, one.name
+        assert one.help or not shown, one.name
         if isinstance(one.default, int) and one.default and shown:
             assert f"(default: {one.default})" in long
 

@@ -9,7 +9,7 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.pytest_plugin.options import PytestRequest, requested
-from attnbench.harness.verbs.request import Declared, declared
+from attnbench.harness.verbs.request import Option, declared
 from tests.harness.pytest_plugin.child_pytest import PLUGIN
 from tests.harness.verbs.test_options import bad, bare, from_shell, good
 
@@ -34,14 +34,14 @@ def flag(name: str) -> str:
     return f"--attnbench-{name.replace('_', '-')}"
 
 
-def values(one: Declared) -> tuple[str, list[str]]:
+def values(one: Option) -> tuple[str, list[str]]:
     """A good one, and bad ones, as text."""
-    if one.option.parse is None or good(one) != "some":
+    if one.parse is None or good(one) != "some":
         return str(good(one)), [str(wrong) for wrong in bad(one)]
     texts, refused = ["some", "5%"], []
     for text in texts:
         try:
-            one.option.parse(text)
+            one.parse(text)
         except ValueError:
             refused.append(text)
     return next(text for text in texts if text not in refused), refused
@@ -64,7 +64,7 @@ def test_an_option_takes_a_good_value_and_refuses_a_bad_one_in_a_shells_words(
     by_ini = getattr(read(pytester, *more, ini=f"attnbench_{name} = {text}"), name)
     assert by_line == by_ini
     assert by_line != one.default or not one.is_switch
-    for also in one.option.also:
+    for also in one.also:
         assert getattr(read(pytester, flag(also), text, *more), name) == by_line
     for value in wrong:
         said = {refused(pytester, flag(name), value), refused(pytester, ini=(name, value))}
@@ -87,7 +87,7 @@ def refused(pytester: pytest.Pytester, *words: str, ini: tuple[str, str] | None 
 def one_of_run() -> dict[str, Any]:
     """The options that `attnbench run` has too: of the same type, with the same words."""
     of_run = declared(OF_RUN)
-    shared = {name: one for name, one in KNOWN.items() if one.option.of is None}
+    shared = {name: one for name, one in KNOWN.items() if one.of is None}
     assert shared.keys() <= of_run.keys()
     return shared
 

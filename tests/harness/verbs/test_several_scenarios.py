@@ -36,7 +36,7 @@ def test_a_list_of_scenarios_from_its_file_to_its_page(
     first, second = done.stdout.splitlines()
     assert done.returncode == 4, "three needs a GPU"
     assert "three: no cuda device" in done.stderr
-    assert done.stderr.rstrip().endswith(f"the page: attnbench show --open {first} {second}")
+    assert done.stderr.rstrip().endswith(f"the page: attnbench show {first} {second} --open")
     planned = json.loads((tmp_path / second / "run.json").read_text())["cases"]
     assert [one["case"] for one in planned] == ["fused-b1-n64-d16-h2-fp32-forward-core"]
     rows = [(tmp_path / run / "rows.jsonl").read_bytes() for run in (first, second)]

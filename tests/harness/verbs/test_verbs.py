@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,15 @@ def test_two_checkouts_are_measured_on_the_idle_cores_and_judged(
 ) -> None:
     threads: list[str] = []
 
-    def measured(python: str, words: list[str], environment: dict[str, str]) -> int:
-        threads.append(environment["OMP_NUM_THREADS"])
-        run = fake_run(Path(words[-1]), 1)
+    def measured(
+        command: list[str], *, env: dict[str, str], show_errors: bool
+    ) -> subprocess.CompletedProcess[str]:
+        threads.append(env["OMP_NUM_THREADS"])
+        run = fake_run(Path(command[-1]), 1)
         (run.parent / "latest").symlink_to(run.name)
-        return 0
+        return subprocess.CompletedProcess(command, 0)
 
-    monkeypatch.setattr(turns, "_attnbench", measured)
+    monkeypatch.setattr(turns, "run_command", measured)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(LoadMeter, "read", lambda _: Load(others=3.0, cores=4))
     for side in ("base", "head"):
