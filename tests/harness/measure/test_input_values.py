@@ -63,6 +63,7 @@ def test_wide_scores_end_when_the_first_numbers_are_drawn_again(problem):
 def test_each_call_reads_other_numbers_and_the_last_one_those_of_the_seed(problem):
     values = InputValues(problem, CPU, 0)
     before, each, seen = copies(values), EachCall(values), []
+    each._random.seed(1)  # in bf16 close factors may give equal numbers
     for _ in range(5):
         each(last=False)
         seen.append(copies(values))
