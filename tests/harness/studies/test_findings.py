@@ -92,6 +92,7 @@ def test_a_backend_with_other_weights_has_other_properties(monkeypatch: pytest.M
     assert scales[0].score_variance < 0.5
 
 
+@pytest.mark.long
 def test_torch_cannot_add_a_billion_in_fp16() -> None:
     told = {one.complaint for one in found("attention_facts") if one["dtype"] == "fp16"}
     assert told == {"RuntimeError: value cannot be converted to type c10::Half without overflow"}
