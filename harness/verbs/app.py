@@ -70,7 +70,7 @@ class Program(Parsed, TyperGroup):
 
 app = typer.Typer(
     cls=Program,
-    help="Measure multi-head attention: time, exact memory and GPU utilization, with intervals.",
+    help="Measure multi-head attention: time, exact memory, GPU utilization, with intervals.",
     no_args_is_help=True,
     **PLAIN,
 )

@@ -58,13 +58,13 @@ def of_program(
     """The first screen; without `short` all commands and the options."""
     blocks = [*first] if short else [*first, [one for one in verbs if one not in chain(*first)]]
     width = max(map(len, chain(*blocks)))
-    parts = [_wrapped(group.help), ["usage: attnbench COMMAND ..."]]
+    parts = [_wrapped(group.help)]
     for some in blocks:
         lines = [(one, _summary(inspect.getdoc(verbs[one].tell) or "")) for one in some]
         parts.append([*_columns(lines, width)])
     if short:
-        parts.append([f"begin with: {group.examples[0]}"])
-        parts.append(["one command: attnbench run -h", "more: attnbench help all"])
+        begin = f"begin with: {group.examples[0]}"
+        parts.append([begin, "one command: attnbench run -h; more: attnbench help all"])
     else:
         parts.append([*_columns([(one.opts[0], one.help) for one in group.params])])
         parts.append(["one command: attnbench help run"])
