@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -18,7 +19,11 @@ TEST_S = 2.0
 PROCESS_STARTS = 60
 OTHER_SETS = ("long", "nightly", "gpu")
 # The packages that take a second to import, and would be paid by the first test that needs them.
-HEAVY = ("torch", "pandas", "scipy.stats", "matplotlib.figure", "attnbench.harness.verbs.app")
+HEAVY = (
+    *("torch", "pandas", "scipy.stats", "matplotlib.figure"),
+    *("transformers.modeling_utils", "transformers.models.llama.modeling_llama"),
+    "attnbench.harness.verbs.app",
+)
 # Packages that the core does not know; their tests are in folders of these names.
 PACKS = frozenset({"heads", "fleet", "advise"})
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
@@ -60,7 +65,8 @@ class Budget:
     def pytest_collection_finish(self) -> None:
         if self.applies:
             for name in HEAVY:
-                importlib.import_module(name)
+                with suppress(ModuleNotFoundError):  # optional
+                    importlib.import_module(name)
         # Thousands of collected tests are no garbage; each gc.collect() would walk them, for 0.4 s.
         gc.collect()
         gc.freeze()

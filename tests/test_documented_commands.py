@@ -21,9 +21,11 @@ import typer
 from typer.testing import CliRunner
 
 import attnbench
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.rows.names import save
 from attnbench.harness.rows.run_store import point_latest
 from attnbench.harness.verbs.app import HOMES, app, verb
+from attnbench.harness.verbs.shell import asked
 from tests.conftest import ROOT, ran
 from tests.made_runs import case, problem, row, write_run
 
@@ -136,15 +138,19 @@ def test_a_command_that_does_not_exist_is_noticed() -> None:
     for command in ("attnbench rnu", "attnbench run --nope"):
         with pytest.raises(Exception, match="No such"):
             parse(command)
+    for command in ("attnbench list nothing", "attnbench run --plan fast", "attnbench merge"):
+        with pytest.raises(BadInput, match="wanted"):
+            parse(command)
 
 
 def parse(command: str) -> None:
-    """Raises if a verb or an option does not exist, or an argument is missing."""
+    """Raises if a verb or an option does not exist, an argument is missing, or a value is wrong."""
     parser, arguments = typer.main.get_command(app), shlex.split(command)[1:]
     context = parser.make_context("attnbench", list(arguments))
     while hasattr(parser, "resolve_command") and arguments:
         name, parser, arguments = parser.resolve_command(context, arguments)
         context = parser.make_context(name, list(arguments), parent=context)
+        asked(verb(name), context.params)
 
 
 HELP = [line for name in HOMES for line in verb(name).examples]

@@ -9,7 +9,6 @@ Imports no torch: the parent process decides, with what a worker cannot touch.
 import os
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from humanize import metric
 
 from ...impls.problem import Problem
 from ...impls.shared.attention_flops import least_attention_flops
+from ...impls.shared.cpu_flags import cpu_flags
 from ...impls.shared.mask_counts import unmasked_keys, unmasked_queries
 from ..cases.costs import feed_forward_flops, minimal_bytes
 
@@ -200,16 +200,6 @@ def usable_cores() -> int:
 
 
 @cache
-def cpu_flags() -> frozenset[str]:
-    """Of the first processor, which the others equal; empty if unknown."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return frozenset()
-    found = (line for line in lines if line.startswith(("flags", "Features")))
-    return frozenset(next(found, "").partition(":")[2].split())
-
-
 def _clock(cores: int) -> str:
     return f"{cores} core{'s' if cores != 1 else ''} x {CPU_CLOCK_HZ / 1e9:g} GHz"
 

@@ -6,6 +6,7 @@ their own: stdout and stderr stay free for whatever the child prints.
 
 import json
 import os
+import secrets
 import select
 import signal
 import socket
@@ -16,6 +17,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+import psutil
+
 from ..devices.host import RUN, host_oom_kills
 from ..rows.record import Status
 from .child import CaseEnded
@@ -25,6 +28,8 @@ from .replies import SHOWN_BYTES, WORKER, BadReply, CaseEnd, Replies, parse
 from .worker_log import WorkerLog
 
 LINE_CAP_BYTES = 16 << 20
+MARK = "ATTNBENCH_WORKER"
+"""In the environment of what a child has started, unless that drops it."""
 REFUSED = "the system refused a process"
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
 ANSWER_S = 60.0  # for a request that needs no measuring
@@ -72,7 +77,8 @@ class WorkerProcess:
     ) -> None:
         self._name, self._replies, self._wake_fd = name, replies, wake_fd
         self._oom_kills = host_oom_kills()
-        environment = child_environment() | {RUN: str(os.getpid())}
+        self._mark = secrets.token_hex(16)
+        environment = child_environment() | {RUN: str(os.getpid()), MARK: self._mark}
         start = json.dumps([program, arguments, environment]).encode()
         started: subprocess.Popen[bytes] | None = None
         self._server: WorkerProcess | None = None
@@ -252,9 +258,18 @@ class WorkerProcess:
         self.resume()  # what is stopped does not hear SIGTERM
         if self.pid:
             end_guarded(self._guard, term_s)
+        if self.exit_code == -signal.SIGKILL:
+            self._end_unguarded()
         self._line.close()
         self._guard.close()  # a fork that has not begun yet ends when it does
         self.log.close()
+
+    def _end_unguarded(self) -> None:
+        """What the child had started, if somebody has killed its guard."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get(MARK) == self._mark:
+                    process.kill()
 
     def _death(self) -> WorkerFailure:
         """How the process ended, as a failure to raise."""

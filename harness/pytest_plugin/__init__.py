@@ -24,7 +24,8 @@ MARKS = (
 )
 OWN_SUFFIXES = (".scenario.yaml", ".scenario.yml")
 MAX_BYTES = 1 << 20  # of a scenario
-KEYS = re.compile(rb"""\b(name|question|backends|grid)["']?[ \t]*:""")
+KEYS = rb"""["']?(name|question|backends|grid)["']?[ \t]*:"""
+IN_BLOCKS, IN_BRACES = re.compile(rb"^" + KEYS, re.MULTILINE), re.compile(rb"[{,]\s*" + KEYS)
 FEWEST_KEYS = 3  # one may be missing or misspelt: the file is collected, and the mistake reported
 
 
@@ -56,11 +57,13 @@ def is_ours(path: Path, parent: pytest.Collector) -> bool:
 
 
 def has_our_keys(path: Path) -> bool:
-    """Without parsing it: a broken scenario is still one."""
+    """At its top, without parsing it: a broken scenario is still one."""
     if not path.is_file():  # nobody waits for a FIFO
         return False
     try:
         with path.open("rb") as file:
-            return len(set(KEYS.findall(file.read(MAX_BYTES)))) >= FEWEST_KEYS
+            text = file.read(MAX_BYTES).removeprefix(b"\xef\xbb\xbf")
     except OSError:
         return False
+    keys = IN_BRACES if text.lstrip().startswith(b"{") else IN_BLOCKS
+    return len(set(keys.findall(text))) >= FEWEST_KEYS

@@ -3,6 +3,7 @@
 Every pytest session reads these declarations, so nothing heavy is imported here.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
@@ -13,6 +14,7 @@ from ..files.errors import BadInput, Spelling, option
 from ..verbs import fields
 from ..verbs.request import Option, checked, declared
 
+ENTRY_POINT = "attnbench"  # in the group pytest11 of pyproject.toml
 Expectable = Literal["oom", "predicted_oom", "crashed", "error", "incorrect", "timeout"]
 
 
@@ -31,22 +33,13 @@ def own(value: str, parse: Callable[[Any], Any]) -> Option:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PytestRequest:
+class PytestRequest(fields.HowMeasured):
     """How the scenarios of a session are measured, and what fails it."""
 
     plan: fields.Plan = None
     measure: fields.Measures = None
-    device: fields.Device = None
-    threads: fields.Threads = None
-    seed: fields.Seed = 0
-    timeout: fields.Timeout = None
-    memory_gib: fields.MemoryGib = None
     set: Annotated[fields.Several, Option("A.B=C", parse=fields.listed)] = ()
     """Change a field of every scenario; repeatable."""
-    allow_import: fields.AllowImport = False
-    wait: fields.Wait = False
-    wait_idle: fields.WaitIdle = None
-    runs: fields.Runs = fields.DEFAULT_ROOT
     scenarios: Annotated[fields.Several, own("PATTERN", fields.listed)] = ()
     """Shell patterns of scenario files, as paths from the root folder; repeatable."""
     expect: Annotated[tuple[Expectable, ...], own("STATUS,...", fields.separated)] = ()
@@ -69,7 +62,9 @@ class PytestRequest:
         return {name: getattr(self, name) for name, one in known if one.of is None}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    if pluginmanager.get_name(sys.modules[__package__]) != ENTRY_POINT:
+        pluginmanager.set_blocked(ENTRY_POINT)  # loaded with -p: it must not come twice
     group = parser.getgroup("attnbench", "scenarios of attnbench")
     for name, one in declared(PytestRequest).items():
         names = (name, *one.also)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -118,3 +119,18 @@ RunName = (
     "Folder of a run, or its name under --runs; 'latest' finished last, a scenario's name is its"
     " newest run."
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HowMeasured:
+    """Of `run`, of `wall` and of pytest."""
+
+    allow_import: AllowImport = False
+    device: Device = None
+    threads: Threads = None
+    wait: Wait = False
+    wait_idle: WaitIdle = None
+    seed: Seed = 0
+    timeout: Timeout = None
+    memory_gib: MemoryGib = None
+    runs: Runs = DEFAULT_ROOT

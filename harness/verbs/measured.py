@@ -61,6 +61,7 @@ AXIS_FIELDS: Any = make_dataclass(
         for name, axis in AXES.items()
         if name != "seq_len"  # what `wall` searches for
     ],
+    bases=(fields.HowMeasured,),
     frozen=True,
     slots=True,
     kw_only=True,
@@ -78,15 +79,6 @@ class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
     this.
     """
     backends: Annotated[Backends | None, BACKENDS] = None
-    allow_import: fields.AllowImport = False
-    device: fields.Device = None
-    threads: fields.Threads = None
-    wait: fields.Wait = False
-    wait_idle: fields.WaitIdle = None
-    seed: fields.Seed = 0
-    timeout: fields.Timeout = None
-    memory_gib: fields.MemoryGib = None
-    runs: fields.Runs = fields.DEFAULT_ROOT
     dry_run: Annotated[bool, Option(group=fields.OUTPUT, short="-n", of=Spelling.SHELL)] = False
     """Check scenarios and show every case with its predicted bytes; measure nothing."""
     quiet: fields.Quiet = False

@@ -162,8 +162,13 @@ def _help_below(request: type, name: str) -> str:
 
 @cache
 def _strings_below(module: str) -> dict[str, str]:
-    """Below the names of a module, and the fields of its classes: by Class.field."""
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    """Below the names of a module, and the fields of its classes: by Class.field. None where only
+    compiled files are installed.
+    """
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:
+        return {}
     found = dict(_strings_below(ALIASES)) if module != ALIASES else {}
     classes = [one for one in tree.body if isinstance(one, ast.ClassDef)]
     for of, body in [("", tree.body), *((f"{one.name}.", one.body) for one in classes)]:

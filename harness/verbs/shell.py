@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -60,8 +61,7 @@ def command(name: str, verb: Verb) -> Any:
     )
 
     def run(**values: Any) -> None:
-        given = {name: one for name, one in values.items() if one not in (None, [], (), False)}
-        raise typer.Exit(verb.tell(checked(verb.request, given, Spelling.SHELL)))
+        raise typer.Exit(verb.tell(asked(verb, values)))
 
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [_parameter(one) for one in known]
@@ -70,6 +70,12 @@ def command(name: str, verb: Verb) -> Any:
     made = type("Command", (Command,), {"verb": verb})
     app.command(name, cls=made, help=inspect.getdoc(verb.tell))(run)
     return get_command(app)
+
+
+def asked(verb: Verb, values: Mapping[str, Any]) -> Any:
+    """The request of what typer has parsed. Raises BadInput."""
+    given = {name: one for name, one in values.items() if one not in (None, [], (), False)}
+    return checked(verb.request, given, Spelling.SHELL)
 
 
 def _parameter(one: Option) -> inspect.Parameter:

@@ -4,6 +4,7 @@ kernel (sdpa_on_cuda.py).
 
 from ..masks import is_causal, needs_matrix
 from ..problem import Device, Problem
+from ..shared.cpu_flags import cpu_flags
 from . import sdpa_on_cuda
 from .sizes import MASKS, Sizes
 
@@ -54,14 +55,14 @@ def _flash_peak(p: Problem, threads: int) -> int:
 
 def flash_bytes_in_half(problem: Problem, threads: int) -> int:
     """What flash has in bf16 and fp16 besides: copies of its float32 tiles of weights, one per
-    thread, two with gradients. At most: heads that share a key may be rows of one tile, and only a
-    CPU with AMX computes in bf16 from keys and values in an order of its own, made of copies of a
-    tile per thread.
+    thread, two with gradients. At most: heads that share a key may be rows of one tile. In bf16 a
+    CPU with AMX computes from keys and values in an order of its own, made of copies of a tile per
+    thread.
     """
     p = problem
     q_tile, kv_tile = _flash_tiles(p, copies=p.heads // p.kv_heads)
     tiles = (4 if p.backward else 2) * threads * q_tile * kv_tile
-    if p.dtype != "bf16":
+    if p.dtype != "bf16" or "amx_bf16" not in cpu_flags():
         return tiles
     keys, d_k, d_v = (x + x % 2 for x in (p.kv_seq_len, p.d_k, p.d_v))  # AMX takes pairs
     ordered = 2 * p.batch * p.heads * keys * (d_k + d_v)

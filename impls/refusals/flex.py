@@ -1,21 +1,20 @@
 """What torch's flex_attention needs, but for the GPU's age, and the problems that it refuses."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..problem import Device, Problem
+from ..shared.cpu_flags import cpu_flags
 from ..shared.inductor import missing_for_compile, missing_to_compile
 
 if TYPE_CHECKING:
     import torch
 
 NARROWEST = 16  # columns that Triton's matrix product needs
-CPU_FLAGS = Path("/proc/cpuinfo")
 
 
 def unavailable(device: Device) -> str | None:
     reason = missing_to_compile(device)
-    if reason is None and device.type == "cpu" and "avx2" not in CPU_FLAGS.read_text().split():
+    if reason is None and device.type == "cpu" and "avx2" not in cpu_flags():
         return "flex_attention on a CPU needs AVX2"
     return reason
 

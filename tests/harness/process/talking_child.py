@@ -15,7 +15,7 @@ class Said(Reply):
     value: object
 
 
-OPS = ("ready", "echo", "escape", "own_run", "environment", "compute", "print", "kill")
+OPS = ("ready", "echo", "escape", "start", "own_run", "environment", "compute", "print", "kill")
 REPLIES: Replies = {**dict.fromkeys(OPS, Said), "ended": CaseEnd}
 ENDED = {"status": "oom", "reason": "too large", "phase": "memory", "log_tail": None, "fields": {}}
 
@@ -56,6 +56,8 @@ def main() -> None:
         op, value = request["op"], request.get("value")
         if op == "escape":
             value = escaped()
+        elif op == "start":
+            value = subprocess.Popen(["sleep", "60"], start_new_session=True).pid
         elif op == "own_run":
             value = sorted(own_run())
         elif op == "environment":

@@ -182,13 +182,18 @@ def test_a_child_that_ends_takes_along_what_it_has_started(
     escaped.wait(PATIENCE_S)
 
 
-def test_a_child_that_has_lost_its_guard_ends(child: WorkerProcess) -> None:
+def test_a_child_that_has_lost_its_guard_ends_with_what_it_has_started(
+    child: WorkerProcess,
+) -> None:
     guard = psutil.Process(child.pid).ppid()
+    started = psutil.Process(child.ask("start", PATIENCE_S).value)
     with pytest.raises(WorkerFailure, match="SIGKILL"):
         child.ask("kill", PATIENCE_S, pid=guard)
     assert child.exit_code == -signal.SIGKILL
     psutil.wait_procs([psutil.Process(child.pid)] if psutil.pid_exists(child.pid) else [], 5)
     assert not psutil.pid_exists(child.pid)
+    child.kill()
+    started.wait(PATIENCE_S)
 
 
 def test_a_child_knows_the_processes_of_its_run(child: WorkerProcess) -> None:

@@ -11,6 +11,7 @@ import pytest
 from attnbench.harness.pytest_plugin import has_our_keys
 from tests.conftest import ran
 from tests.harness.pytest_plugin.child_pytest import (
+    PLUGIN,
     TINY,
     child,
     child_environment,
@@ -75,7 +76,9 @@ LOOKS = [
     (TINY.replace("backends:", "backend:"), True),
     ("# a comment\n'name': a\n\"question\" : b?\nbackends: [x]\n", True),
     ('{"name": "a", "question": "b?", "backends": ["fused"], "grid": {}}', True),
-    ("name: a\nquestion: b?\n\tbackends: [\n grid: {{{", True),
+    ("name: a\nquestion: b?\n\tbackends: [\n grid: {{{", False),
+    ("steps:\n  name: a\n  question: b\n  backends: c\n  grid: d\n", False),
+    ("- {name: a, question: b, backends: c, grid: d}\n", False),
     (COMPOSE, False),
     ("name: a\nname: b\nname: c\n", False),
     ("", False),
@@ -83,7 +86,7 @@ LOOKS = [
 
 
 @pytest.mark.parametrize(("text", "taken"), LOOKS, ids=range(len(LOOKS)))
-def test_a_scenario_is_known_by_its_keys(tmp_path, text, taken):
+def test_a_scenario_is_known_by_its_top_level_keys(tmp_path, text, taken):
     assert has_our_keys(scenario(tmp_path, text)) is taken
 
 
@@ -161,3 +164,10 @@ def test_a_session_without_scenarios_imports_declarations_of_options_alone(tmp_p
     assert {name.partition(".")[0] for name in ours} == {
         *("attnbench", "files", "pytest_plugin", "verbs")
     }
+
+
+@pytest.mark.long
+def test_the_plugin_may_be_loaded_by_name_too_although_it_is_installed(tmp_path):
+    scenario(tmp_path)
+    done = child(tmp_path, "-p", PLUGIN, "tiny.yaml", *COLLECT)
+    assert (done.returncode, len(collected(done))) == (0, 4), done.stdout + done.stderr

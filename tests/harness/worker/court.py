@@ -20,7 +20,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,6 +46,7 @@ from attnbench.harness.scenario.fields import Limits
 from attnbench.harness.scenario.shards import Units
 from attnbench.impls.discovery.registry import FOLDERS_VARIABLE
 from attnbench.impls.problem import Problem
+from attnbench.impls.shared.cpu_flags import cpu_flags
 from tests.conftest import ROOT
 from tests.search_path import searched
 
@@ -65,6 +66,10 @@ ENDS: dict[str, tuple[Status, ...]] = {
     "CONVICTED": (Status.INCORRECT, Status.ERROR),
     "INCORRECT": (Status.INCORRECT,),
 }
+WITH_AMX = "INCORRECT_WITH_AMX"
+"""What a row must say where fp32 products of low precision are computed in bf16; its kind holds
+elsewhere.
+"""
 
 
 class Fate(StrEnum):
@@ -90,7 +95,7 @@ KINDS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
     """A file of cheats/. `what`: what it does, in words. `kind`: of KINDS, and `said` its value.
-    `backends`: its names as backends.
+    `with_amx`: the value of WITH_AMX. `backends`: its names as backends.
     """
 
     name: str
@@ -100,6 +105,14 @@ class Suspect:
     said: Any
     variants: tuple[str, ...] = ()
     tries: int = 1
+    with_amx: str = ""
+
+    @property
+    def here(self) -> "Suspect":
+        """As it must end on this processor."""
+        if not self.with_amx or "amx_bf16" not in cpu_flags():
+            return self
+        return replace(self, kind="INCORRECT", said=self.with_amx)
 
     @property
     def must(self) -> Fate:
@@ -134,7 +147,7 @@ def suspect(path: Path) -> Suspect:
     """Read without being imported. Raises BadInput."""
     try:
         tree = ast.parse(path.read_bytes())
-        said = literals(path, (*KINDS, "PROBLEM", "VARIANTS", "TRIES"))
+        said = literals(path, (*KINDS, WITH_AMX, "PROBLEM", "VARIANTS", "TRIES"))
         what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
         kinds = [name for name in KINDS if name in said]
         if len(kinds) != 1 or not what:
@@ -150,6 +163,7 @@ def suspect(path: Path) -> Suspect:
             said=said[kind],
             variants=said.get("VARIANTS", ()),
             tries=said.get("TRIES", 1),
+            with_amx=said.get(WITH_AMX, ""),
         )
     except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
         raise BadInput(f"{path}: not a file of the court: {error}") from None
@@ -230,15 +244,12 @@ def judged(
     tried: Sequence[Suspect], groups: Sequence[Group], rows: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Finding]:
     """What became of each cheat, by its row."""
-    for one, group in zip(tried, groups, strict=True):
+    for one, group in zip((one.here for one in tried), groups, strict=True):
         ok_first = sorted(group.cases, key=lambda case: rows[case.id]["status"] != Status.OK)
         of = {case.backend: rows[case.id] for case in ok_first}  # of several tries a conviction
         for name in one.backends:
             row, fate = of[name], fate_of(one, of[name], of.get(NEIGHBOUR))
-            # what a setting does to its own results depends on the processor: bf16 with AMX
-            is_stopped = one.must is Fate.CONTAINED and fate is Fate.CONVICTED
-            as_must = is_stopped or (fate is one.must and _ended_as_said(one, row))
-            as_said = fate is Fate.NOT_RUN or as_must
+            as_said = fate is Fate.NOT_RUN or (fate is one.must and _ended_as_said(one, row))
             yield Finding(name, fate, as_said, row["status"], row["reason"])
 
 

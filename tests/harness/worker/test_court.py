@@ -10,6 +10,7 @@ from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.run.listener import Listener
 from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.impls.problem import Problem
+from attnbench.impls.shared.cpu_flags import cpu_flags
 from tests.conftest import ROOT
 from tests.harness.worker.court import FOLDER, PROBLEM, Fate, Suspect, court, fate_of, suspects
 
@@ -106,9 +107,8 @@ def test_the_rows_are_kept_and_no_court_is_resumed(tmp_path):
         "cpu", tmp_path, 0, options, [one for one in suspects() if one.name in names]
     )
     assert os.environ.get("ATTNBENCH_BACKENDS") == before
-    first, second, third = (one.fate for one in found)
-    assert (first, third) == ("convicted", "untouched")
-    assert second in ("contained", "convicted")  # by the processor: its product in bf16 is wrong
+    precision = "convicted" if "amx_bf16" in cpu_flags() else "contained"
+    assert [one.fate for one in found] == ["convicted", precision, "untouched"]
     assert all(one.as_said for one in found)
     assert len([*read_rows(path)]) == len(found) + 1  # the neighbour of what is contained
     with pytest.raises(BadInput, match="is a court of backends"):

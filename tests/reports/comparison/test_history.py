@@ -31,9 +31,9 @@ def verdict(random: Random, count: int, ratio: float = 1.0, rules: Rules = ONLY_
 @pytest.mark.parametrize("count", [4, 5, 10])
 def test_equal_runs_are_told_apart_in_at_most_5_percent_and_one_of_twice_the_time_is(count):
     random = Random(count)
-    found = [verdict(random, count) for _ in range(100)]
-    assert found.count("slower") + found.count("faster") <= binom.ppf(0.999, 100, 0.05)
-    assert {verdict(random, count, ratio=2.0) for _ in range(10)} == {"slower"}
+    found = [verdict(random, count) for _ in range(200)]
+    assert found.count("slower") + found.count("faster") <= binom.ppf(0.999, 200, 0.05)
+    assert {verdict(random, count, ratio=2.0) for _ in range(20)} == {"slower"}
 
 
 def test_runs_decide_without_a_self_check_and_the_text_says_what_is_allowed_for(tmp_path):

@@ -25,7 +25,7 @@ from tests.reports.rendering import card_of, one_of, rows_of
 
 MINE, OTHER = "attend@mine", "attend@other"
 INSIDE = {"sdpa": 10.0, "fused": 20.0}
-SIMULATED = 200
+SIMULATED = 400
 
 
 def linked(pairs: Sequence[Made]) -> dict[str, Row]:
