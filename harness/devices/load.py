@@ -8,6 +8,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..files.errors import option
+
 if TYPE_CHECKING:
     import psutil
 
@@ -88,5 +90,5 @@ def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:
         return ""
     times = f"times are told apart only from a factor of about {TOLD_APART[processes > 1]} on"
     usual = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
-    wait = "Ctrl-C, then --wait-idle 10m waits until it is idle"
+    wait = f"Ctrl-C, then {option('wait_idle', '10m')} waits until it is idle"
     return f"This machine is busy: {load.text}. If that lasts, {means or usual}; {wait}."

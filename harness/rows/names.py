@@ -223,7 +223,7 @@ def no_runs(root: Path) -> str:
     """What is said where runs are looked for and there are none."""
     return (
         f"no runs in {root.absolute()}; make one with `attnbench run quickstart`, or name their"
-        " folder with --runs DIR"
+        f" folder with {option('runs', 'DIR')}"
     )
 
 

@@ -4,7 +4,7 @@ import re
 import time
 
 from ..devices.load import LoadMeter, busy_text
-from ..files.errors import BadInput, option, shown
+from ..files.errors import BadInput, Spelling, option, shown, spelled
 from ..files.printable import duration_text
 
 READ_S, IDLE_READINGS = 1.0, 3  # an idle machine has so many in a row
@@ -52,4 +52,4 @@ def await_idle(longest: str | None, *, quiet: bool, means: str = "") -> None:
     meter = LoadMeter()
     time.sleep(READ_S)
     if text := busy_text(meter.busy(), processes=0 if means else 2, means=means):
-        say(f"note: {text}", stderr=True)
+        say(f"note: {spelled(text, Spelling.SHELL)}", stderr=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ... import impls
-from ..files.errors import BadInput, option
+from ..files.errors import BadInput, Spelling, option, spelled
 from ..files.printable import duration_text, spaced
 from .fields import DEFAULT_ROOT, DeviceKind, Runs, device_option
 from .request import Option, Verb, refuse
@@ -53,7 +53,7 @@ def tell(request: ListRequest) -> int:
         return 0
     columns, rows = LISTED[request.what](request)
     nothing = {
-        "runs": no_runs(request.runs),
+        "runs": spelled(no_runs(request.runs), Spelling.SHELL),
         "baselines": f"no baselines in {request.runs.absolute()}; name a run with `attnbench"
         " compare RUN --save main`",
     }

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ....impls.problem import Problem
-from ...files.errors import BadInput
+from ...files.errors import BadInput, option
 from ...studies.attachments import Tried
 from .. import head_metrics, removal
 from ..checkpoints import decoder_file, hugging_face
@@ -49,7 +49,9 @@ def run(
     Raises BadInput.
     """
     if not path:
-        raise BadInput(f"checkpoint {checkpoint}: no file was given; wanted --checkpoint PATH")
+        raise BadInput(
+            f"checkpoint {checkpoint}: no file was given; wanted {option('checkpoint', 'PATH')}"
+        )
     model, sequences = ready(Path(path), tokens, device, seed, most_bytes)
     yield finding(model, checkpoint, sequences, most_s)
 
