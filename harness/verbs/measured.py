@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from ...impls.problem import AXES
-from ..files.errors import Spelling, option
+from ..files.errors import Spelling, option, shown
 from . import completion, fields
 from .request import Option, as_typed, refuse
 
@@ -153,7 +153,7 @@ def may_import(request: Measured, entries: "Sequence[SuiteEntry]") -> bool:
 
 
 def named_backends(given: Backends) -> Named:
-    """Raises BadInput for a function that a worker cannot import."""
+    """Raises BadInput for none, and for a function that a worker cannot import."""
     from ...impls.discovery.names import separated
     from ..scenario.selection import backends_of_option
 
@@ -168,6 +168,8 @@ def named_backends(given: Backends) -> Named:
             names.append(name)
             own.add(name)
             folders[str(_folder_of(sys.modules[one.__module__]))] = None
+    none = f"{option('backends')}: found {shown(given)}; wanted {BACKENDS.wanted}"
+    refuse({none: not names})
     return Named(tuple(names), frozenset(own), tuple(folders))
 
 

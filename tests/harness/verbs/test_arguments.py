@@ -37,6 +37,8 @@ TINY = {
         ({"seq_len": 64}, "seq_len: cannot be combined with a scenario"),
         ({"shard": "3"}, "shard"),
         ({"only": "nothing"}, "only='nothing': matches nothing in tiny"),
+        ({"backends": []}, "backends: found a list of 0; wanted names of backends"),
+        ({"backends": " ,"}, "backends: found ' ,'; wanted names of backends"),
         ({"tokens": "t.json"}, "tokens belongs to checkpoint='[NAME=]PATH'"),
         ({"set": {"limits.memory": 2}}, "set='limits.memory=2': limits.memory: not a field"),
         ({"changes": {"plan.budget_s": "long"}}, "plan.budget_s"),
