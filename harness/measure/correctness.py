@@ -16,7 +16,8 @@ from torch import Tensor
 
 from ...impls.axes.lengths import starts
 from ...impls.backend import TORCH_DTYPE, Inputs, Weights
-from ...impls.problem import CausalAlign, Problem
+from ...impls.problem import Problem
+from ...impls.problem_fields import CausalAlign
 from .error_limits import WIDE_SCORE, CheckResult, ErrorLimits
 from .prepared_call import Tensors, draw_gradient, fresh_leaves, output_shape
 

@@ -1,18 +1,20 @@
 """What is said of an axis of a problem: its name in scenarios and on the command line, in ids, in
-rows and in sentences.
+rows and in sentences; which values it has; and what it means to the reference and to costs.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from ..problem_fields import ProblemFields
 
 if TYPE_CHECKING:
-    from ..problem import Problem
+    from torch import Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Axis:
-    """What is said of a field of Problem, beside its type and its default.
+    """What is said of a field of Problem.
 
     `meaning`: for scenario files. `alias`: a shorter name there. `option`: the help of its command-
     line option; without one it is set in a scenario file only. `given`: the value if nothing sets
@@ -22,16 +24,27 @@ class Axis:
     `usual`: the value that follows from the other axes and is not said, `usual_text` its name.
     `goes_with`: the axis that it is a detail of. `in_rows`: its line in docs/format.md; without one
     it shares that of the next axis. `opt_in`: a backend computes other values than the default only
-    if its file has the name in COMPUTES. `earliest`: the value in rows that lack it. `type`: of a
-    value that is given, filled in below.
+    if its file has the name in COMPUTES. `earliest`: the value in rows that lack it; the default of
+    an axis that is `opt_in`.
+
+    `check` raises ValueError for a problem whose value of the axis goes with no others like these;
+    `check_value` comes before it. `filled`: the value that is stored, of a problem that passed and
+    whose earlier fields are filled. `tensors`: inputs beside query, key and value (`Inputs.more`),
+    with their shapes, of values other than the default. `scores(problem, s)`: what such values make
+    of the scaled scores s, before the mask, in torch's operations, none in place; the reference
+    asks it, and backends do not. `pair_exps`: exponentials, or tanh, that they add in each head for
+    a pair that the mask keeps; `query_exps`: for a query that sees a key.
+
+    `type` and `default` are those of the field (problem.py sets them).
     """
 
     meaning: str
+    _: KW_ONLY
     alias: str = ""
     option: str = ""
     given: Any = None
     scenario_wide: bool = False
-    part: Callable[["Problem"], str] = lambda problem: ""
+    part: Callable[[ProblemFields], str] = lambda problem: ""
     symbol: str = ""
     text: Callable[[Any], str] = str
     usual: Callable[[Mapping[str, Any]], Any] | None = None
@@ -40,13 +53,27 @@ class Axis:
     in_rows: str = ""
     opt_in: bool = False
     earliest: Any = None
+    check: Callable[[ProblemFields], None] = lambda problem: None
+    filled: Callable[[ProblemFields], Any] | None = None
+    tensors: Callable[[ProblemFields], Mapping[str, tuple[int, ...]]] = lambda problem: {}
+    scores: "Callable[[ProblemFields, Tensor], Tensor] | None" = None
+    pair_exps: int = 0
+    query_exps: int = 0
     type: Any = None
+    default: Any = None
 
     @property
     def description(self) -> str:
         return f"{self.meaning} Also written {self.alias}." if self.alias else self.meaning
 
-
-def axis(meaning: str, *, default: Any = MISSING, **more: Any) -> Any:
-    """A field of Problem with its Axis."""
-    return field(default=default, metadata={"axis": Axis(meaning=meaning, **more)})
+    def check_value(self, name: str, value: Any) -> None:
+        """Raises ValueError for a value that its type or its sign forbids."""
+        words = get_args(self.type)
+        if words and value not in words and value != self.default:
+            raise ValueError(f"{name} is {value!r}; wanted one of: {', '.join(words)}")
+        least = 0 if self.opt_in or self.filled else 1
+        if self.type is int and value < least:
+            usual = "1 or more, or nothing for the usual value"
+            raise ValueError(
+                f"{name} is {value}; wanted {usual if self.filled else f'{least} or more'}"
+            )

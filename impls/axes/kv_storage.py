@@ -6,82 +6,22 @@ attention: DeepSeek-V2, arXiv:2405.04434, section 2.1); or those of the first to
 sequences, which begin alike. Imports no torch; the tensors are made in shared/kv_tensors.py.
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from .axis import axis
-
-if TYPE_CHECKING:
-    from ..problem import Problem
+from ..problem_fields import ProblemFields
+from .axis import Axis
 
 CODE_BYTES = 1  # of a quantized number, int8 or fp8
 SCALE_BYTES = 4  # fp32, one for the key and one for the value of a token and head
 TABLE_BYTES = 4  # int32, the number of a page
 BLOCK_KEYS = 512  # that a backend reads back at a time, if not all
 PLAIN: Literal["same"] = "same"  # kv_dtype of keys and values in the problem's dtype
-
-LATENT: Any = axis(
-    "Numbers per token from which every head makes its keys and values (multi-head latent"
-    " attention); 0 if keys and values are stored. Set d_k and d_v too; d_k includes rope.",
-    default=0,
-    part=lambda p: f"latent{p.latent}" if p.latent else "",
-    text=lambda value: f"latent\u00a0{value}" if value else "",
-    in_rows="numbers per token of a latent cache; 0 if keys and values are stored",
-    earliest=0,
-    opt_in=True,
-)
-ROPE: Any = axis(
-    "Numbers per token beside the latent: the part of a key, with its position, that all heads"
-    " share.",
-    default=0,
-    part=lambda p: f"rope{p.rope}" if p.rope else "",
-    text=lambda value: f"rope\u00a0{value}" if value else "",
-    goes_with="latent",
-    in_rows="numbers per token beside the latent, which all heads' keys share",
-    earliest=0,
-    opt_in=True,
-)
-PAGE: Any = axis(
-    "Tokens per page of a pool of keys and values, found by a table; 0 if those of a sequence lie"
-    " side by side.",
-    default=0,
-    part=lambda p: f"page{p.page}" if p.page else "",
-    text=lambda value: f"pages of {value} tokens" if value else "",
-    in_rows="tokens per page of keys and values; 0 without pages",
-    earliest=0,
-    opt_in=True,
-)
-KV_DTYPE: Any = axis(
-    "How keys and values are stored: same as dtype, or int8 or fp8 (e4m3) with a scale for each"
-    " token and head.",
-    default=PLAIN,
-    part=lambda p: f"kv_{p.kv_dtype}" if p.kv_dtype != PLAIN else "",
-    usual=lambda of: PLAIN,
-    text=lambda value: "" if value == PLAIN else f"keys and values in {value}",
-    in_rows="`same`, `int8`, `fp8`: how keys and values are stored",
-    earliest=PLAIN,
-    opt_in=True,
-)
-PREFIX: Any = axis(
-    "Tokens of kv_seq_len with which all sequences of the batch begin (a system prompt), whose keys"
-    " and values are stored once; 0 if every sequence has its own.",
-    default=0,
-    option="Tokens of --kv-seq-len that all sequences of the batch share, stored once.",
-    part=lambda p: f"prefix{p.prefix}" if p.prefix else "",
-    text=lambda value: f"shared prefix of {value} tokens" if value else "",
-    in_rows="first tokens of the keys and values that all sequences share, stored once; 0 for none",
-    earliest=0,
-    opt_in=True,
-)
 AS_USUAL: dict[str, Any] = {"latent": 0, "rope": 0, "page": 0, "kv_dtype": PLAIN, "prefix": 0}
 """Keys and values as they are, those of each sequence."""
 
 
-def check(problem: "Problem") -> None:
-    """Raises ValueError for what nobody stores so; runs before defaults are filled."""
-    p = problem
-    for name in ("latent", "rope", "page", "prefix"):
-        if getattr(p, name) < 0:
-            raise ValueError(f"{name} is {getattr(p, name)}; wanted 0 or more")
+def _check(p: ProblemFields) -> None:
+    """What nobody stores so, of all five axes."""
     if p.rope and not p.latent:
         raise ValueError(
             f"rope ({p.rope}) is the part of a latent cache that all heads share; set latent too,"
@@ -111,7 +51,7 @@ def check(problem: "Problem") -> None:
         _check_prefix(p)
 
 
-def _check_prefix(p: "Problem") -> None:
+def _check_prefix(p: ProblemFields) -> None:
     """Every query comes after the prefix, and sees all of it."""
     what, keys = f"prefix ({p.prefix})", p.kv_seq_len or p.seq_len
     if p.latent or p.page or p.kv_dtype != PLAIN or p.lengths or p.mask != "none":
@@ -128,23 +68,69 @@ def _check_prefix(p: "Problem") -> None:
         raise ValueError(f"{what} leaves no keys of its own to a sequence of {keys}; shorten it")
 
 
-def _check_scope(p: "Problem", what: str) -> None:
+def _check_scope(p: ProblemFields, what: str) -> None:
     if p.scope != "core":
         raise ValueError(f"{what} is about stored keys and values; set scope to core")
 
 
-def pages_per_sequence(problem: "Problem") -> int:
+LATENT = Axis(
+    "Numbers per token from which every head makes its keys and values (multi-head latent"
+    " attention); 0 if keys and values are stored. Set d_k and d_v too; d_k includes rope.",
+    part=lambda p: f"latent{p.latent}" if p.latent else "",
+    text=lambda value: f"latent\u00a0{value}" if value else "",
+    in_rows="numbers per token of a latent cache; 0 if keys and values are stored",
+    opt_in=True,
+    check=_check,
+)
+ROPE = Axis(
+    "Numbers per token beside the latent: the part of a key, with its position, that all heads"
+    " share.",
+    part=lambda p: f"rope{p.rope}" if p.rope else "",
+    text=lambda value: f"rope\u00a0{value}" if value else "",
+    goes_with="latent",
+    in_rows="numbers per token beside the latent, which all heads' keys share",
+    opt_in=True,
+)
+PAGE = Axis(
+    "Tokens per page of a pool of keys and values, found by a table; 0 if those of a sequence"
+    " lie side by side.",
+    part=lambda p: f"page{p.page}" if p.page else "",
+    text=lambda value: f"pages of {value} tokens" if value else "",
+    in_rows="tokens per page of keys and values; 0 without pages",
+    opt_in=True,
+)
+KV_DTYPE = Axis(
+    "How keys and values are stored: same as dtype, or int8 or fp8 (e4m3) with a scale for each"
+    " token and head.",
+    part=lambda p: f"kv_{p.kv_dtype}" if p.kv_dtype != PLAIN else "",
+    usual=lambda of: PLAIN,
+    text=lambda value: "" if value == PLAIN else f"keys and values in {value}",
+    in_rows="`same`, `int8`, `fp8`: how keys and values are stored",
+    opt_in=True,
+)
+PREFIX = Axis(
+    "Tokens of kv_seq_len with which all sequences of the batch begin (a system prompt), whose"
+    " keys and values are stored once; 0 if every sequence has its own.",
+    option="Tokens of --kv-seq-len that all sequences of the batch share, stored once.",
+    part=lambda p: f"prefix{p.prefix}" if p.prefix else "",
+    text=lambda value: f"shared prefix of {value} tokens" if value else "",
+    in_rows="first tokens of the keys and values that all sequences share, stored once; 0 for none",
+    opt_in=True,
+)
+
+
+def pages_per_sequence(problem: ProblemFields) -> int:
     """0 without pages."""
     return -(-problem.kv_seq_len // problem.page) if problem.page else 0
 
 
-def keys_of_block(problem: "Problem") -> int:
+def keys_of_block(problem: ProblemFields) -> int:
     """BLOCK_KEYS in whole pages."""
     page = problem.page or 1
     return -(-BLOCK_KEYS // page) * page
 
 
-def token_bytes(problem: "Problem") -> int:
+def token_bytes(problem: ProblemFields) -> int:
     """Bytes of one token's keys and values in one layer, all heads together, scales included."""
     p = problem
     if p.latent:
@@ -155,13 +141,13 @@ def token_bytes(problem: "Problem") -> int:
     return numbers * p.item_bytes
 
 
-def latent_weights(problem: "Problem") -> int:
+def latent_weights(problem: ProblemFields) -> int:
     """Elements of the projections from the latent to keys and values; 0 without a latent."""
     p = problem
     return p.heads * (p.d_k - p.rope + p.d_v) * p.latent
 
 
-def stored_bytes(problem: "Problem") -> int:
+def stored_bytes(problem: ProblemFields) -> int:
     """All keys and values of the batch, with what is needed to read them: scales, tables and
     projections. The unused end of a sequence's last page counts.
     """
@@ -172,7 +158,7 @@ def stored_bytes(problem: "Problem") -> int:
     return tokens * token_bytes(p) + more
 
 
-def read_bytes(problem: "Problem", keys: int) -> int:
+def read_bytes(problem: ProblemFields, keys: int) -> int:
     """What must be read of `stored_bytes` for so many keys and values of the batch, of which a
     shared prefix is counted in every sequence.
     """
@@ -185,6 +171,6 @@ def read_bytes(problem: "Problem", keys: int) -> int:
     )
 
 
-def _shared_tokens(p: "Problem") -> int:
+def _shared_tokens(p: ProblemFields) -> int:
     """How many fewer tokens are stored than the sequences have."""
     return (p.batch - 1) * p.prefix

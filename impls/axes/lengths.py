@@ -13,12 +13,13 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from itertools import accumulate, groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..masks import BY_DISTANCE
+from ..problem_fields import ProblemFields
+from .axis import Axis
 
-if TYPE_CHECKING:
-    from ..problem import Problem
+OfProblem = TypeVar("OfProblem", bound=ProblemFields)
 
 PART = re.compile(r"([0-9]{0,4})q([0-9]{1,9}[kKmM]?)(?:s([0-9]{1,9}[kKmM]?))?", re.ASCII)
 UNITS = {"k": 1024, "m": 1024**2}
@@ -103,7 +104,7 @@ def padding_ratio(lengths: str) -> float:
     return 1 - sum(map(sum, batch)) / (len(batch) * longest)
 
 
-def packed(problem: "Problem") -> dict[str, str | int]:
+def packed(problem: ProblemFields) -> dict[str, str | int]:
     """The fields that follow from a problem's lengths. Raises ValueError for what contradicts
     them.
     """
@@ -141,17 +142,35 @@ def starts(lengths: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     )
 
 
-def alone(problem: "Problem") -> tuple["Problem", ...]:
+def alone(problem: OfProblem) -> tuple[OfProblem, ...]:
     """Each sequence of a ragged batch as a problem of its own, in order."""
     made = {one: _one(problem, one) for one in set(sequences(problem.lengths))}
     return tuple(made[one] for one in sequences(problem.lengths))
 
 
-def counted(problem: "Problem") -> Iterator[tuple["Problem", int]]:
+def counted(problem: OfProblem) -> Iterator[tuple[OfProblem, int]]:
     """The unlike ones among them, and how many there are of each."""
     for one, count in Counter(sequences(problem.lengths)).items():
         yield _one(problem, one), count
 
 
-def _one(problem: "Problem", of: Sequence) -> "Problem":
+def _one(problem: OfProblem, of: Sequence) -> OfProblem:
     return replace(problem, lengths="", seq_len=of.queries, kv_seq_len=of.keys)
+
+
+LENGTHS = Axis(
+    "Sequences of unequal length, packed into one row without padding, in place of seq_len:"
+    " lengths such as [2k, 300, 1k]; 2q2k_32q1s1k, as in vLLM's benchmarks: 2 sequences of 2048"
+    " tokens, and 32 of 1024 of which one is new;"
+    " lognormal:count=16:mean=1k:sigma=0.8:seed=1; or file:PATH.",
+    option="Sequences packed into one row, in place of --seq-len: 2k,300,1k or 2q2k_32q1s1k.",
+    scenario_wide=True,
+    part=lambda p: short_name(p.lengths),
+    text=words,
+    in_rows=(
+        "the sequences of a ragged batch, packed into one row: `2q2k_32q1s1k` is 2 sequences of"
+        " 2048 tokens and 32 of 1024 of which one is new; `seq_len` and `kv_seq_len` are the"
+        ' sums. "" if the batch is not ragged; absent in earlier versions'
+    ),
+    opt_in=True,
+)

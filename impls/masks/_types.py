@@ -1,12 +1,12 @@
-"""Types for annotations, so that no file of this folder imports torch or the problem."""
+"""Types for annotations, so that no file of this folder imports torch."""
 
 from typing import TYPE_CHECKING, Any
+
+from ..problem_fields import ProblemFields as Problem
 
 __all__ = ["Problem", "Tensor"]
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from ..problem import Problem
 else:
-    Problem = Tensor = Any
+    Tensor = Any
