@@ -53,14 +53,14 @@ class Problem(ProblemFields):
             object.__setattr__(self, name, value)
 
     @property
-    def windowed(self) -> bool:
-        """Whether the mask has a window."""
-        return windowed(self.mask)
-
-    @property
     def opted_in(self) -> tuple[Axis, ...]:
         """Axes whose value here only some backends compute."""
         return tuple(AXES[name] for name, usual in OPT_IN.items() if getattr(self, name) != usual)
+
+    @property
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of inputs that axes add, by name."""
+        return {name: shape for axis in self.opted_in for name, shape in axis.tensors(self).items()}
 
 
 _TYPES = get_type_hints(ProblemFields)

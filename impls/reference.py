@@ -185,13 +185,19 @@ def _affine(weight: Tensor, x: Tensor, bias: Tensor) -> Tensor:
 
 
 def _scores(q: Tensor, k: Tensor, problem: Problem) -> Tensor:
-    """S^T = Q^T K / sqrt(d_k) of one head, capped: [n, N] from q [d_k, n] and k [d_k, N].
+    """S^T = Q^T K / sqrt(d_k) of one head: [n, N] from q [d_k, n] and k [d_k, N].
 
     In memory a query's scores lie side by side, and in one place from first to last: that takes
     half the time.
     """
-    s = (q.mT @ k).mul_(_scale(problem))
-    return s.div_(problem.softcap).tanh_().mul_(problem.softcap) if problem.softcap else s
+    return (q.mT @ k).mul_(_scale(problem))
+
+
+def _of_axes(problem: Problem, s: Tensor) -> Tensor:
+    """What the problem's axes make of scores, as their files say it: of a softcap, capped ones."""
+    for axis in problem.opted_in:
+        s = axis.scores(problem, s) if axis.scores else s
+    return s
 
 
 def _attention(s: Tensor, masked: Tensor | None, sink: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -236,7 +242,7 @@ class _Columns(torch.autograd.Function):
         for entry, head, kv_head, part in _blocks(problem, q):
             masked = _masked(problem, rows[part], ctx.entries[entry])
             k_head, v_head = k[entry, kv_head].double(), v[entry, kv_head].double()
-            s = _scores(q[entry, head, :, part], k_head, problem)
+            s = _of_axes(problem, _scores(q[entry, head, :, part], k_head, problem))
             a, _ = _attention(s, masked, None if sinks is None else sinks[head])
             y[entry, head, :, part] = (a.mT @ v_head.mT).mT  # V A
         return y
@@ -251,14 +257,19 @@ class _Columns(torch.autograd.Function):
         for entry, head, kv_head, part in _blocks(problem, q):
             q_part, dy_part = q[entry, head, :, part], dy[entry, head, :, part]
             masked = _masked(problem, rows[part], ctx.entries[entry])
-            s = _scores(q_part, k[entry, kv_head], problem)
-            slope = 1 - (s.mT / problem.softcap).square() if problem.softcap else 1.0  # of tanh
-            a, of_sink = _attention(s, masked, None if sinks is None else sinks[head])
+            scaled = _scores(q_part, k[entry, kv_head], problem)
+            with torch.enable_grad():
+                s = _of_axes(problem, scaled.requires_grad_())
+            own = s.detach() if s is scaled else s.detach().clone()  # autograd may have kept s
+            a, of_sink = _attention(own, masked, None if sinks is None else sinks[head])
             # Transposed as they lie in memory: that takes a fifth of the time.
             dv[entry, kv_head].mT.addmm_(a, dy_part.mT)
             da = (dy_part.mT @ v[entry, kv_head]).mT
             mean = (a * da).sum(0)  # dy * y, [n]
-            ds = a * (da - mean) * slope * _scale(problem)
+            ds = a * (da - mean)
+            if s is not scaled:
+                ds = torch.autograd.grad(s, scaled, ds.mT)[0].mT
+            ds = ds * _scale(problem)
             dq[entry, head, :, part] = (ds.mT @ k[entry, kv_head].mT).mT
             dk[entry, kv_head].mT.addmm_(ds, q_part.mT)
             if d_sinks is not None:  # a further key, whose value is 0
@@ -293,12 +304,9 @@ def _one_head(
     """q [batch, rows, d_k], k and v [batch, N, ...] and `masked` [rows or 1, N] per entry give
     [batch, rows, d_v].
     """
-    scale, cap = _scale(problem), problem.softcap
 
     def attend(masked: Tensor | None, q: Tensor, k: Tensor, v: Tensor, *sink: Tensor) -> Tensor:
-        s = q @ k.mT * scale  # [rows, N]
-        if cap:
-            s = torch.tanh(s / cap) * cap
+        s = _of_axes(problem, q @ k.mT * _scale(problem))  # [rows, N]
         empty = None
         if masked is not None:
             # A softmax over nothing is NaN, also in its gradient: rows without keys keep finite

@@ -1,5 +1,6 @@
 """What a problem costs by formula: the work that every backend must do."""
 
+from math import prod
 from typing import Any
 
 from ...impls.axes.kv_storage import read_bytes, stored_bytes
@@ -48,8 +49,9 @@ def feed_forward_flops(problem: Problem) -> int:
 
 
 def work_exps(problem: Problem) -> int:
-    """Exponentials of the softmax: one for each pair that the mask keeps, one for the sink of each
-    head and query that sees a key, and with a softcap one tanh for each pair; none for "backward".
+    """Exponentials of the softmax: one for each pair that the mask keeps, and what axes add, as one
+    for the sink of each head and query that sees a key, and with a softcap one tanh for each pair;
+    none for "backward".
 
     The backward pass can keep the weights; kernels that recompute them need as many again, which is
     not counted. Counted apart from the matrix products because other units compute them: an H100
@@ -59,9 +61,9 @@ def work_exps(problem: Problem) -> int:
     p = problem
     if p.passes == "backward":
         return 0
-    each_pair = p.heads * unmasked_pairs(p)
-    of_sinks = p.heads * unmasked_queries(p) if p.sinks else 0
-    return each_pair + of_sinks + (each_pair if p.softcap else 0)
+    of_pair = 1 + sum(axis.pair_exps for axis in p.opted_in)
+    of_query = sum(axis.query_exps for axis in p.opted_in)
+    return p.heads * (of_pair * unmasked_pairs(p) + of_query * unmasked_queries(p))
 
 
 def minimal_bytes(problem: Problem) -> int:
@@ -75,12 +77,12 @@ def minimal_bytes(problem: Problem) -> int:
     """
     p = problem
     elements = 0 if p.scope == "core" else _layer_elements(p)
-    elements += _sink_elements(p) * (2 if p.backward else 1)
+    elements += _elements_of_axes(p) * (2 if p.backward else 1)
     return elements * p.item_bytes + (_core_bytes(p) if p.scope == "core" else 0)
 
 
-def _sink_elements(p: Problem) -> int:
-    return p.heads if p.sinks else 0
+def _elements_of_axes(p: Problem) -> int:
+    return sum(map(prod, p.tensors.values()))
 
 
 def _core_bytes(p: Problem) -> int:
@@ -131,7 +133,7 @@ def input_bytes(problem: Problem) -> int:
     else:
         elements = p.batch * p.heads * p.seq_len * p.d_k
         output = p.batch * p.heads * p.seq_len * p.d_v
-    elements += _sink_elements(p) + (output if p.backward else 0)
+    elements += _elements_of_axes(p) + (output if p.backward else 0)
     stored = stored_bytes(p) if p.scope == "core" else 0
     return elements * p.item_bytes + stored + mask_bytes(p)
 

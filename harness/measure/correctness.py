@@ -129,9 +129,8 @@ class CorrectnessCheck:
             return parts.setdefault(id(tensor), found)
 
         def of(name: str, tensor: Tensor) -> Tensor:
-            in_pages = p.page and name not in ("query", "page_table")
-            shared = in_pages or name in ("sinks", "w_uk", "w_uv") or name.startswith("prefix")
-            return tensor if shared else part(tensor)
+            stored = ("page_table",) if p.page else ("key", "value", "key_scale", "value_scale")
+            return part(tensor) if name in ("query", *stored) else tensor
 
         named = {name: of(name, tensor) for name, tensor in inputs.named().items()}
         q, k, v = (named.pop(name) for name in ("query", "key", "value"))
@@ -245,7 +244,7 @@ def _near(p: Problem) -> Iterator[tuple[str, Problem, float]]:
             yield "attention that is not causal", replace(p, causal=False, causal_align=""), 1
     if p.mask != "none":
         yield f"attention without the mask {p.mask}", replace(p, mask="none", window=0), 1
-    for window in (p.window - 1, p.window + 1) if p.windowed else ():
+    for window in (p.window - 1, p.window + 1) if p.window else ():
         if window:
             yield f"window {window}, where {p.window} was asked", replace(p, window=window), 1
     if p.softcap:

@@ -27,13 +27,15 @@ class Axis:
     if its file has the name in COMPUTES. `earliest`: the value in rows that lack it; the default of
     an axis that is `opt_in`.
 
-    `check` raises ValueError for a problem whose value of the axis goes with no others like these;
-    `check_value` comes before it. `filled`: the value that is stored, of a problem that passed and
-    whose earlier fields are filled. `tensors`: inputs beside query, key and value (`Inputs.more`),
-    with their shapes, of values other than the default. `scores(problem, s)`: what such values make
-    of the scaled scores s, before the mask, in torch's operations, none in place; the reference
-    asks it, and backends do not. `pair_exps`: exponentials, or tanh, that they add in each head for
-    a pair that the mask keeps; `query_exps`: for a query that sees a key.
+    `valid`: whether a value is one, and `wanted` what is; types say it of words and whole numbers,
+    of which 0 is one if it is the default of an axis that is `opt_in` or `filled`. `check` raises
+    ValueError for a value that does not go with the others of a problem. `filled`: the value that
+    is stored, of a problem that passed and whose earlier fields are filled.
+    `tensors`: inputs beside query, key and value (`Inputs.more`), with their shapes, of values
+    other than the default. `scores(problem, s)`: what such values make of the scaled scores s,
+    before the mask, in torch's operations, none in place; the reference asks it, backends do not.
+    `pair_exps`: exponentials, or tanh, that they add in each head for a pair that the mask keeps;
+    `query_exps`: for a query that sees a key.
 
     `type` and `default` are those of the field (problem.py sets them).
     """
@@ -53,6 +55,8 @@ class Axis:
     in_rows: str = ""
     opt_in: bool = False
     earliest: Any = None
+    valid: Callable[[Any], bool] = lambda value: True
+    wanted: str = ""
     check: Callable[[ProblemFields], None] = lambda problem: None
     filled: Callable[[ProblemFields], Any] | None = None
     tensors: Callable[[ProblemFields], Mapping[str, tuple[int, ...]]] = lambda problem: {}
@@ -67,13 +71,10 @@ class Axis:
         return f"{self.meaning} Also written {self.alias}." if self.alias else self.meaning
 
     def check_value(self, name: str, value: Any) -> None:
-        """Raises ValueError for a value that its type or its sign forbids."""
-        words = get_args(self.type)
-        if words and value not in words and value != self.default:
+        """Raises ValueError for a value that is none in any problem."""
+        words, least = get_args(self.type), 0 if self.opt_in or self.filled else 1
+        if words and value not in (*words, self.default):
             raise ValueError(f"{name} is {value!r}; wanted one of: {', '.join(words)}")
-        least = 0 if self.opt_in or self.filled else 1
-        if self.type is int and value < least:
-            usual = "1 or more, or nothing for the usual value"
-            raise ValueError(
-                f"{name} is {value}; wanted {usual if self.filled else f'{least} or more'}"
-            )
+        usual = "1 or more, or nothing for the usual value" if self.filled else f"{least} or more"
+        if not self.valid(value) or (self.type is int and value < least):
+            raise ValueError(f"{name} is {value}; wanted {self.wanted or usual}")

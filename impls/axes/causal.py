@@ -1,25 +1,13 @@
 """Whether later keys are hidden, and from which corner the triangle of the others starts."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..problem_fields import ProblemFields
 from .axis import Axis
-
-
-def _corner(of: Mapping[str, Any]) -> str:
-    """With equal lengths both corners are the same one."""
-    return "top_left" if of["causal"] and of["kv_seq_len"] == of["seq_len"] else ""
 
 
 def _part(p: ProblemFields) -> str:
     if not p.causal:
         return ""
     return "causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}"
-
-
-def _filled(p: ProblemFields) -> str:
-    return "top_left" if p.causal and p.kv_seq_len == p.seq_len else p.causal_align
 
 
 def _check(p: ProblemFields) -> None:
@@ -45,9 +33,9 @@ CAUSAL_ALIGN = Axis(
     "Corner at which the causal triangle starts; required if kv_seq_len differs from seq_len.",
     scenario_wide=True,
     text=lambda value: f"aligned {value}",
-    usual=_corner,
+    usual=lambda of: "top_left" if of["causal"] and of["kv_seq_len"] == of["seq_len"] else "",
     goes_with="causal",
     in_rows='`top_left` or `bottom_right`; "" if not causal',
     check=_check,
-    filled=_filled,
+    filled=lambda p: "top_left" if p.causal and p.kv_seq_len == p.seq_len else p.causal_align,
 )

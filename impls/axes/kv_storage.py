@@ -38,10 +38,12 @@ def _check(p: ProblemFields) -> None:
         raise ValueError(
             "latent with page or kv_dtype: a latent cache is stored as it is here; leave them out"
         )
-    for name in (name for name in ("latent", "page", "prefix") if getattr(p, name)):
-        _check_scope(p, f"{name} ({getattr(p, name)})")
-    if p.kv_dtype != PLAIN:
-        _check_scope(p, f"kv_dtype {p.kv_dtype}")
+    said = [
+        f"{name} ({value})" for name in ("latent", "page", "prefix") if (value := getattr(p, name))
+    ]
+    said += [f"kv_dtype {p.kv_dtype}"] if p.kv_dtype != PLAIN else []
+    if said and p.scope != "core":
+        raise ValueError(f"{said[0]} is about stored keys and values; set scope to core")
     if (p.page or p.kv_dtype != PLAIN) and p.passes != "forward":
         raise ValueError(
             f"passes {p.passes} with keys and values in a cache, which nobody trains; set passes to"
@@ -66,11 +68,6 @@ def _check_prefix(p: ProblemFields) -> None:
         )
     if p.prefix >= keys:
         raise ValueError(f"{what} leaves no keys of its own to a sequence of {keys}; shorten it")
-
-
-def _check_scope(p: ProblemFields, what: str) -> None:
-    if p.scope != "core":
-        raise ValueError(f"{what} is about stored keys and values; set scope to core")
 
 
 LATENT = Axis(

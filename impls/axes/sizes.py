@@ -1,27 +1,17 @@
 """Sizes: of the batch, of its sequences, of the model and of its heads."""
 
-from collections.abc import Mapping
 from math import nan
-from typing import Any
 
 from ..problem_fields import ProblemFields
 from .axis import Axis
 
 
-def _width(of: Mapping[str, Any]) -> float:
-    """Of one head, if the heads share d_model; NaN if that is not known."""
-    return of["d_model"] / of["heads"] if of["d_model"] and of["heads"] else nan
-
-
-def _check_heads(p: ProblemFields) -> None:
+def _check(p: ProblemFields) -> None:
     if not (p.d_k and p.d_v) and p.d_model % p.heads:
         raise ValueError(
             f"d_model ({p.d_model}) is not a multiple of heads ({p.heads}); choose other sizes, or"
             " give d_k and d_v"
         )
-
-
-def _check_kv_heads(p: ProblemFields) -> None:
     if p.heads % (p.kv_heads or p.heads):
         raise ValueError(f"heads ({p.heads}) must be a multiple of kv_heads ({p.kv_heads})")
 
@@ -60,7 +50,7 @@ HEADS = Axis(
     option="Numbers of query heads.",
     part=lambda p: f"h{p.heads}",
     symbol="h",
-    check=_check_heads,
+    check=_check,
 )
 KV_HEADS = Axis(
     "Number of key and value heads, if it differs from heads (grouped-query attention); heads"
@@ -70,14 +60,13 @@ KV_HEADS = Axis(
     symbol="h_kv",
     usual=lambda of: of["heads"],
     usual_text="h",
-    check=_check_kv_heads,
     filled=lambda p: p.kv_heads or p.heads,
 )
 D_K = Axis(
     "Width of one head's queries and keys; d_model / heads if not given.",
     part=lambda p: f"dk{p.d_k}" if p.d_k * p.heads != p.d_model else "",
     symbol="d_k",
-    usual=_width,
+    usual=lambda of: of["d_model"] / of["heads"] if of["d_model"] and of["heads"] else nan,
     usual_text="d_model/h",
     filled=lambda p: p.d_k or p.d_model // p.heads,
 )
@@ -85,7 +74,7 @@ D_V = Axis(
     "Width of one head's values; d_model / heads if not given.",
     part=lambda p: f"dv{p.d_v}" if p.d_v * p.heads != p.d_model else "",
     symbol="d_v",
-    usual=_width,
+    usual=D_K.usual,
     usual_text="d_model/h",
     in_rows="sizes, with defaults filled in",
     filled=lambda p: p.d_v or p.d_model // p.heads,

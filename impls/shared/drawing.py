@@ -28,8 +28,10 @@ QUANTILES = 1 << 16
 CPU_CHUNK = 1 << 16  # numbers at a time: their buffers stay in a core's second-level cache
 GPU_CHUNK = 1 << 22  # few launches, and 50 MB of buffers
 AT_ONCE = 64  # sequences or pages that are quantized at once, which needs fp32 copies
-DRAWN = ("query", "key", "value", "sinks", "prefix_key", "prefix_value")
-"""Inputs that get new numbers from draw_inputs; page tables and projections keep theirs."""
+KEPT = ("page_table", "key_scale", "value_scale", "w_uk", "w_uv")
+"""Inputs that get no new numbers from draw_inputs: page tables and projections keep theirs, and
+scales are drawn with their codes.
+"""
 
 Shape = Literal["normal", "uniform"]
 """Of the distribution: variance 1, or from -1 to 1."""
@@ -71,7 +73,7 @@ def draw_inputs(
     """
     p, table = problem, inputs.more.get("page_table")
     pages = None if entries is None or table is None else table.flatten().tolist()
-    once = {id(one): name for name, one in reversed(inputs.named().items()) if name in DRAWN}
+    once = {id(one): name for name, one in reversed(inputs.named().items()) if name not in KEPT}
     for name in once.values():
         tensor, around = inputs.named()[name], 0.0
         if name == "sinks":

@@ -77,10 +77,8 @@ def _empty_inputs(p: Problem, device: torch.device, order: str) -> Inputs:
             {},
         )
         made = Inputs(query(p.heads, p.seq_len, p.d_k), k, v, more)
-    if p.sinks:
-        sinks = torch.empty(p.heads, dtype=dtype, device=device)
-        made = replace(made, more={**made.more, "sinks": sinks})
-    return made
+    of_axes = {name: made.query.new_empty(shape) for name, shape in p.tensors.items()}
+    return replace(made, more={**made.more, **of_axes})
 
 
 def keys_are_cached(problem: Problem) -> bool:
