@@ -64,7 +64,7 @@ check: $(STAMP)  ## format, lint, types, import directions, and no more code tha
 	cd .package && ../$(BIN)/lint-imports --config ../pyproject.toml
 
 approve: $(STAMP)  ## after a change of what is printed on purpose: renew tests/approved, then review the diff
-	ATTNBENCH_APPROVE=1 $(BIN)/python -m pytest -q tests/approved tests/scenarios/test_shipped.py; git diff --stat tests/approved scenarios
+	ATTNBENCH_APPROVE=1 $(BIN)/python -m pytest -q tests/approved tests/scenarios/test_shipped.py tests/harness/rows/test_tables.py; git diff --stat tests/approved scenarios docs/format.md
 
 bench: $(STAMP)  ## benchmarks of the harness itself
 	$(BIN)/python -m pytest tests/bench --benchmark-enable

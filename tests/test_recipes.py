@@ -30,17 +30,19 @@ import torch
 
 from .layer import as_call
 
+COMPUTES = ("temperature",)
+
 
 def why_not(problem, device):
     return "causal problems are not implemented" if problem.causal else None
 
 
 def prepare(problem, inputs, weights):
-    group = problem.heads // problem.kv_heads
+    group, scale = problem.heads // problem.kv_heads, problem.scale / problem.temperature
 
     def attend(q, k, v):
         k, v = (x.repeat_interleave(group, 1) for x in (k, v))
-        parts = [(half @ k.mT * problem.scale).softmax(-1) @ v for half in q.tensor_split(2, 2)]
+        parts = [(half @ k.mT * scale).softmax(-1) @ v for half in q.tensor_split(2, 2)]
         return torch.cat(parts, 2)
 
     return as_call(problem, inputs, weights, attend)
@@ -74,12 +76,30 @@ studies: [mine]
 """,
 }
 SHOWN = (
+    "impls/axes/temperature.py",
     "impls/masks/mine.py",
     "harness/devices/probes/mine.py",
     "harness/studies/mine.py",
     "reports/subjects/mine.py",
 )
 """Files that CONTRIBUTING.md shows whole."""
+LINES = {
+    "impls/problem_fields.py": "    softcap: float = 0.0\n",
+    "harness/rows/fields.py": "    kernel_requested: str | None = None\n",
+    "harness/worker/check.py": '            "first_call_ms": first_call_ms,\n',
+}
+"""Files of which CONTRIBUTING.md shows what to add, each with the line that it is added before."""
+README = (
+    "scenarios/README.md",
+    "| `temperature` | 1 | by what scaled scores are divided |\n",
+    "| `sinks`",
+)
+"""Likewise what users read of an axis."""
+BY_COMMAND = {
+    "scenarios/schema.json": "tests/scenarios/test_shipped.py::test_the_schema_is_current",
+    "docs/format.md": "tests/harness/rows/test_tables.py::test_the_document_shows_the_table",
+}
+"""What `make approve` renews, and by which of its tests."""
 
 
 def shown(name: str) -> str:
@@ -105,18 +125,31 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in (ADDED | {name: shown(name) for name in SHOWN}).items():
         assert not (house / name).exists()
         (house / name).write_text(content.lstrip("\n"))
+    for name, before in LINES.items():
+        indent = before[: -len(before.lstrip())]
+        add(house / name, textwrap.indent(shown(name), indent), before)
+    add(house / README[0], *README[1:])
+    tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *BY_COMMAND.values())
+    python(house, *tests, ATTNBENCH_APPROVE="1")
     return house
 
 
-def python(house: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def add(file: Path, text: str, before: str) -> None:
+    first, found, rest = file.read_text().partition(before)
+    assert found, (file, before)
+    file.write_text(first + text + found + rest)
+
+
+def python(house: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": searched(house / ".package"), "OMP_NUM_THREADS": "1"}
+    environment |= more
     environment.pop("ATTNBENCH_BACKENDS", None)
     return ran([sys.executable, *arguments], cwd=house, env=environment, timeout=900)
 
 
-def attnbench(house: Path, *arguments: str) -> str:
+def attnbench(house: Path, *arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
     done = python(house, "-m", "attnbench", *arguments)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in accepted, done.stderr
     return done.stdout
 
 
@@ -145,6 +178,43 @@ def test_a_new_mask_is_computed(house: Path) -> None:
     rows = [row for row in read_rows(run) if row["kind"] == "latency"]
     assert [(row["status"], row["window"]) for row in rows] == [("ok", 4)] * 2
     assert "-mine4-" in rows[0]["case"]
+
+
+@pytest.mark.long
+def test_a_new_axis_is_measured_refused_and_shown(house: Path) -> None:
+    sizes = ("--seq-len", "32", "--d-model", "16", "--heads", "2", "--temperature", "1,2.5")
+    plan = ("--backends", "naive,halves", "--device", "cpu", "--plan", "quick")
+    run = house / attnbench(house, "run", *sizes, *plan, accepted=(0, 1)).strip()
+    rows = [row for row in read_rows(run) if row["kind"] == "latency"]
+    found = {(row["backend"], row["temperature"]): (row["status"], row["reason"]) for row in rows}
+    refused = "does not compute temperature 2.5; see halves"
+    assert found == {
+        **dict.fromkeys((("naive", 1.0), ("halves", 1.0), ("halves", 2.5)), ("ok", "")),
+        ("naive", 2.5): ("unsupported", refused),
+    }
+    assert sum("-temp2.5-" in row["case"] for row in rows) == 2
+    assert all(row["output_count"] == 2 * 32 * 8 for row in rows if row["status"] == "ok")
+    page = Path(attnbench(house, "show", str(run), "--format", "html").strip()).read_text()
+    assert "temperature 2.5" in page
+    assert ">outputs</th>" in page
+    done = python(house, "-m", "attnbench", "run", *sizes[:-1], "0", *plan)
+    assert done.returncode == 2
+    assert "temperature is 0.0; wanted a positive number" in done.stderr
+
+
+@pytest.mark.long
+def test_nothing_but_the_files_of_the_recipes_changed(house: Path) -> None:
+    changed = {
+        str(file.relative_to(house))
+        for folder in FOLDERS
+        for file in (house / folder).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts and not file.is_symlink()
+        if not (old := ROOT / file.relative_to(house)).exists()
+        or old.read_bytes() != file.read_bytes()
+    }
+    assert changed == {*ADDED, *SHOWN, *LINES, README[0], *BY_COMMAND}
+    recipes = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert all(name in recipes for name in (README[0], *BY_COMMAND))
 
 
 @pytest.mark.long
