@@ -25,7 +25,7 @@ inputs lack the leading queries that see no key. If the file has VARIANTS, each 
                                   Face has them (shared/inputs.py). The default is "heads"
     MASKS = ("padding", "local")  the masks it computes besides "none" (problem.ALL_MASKS lists
                                   them); it is not asked to compute others
-    COMPUTES = ("softcap",)       the axes that it computes of those that are opt_in (problem.py)
+    COMPUTES = ("softcap",)       the axes that it computes of those that are opt_in (axes/)
 
 `peak_bytes` of a backend in this folder may also be in a file of its own, peak_formulas/<name>.py;
 one in the backend's file takes precedence. discovery/registry.py says where else backends may be.

@@ -75,7 +75,7 @@ P = TypeVar("P", bound=Part)
 
 
 def with_axes(*left_out: str) -> Callable[[type[P]], type[P]]:
-    """A class decorator: adds the axes of a problem, as impls/problem.py declares them."""
+    """A class decorator: adds the axes of a problem, as impls/axes/ says them."""
 
     def add(part: type[P]) -> type[P]:
         fields: dict[str, Any] = {}

@@ -1,18 +1,35 @@
 import re
+from dataclasses import replace
 from itertools import product
 from math import inf, nan
 from typing import Any
 
 import pytest
+import torch
 
-from attnbench.impls import Problem
-from attnbench.impls.problem import ALL_MASKS
+from attnbench.impls import Problem, load
+from attnbench.impls.axes import DECLARED
+from attnbench.impls.discovery.registry import computing
+from attnbench.impls.problem import ALL_MASKS, AXES
+from tests.impls.conftest import PROBLEMS, complaints
 
 SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
+LONG = "_".join(f"q{n}" for n in range(1, 41))
+
+
+RAGGED: dict[str, Any] = {"seq_len": 0, "lengths": "q5_q1s4"}
+PREFIX: dict[str, Any] = {
+    "batch": 3,
+    "seq_len": 4,
+    "kv_seq_len": 20,
+    "prefix": 11,
+    "causal": True,
+    "causal_align": "bottom_right",
+}
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "words"),
     [
         ({"batch": 0}, "batch is 0; wanted 1 or more"),
         ({"seq_len": -1}, "seq_len is -1; wanted 1 or more"),
@@ -39,16 +56,14 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
         ({"scope": "head"}, "scope is 'head'; wanted one of: core, layer, block"),
         (
             {"mask": "holes"},
-            "mask is 'holes'; wanted one of: none, padding, random, local, strided, blocks,"
-            " chunked, tree",
+            f"mask is 'holes'; wanted one of: {', '.join(ALL_MASKS)}",
         ),
         ({"softcap": -1.0}, "softcap is -1.0; wanted a positive number, or 0 for none"),
         ({"softcap": inf}, "softcap is inf; wanted a positive number, or 0 for none"),
         ({"softcap": nan}, "softcap is nan; wanted a positive number, or 0 for none"),
         (
             {"window": 4},
-            "window (4) with mask none, which has none; set mask to local, strided,"
-            " blocks, chunked or tree",
+            "window (4) with mask none, which has none; set mask to local, strided, blocks,",
         ),
         (
             {"mask": "local", "kv_seq_len": 9},
@@ -59,28 +74,6 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
             {"causal": True, "causal_align": "left"},
             "causal_align is 'left'; wanted one of: top_left, bottom_right",
         ),
-    ],
-)
-def test_a_value_that_describes_no_problem_is_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
-        Problem(**SIZES | values)
-    assert str(caught.value) == message
-
-
-RAGGED: dict[str, Any] = {"seq_len": None, "lengths": "q5_q1s4"}
-PREFIX: dict[str, Any] = {
-    "batch": 3,
-    "seq_len": 4,
-    "kv_seq_len": 20,
-    "prefix": 11,
-    "causal": True,
-    "causal_align": "bottom_right",
-}
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
         ({"rope": 4}, "rope (4) is the part of a latent cache"),
         ({"latent": 16, "rope": 4}, "rope (4) is part of d_k, which must be larger"),
         ({"latent": 16, "kv_heads": 2}, "every head makes its own keys"),
@@ -118,23 +111,56 @@ PREFIX: dict[str, Any] = {
         (RAGGED | {"mask": "local"}, "places each query at a key"),
     ],
 )
-def test_what_nobody_stores_or_packs_so_is_refused_in_one_line(
+def test_a_value_that_describes_no_problem_is_refused_in_one_line(
     values: dict[str, Any], words: str
 ) -> None:
-    given = {name: value for name, value in (SIZES | values).items() if value is not None}
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
-        Problem(**given)
+        Problem(**SIZES | values)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("sdpa", {"latent": 16, "rope": 2}, "does not compute latent 16; see mla"),
+        ("naive", {"kv_dtype": "int8"}, "does not compute kv_dtype int8; see kv_cache"),
+        ("fused", {"page": 8}, "does not compute page 8; see kv_cache, paged_flex, triton"),
+        (
+            "sparse_local",
+            RAGGED | {"lengths": LONG, "mask": "local"},
+            f"lengths {LONG[:40]}; see flex, fused, ",
+        ),
+        ("paged_flex", {"kv_dtype": "int8"}, "reads keys and values in pages only; set page"),
+        ("mla", {}, "a latent cache only; set latent"),
+        ("padded", {}, "needs lengths"),
+        ("sequence_loop", {}, "needs lengths"),
+    ],
+)
+def test_backends_refuse_what_they_do_not_compute_in_one_line(
+    name: str, values: dict[str, Any], reason: str
+) -> None:
+    assert reason in str(load(name).why_not(Problem(**SIZES | values), torch.device("cpu")))
+
+
+def test_every_axis_has_a_field() -> None:
+    assert set(DECLARED) == set(AXES)
+
+
+@pytest.mark.parametrize("name", [name for name, axis in AXES.items() if axis.scores])
+def test_backends_compute_what_an_axis_makes_of_scores(name: str) -> None:
+    problem = replace(PROBLEMS["wide_values"], **{name: AXES[name].default + 1.5})
+    found = complaints(problem, [one for one in computing(name) if not load(one).compiles], 0)
+    assert found
+    assert not any(found.values()), found
 
 
 def test_sizes_left_out_take_the_usual_values() -> None:
     p = Problem(**SIZES)
     assert (p.kv_seq_len, p.kv_heads, p.d_k, p.d_v, p.scale) == (8, 4, 4, 4, 0.5)
     assert Problem(**SIZES | {"heads": 3, "d_k": 5, "d_v": 7}).d_k == 5
-    windows = [Problem(**SIZES | {"seq_len": 1024}, mask=mask).window for mask in ALL_MASKS]
-    expected = {"none": 0, "padding": 0, "random": 0, "local": 128, "strided": 32, "blocks": 4}
-    expected |= {"chunked": 128, "tree": 2}
-    assert dict(zip(ALL_MASKS, windows, strict=True)) == expected
+    usual = {"none": 0, "padding": 0, "random": 0, "local": 128, "strided": 32, "blocks": 4}
+    for mask, window in (usual | {"chunked": 128, "tree": 2}).items():
+        assert Problem(**SIZES | {"seq_len": 1024}, mask=mask).window == window
 
 
 @pytest.mark.parametrize("align", ["top_left", "bottom_right"])

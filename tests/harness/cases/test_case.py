@@ -8,7 +8,7 @@ import pytest
 from attnbench.harness.cases.case import Case, case_of, reported_pairs, without
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.scenario.selection import planned
-from attnbench.impls.problem import Problem
+from attnbench.impls.problem import AXES, Problem
 
 PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
 
@@ -22,13 +22,16 @@ def test_every_field_of_a_problem_shows_in_the_id():
         "latent": 128, "page": 16, "kv_dtype": "int8", "prefix": 1024,
     }  # fmt: skip
     cross = {"kv_seq_len": 8192, "causal": True}
+    details = ("causal_align", "window", "rope")
+    others = {*AXES} - {*changes, *shape, *details}
+    changes |= {name: AXES[name].default + 1 for name in others}
     several = [{}, *({name: value} for name, value in changes.items())]
     several += [cross | {"causal_align": align} for align in ("top_left", "bottom_right")]
     several += [{"mask": "local", "window": window} for window in (64, 0)]
     several += [{"latent": 128, "rope": 32}]
     ids = {Case(backend="fused", problem=Problem(**shape | one)).id for one in several}
     assert len(ids) == len(several)
-    assert {name for one in several for name in one} == set(Problem.__dataclass_fields__)
+    assert {name for one in several for name in one} == set(AXES)
 
 
 def test_a_group_holds_every_case_side_by_side():
