@@ -266,6 +266,11 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
         ),
         ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
         ("tests/impls/discovery", "tests/impls/masks", "tests/harness/verbs/test_cli.py"),
+        (
+            "tests/impls/test_problem.py",
+            "tests/harness/cases",
+            "tests/properties/test_contrasts.py",
+        ),
     ],
     ids=lambda tests: tests[0],
 )
