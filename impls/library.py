@@ -1,6 +1,5 @@
 """Attention of installed packages, each by its own function: flash-attn 2, 3 and 4, flashinfer,
-xformers, and those in tlx of Meta's Triton. On a GPU; tested with fakes of their signatures, not
-yet run.
+xformers and Meta's tlx. On a GPU; tested with fakes of their signatures, not yet run.
 
 q, k and v are [batch, n, heads, width] there, [batch, heads, n, width] in tlx. All but xformers and
 tlx count the causal triangle and a window from the bottom right.
