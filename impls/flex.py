@@ -48,9 +48,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
         return cap * torch.tanh(score / cap)
 
     options: dict[str, Any] = {"block_mask": mask, "scale": scale, "enable_gqa": grouped}
-    facts = {"BACKEND": BACKENDS[variant]} if variant else {}
-    if variant:
-        options["kernel_options"] = {**facts}
+    options["kernel_options"] = facts = {"BACKEND": BACKENDS[variant]} if variant else {}
     if cap:
         options["score_mod"] = capped
     if sinks is not None:

@@ -294,7 +294,11 @@ def test_other_backends_refuse_stored_keys_in_a_line() -> None:
     for name, problem, words in (
         ("sdpa", LATENT, "does not compute latent 16; see mla"),
         ("naive", INT8, "does not compute kv_dtype int8; see kv_cache"),
-        ("fused", STORED["paged"], "does not compute page 8; see kv_cache, paged_flex, triton"),
+        (
+            "fused",
+            STORED["paged"],
+            "does not compute page 8; see kv_cache, paged_flex, triton, varlen",
+        ),
         ("paged_flex", INT8, "reads keys and values in pages only; set page"),
         ("mla", replace(LATENT, latent=0, rope=0), "a latent cache only; set latent"),
     ):

@@ -13,25 +13,12 @@ from torch import Tensor
 from attnbench.harness.measure.prepared_call import make_tensors
 from attnbench.impls import Problem, load, make_inputs, varlen
 from attnbench.impls.reference import reference
+from tests.impls.flash_fake import attention
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 SHAPE = {"d_model": 32, "heads": 4, "kv_heads": 2}
 DECODE = {"causal": True, "causal_align": "bottom_right"}
 ASKED: list[dict[str, Any]] = []
-
-
-def alone(q: Tensor, k: Tensor, v: Tensor, scale: float, left: int, right: int) -> Tensor:
-    """Of one sequence, [n, heads, width]; a window is counted from the bottom right."""
-    group = q.shape[1] // k.shape[1]
-    q, k, v = (x.transpose(0, 1).float() for x in (q, k, v))
-    k, v = (x.repeat_interleave(group, 0) for x in (k, v))
-    own = torch.arange(q.shape[1])[:, None] + k.shape[1] - q.shape[1]
-    ahead = torch.arange(k.shape[1]) - own
-    hidden = (ahead > right if right >= 0 else False) | (
-        ahead < -left if left >= 0 else ahead > 1e9
-    )
-    s = (q @ k.mT * scale).masked_fill(hidden, float("-inf"))
-    return (s.softmax(-1) @ v).transpose(0, 1)
 
 
 def as_torch_does(
@@ -55,7 +42,8 @@ def as_torch_does(
             assert int(cu_seq_k[one + 1] - cu_seq_k[one]) == block_table.shape[1] * key.shape[1]
             pages = block_table[one].long()
             k, v = (x[pages].flatten(0, 1)[: int(seqused_k[one])] for x in (key, value))
-        outputs.append(alone(query[begin:end], k, v, scale or 0.0, *window_size))
+        left, right = window_size
+        outputs.append(attention(query[begin:end], k, v, scale or 0.0, right == 0, left, 0.0))
     return torch.cat(outputs)
 
 
