@@ -1,13 +1,13 @@
-"""Attention of installed packages, each by its own function: flash-attn 2, 3 and 4, flashinfer and
-xformers. On a GPU; tested with fakes of their signatures, not yet run.
+"""Attention of installed packages, each by its own function: flash-attn 2, 3 and 4, flashinfer,
+xformers and Meta's tlx. On a GPU; tested with fakes of their signatures, not yet run.
 
-q, k and v are [batch, n, heads, width] there. All but xformers count the causal triangle and a
-window from the bottom right.
+q, k and v are [batch, n, heads, width] there, [batch, heads, n, width] in tlx. All but xformers and
+tlx count the causal triangle and a window from the bottom right.
 """
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from inspect import signature
 from typing import Any
 
 import torch
@@ -16,10 +16,20 @@ from torch import Tensor
 from .backend import Attend, Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .shared.flash_attention import CORNER, HALF_ONLY, missing, starts_top_left
 
-VARIANTS = ("flash_attn_2", "flash_attn_3", "flash_attn_4", "flashinfer", "xformers")
+VARIANTS = (
+    "flash_attn_2",
+    "flash_attn_3",
+    "flash_attn_4",
+    "flashinfer",
+    "xformers",
+    "tlx_hopper",
+    "tlx_blackwell",
+)
 MASKS = ("local",)
 COMPUTES = ("softcap",)
+TUTORIALS = "triton.language.extra.tlx.tutorials"
 PACKAGES = {
     # the distribution, since those of flash-attn share a module; the module and its function
     "flash_attn_2": ("flash-attn", "flash_attn", "flash_attn_func"),
@@ -27,30 +37,36 @@ PACKAGES = {
     "flash_attn_4": ("flash-attn-4", "flash_attn.cute", "flash_attn_func"),
     "flashinfer": ("flashinfer-python", "flashinfer", "single_prefill_with_kv_cache"),
     "xformers": ("xformers", "xformers.ops", "memory_efficient_attention"),
+    # fbtriton's module is triton, which it takes the place of
+    "tlx_hopper": (
+        "fbtriton",
+        f"{TUTORIALS}.hopper_fa_ws_pipelined_pingpong_persistent",
+        "attention",
+    ),
+    "tlx_blackwell": ("fbtriton", f"{TUTORIALS}.blackwell_fa_ws_pipelined_persistent", "attention"),
 }
+TLX = {"tlx_hopper": (9, 128), "tlx_blackwell": (10, 256)}
+"""Major number of the GPU's compute capability, and queries of a block: rows that do not fill it
+would be written into the next head.
+"""
+TLX_WIDTHS = (16, 32, 64, 128, 256)
 
 
 def unavailable(device: torch.device, *, variant: str) -> str | None:
     if variant not in PACKAGES:
         return f"wanted one of {', '.join(f'library:{name}' for name in VARIANTS)}"
-    if device.type != "cuda":
-        return f"{variant} needs a CUDA device; this is {device.type}"
-    package = PACKAGES[variant][0]
-    try:
-        version(package)
-    except PackageNotFoundError:
-        return f"needs {package}, which is not installed: pip install {package}"
-    return None
+    majors = TLX[variant][:1] if variant in TLX else ()
+    return missing(PACKAGES[variant][0], device, variant, majors)
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     p = problem
     if p.dtype == "fp32" and variant != "xformers":
-        return f"{variant} takes bf16 and fp16 only, not fp32"
+        return f"{variant} {HALF_ONLY}"
     if p.d_k != p.d_v:
         return f"keys are {p.d_k} and values {p.d_v} wide; wanted one width"
-    if p.causal and p.causal_align == "top_left" and p.seq_len != p.kv_seq_len:
-        return "its triangle starts from the bottom right; this one starts from the top left"
+    if starts_top_left(p):
+        return CORNER
     if variant == "xformers" and (p.softcap or p.mask == "local"):
         return "xformers has no softcap, and no window here"
     if variant == "flashinfer":
@@ -58,6 +74,14 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
             return "flashinfer's prefill is of one sequence, without gradients"
         if p.mask == "local" and not p.causal:
             return "flashinfer's window is to the left only, of causal attention"
+    if variant in TLX:
+        block, is_causal = TLX[variant][1], variant == "tlx_hopper" and p.causal
+        if is_causal or p.backward or p.softcap or p.mask != "none":
+            return f"{variant} computes plain attention, forward; causal on Blackwell only"
+        if p.seq_len != p.kv_seq_len or p.kv_heads != p.heads or p.seq_len % block:
+            return f"{variant} takes as many keys as queries, in blocks of {block}, and equal heads"
+        if p.d_k not in TLX_WIDTHS:
+            return f"heads are {p.d_k} wide; wanted {', '.join(map(str, TLX_WIDTHS))}"
     return None
 
 
@@ -112,4 +136,11 @@ def _xformers(problem: Problem, function: Callable[..., Any]) -> Attend:
     return _by_token(grouped)
 
 
-MAKERS = {"flashinfer": _flashinfer, "xformers": _xformers}
+def _tlx(problem: Problem, function: Callable[..., Tensor]) -> Attend:
+    """Tensors whose heads lie one after the other; only Blackwell's knows `causal`."""
+    p = problem
+    more = {"causal": p.causal} if "causal" in signature(function).parameters else {}
+    return lambda q, k, v: function(*(x.contiguous() for x in (q, k, v)), p.scale, **more)
+
+
+MAKERS = {"flashinfer": _flashinfer, "xformers": _xformers, **dict.fromkeys(TLX, _tlx)}

@@ -2,25 +2,26 @@
 `sdpa:<kernel>` pins one.
 
 A pinned kernel is the only one that torch may use while `context` is active; if it cannot run,
-torch raises instead of falling back.
+torch raises instead of falling back. `flash3` and `flash4` are FlashAttention 3 and 4, of packages
+that torch activates in the place of its own flash kernel.
 """
 
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
-from torch.nn.attention import sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .masks import needs_matrix
 from .problem import ALL_MASKS, Problem
-from .shared.sdpa_kernels import KERNELS, attend, has_lower_right, matrix, refusal
+from .shared.flash_attention import missing
+from .shared.sdpa_kernels import NEWER, attend, has_lower_right, matrix, pinned, refusal
 
 MASKS = ALL_MASKS
 COMPUTES = ("lengths",)
-VARIANTS = ("math", "flash", "efficient", "cudnn")
+VARIANTS = ("math", "flash", "flash3", "flash4", "efficient", "cudnn")
 PINS_KERNEL = True
 
 
@@ -46,7 +47,14 @@ def under_mask(
 
 
 def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
-    return sdpa_kernel([KERNELS[variant]]) if variant else nullcontext()
+    return pinned(variant) if variant else nullcontext()
+
+
+def unavailable(device: torch.device, *, variant: str) -> str | None:
+    if variant not in NEWER:
+        return None
+    _, package, majors = NEWER[variant]
+    return missing(package, device, variant, majors)
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:

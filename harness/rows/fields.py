@@ -296,14 +296,15 @@ class Prepared(Part):
     """What ran, and its set-up."""
 
     kernel_requested: str | None = None
-    """the kernel that the user pinned (`flash`); null if the choice was open, or the variant is not
-    a kernel"""
+    """the kernel that the user pinned (`flash`; `flash3` is `flash` of the generation `FA3`); null
+    if the choice was open, or the variant is not a kernel"""
     kernel: str | None = None
     """the kernel that ran, observed inside the call; null if no known part of attention was seen,
     as in compiled code that calls no operator for it"""
     kernel_generation: str | None = None
-    """CUDA: which implementation answered to the name `flash`: `FA2` is torch's own, `FA3` and
-    `FA4` have been activated in its place; null for other kernels and on a CPU"""
+    """CUDA: which implementation answered to the name `flash`, or to that of varlen_attn: `FA2` is
+    torch's own, `FA3` and `FA4` have been activated in its place; null for other kernels and on a
+    CPU"""
     session: str | None = None
     """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
     are paired; a row with `beside` only with that baseline and with rows of its own backend"""

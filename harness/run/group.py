@@ -101,7 +101,9 @@ class GroupRun:
             self.sampler.forget(seat.process, names)
 
     def watch(self) -> Iterator[Record]:
-        """Windows under the device's counters, spread over the processes; then profiles."""
+        """Windows under the device's counters, spread over the processes; then profiles, as the
+        last step of the last process.
+        """
         spec = self.spec
         names = [one.name for one in self.left if spec.watches(one.case.problem)]
         for repeat in range(spec.windows):
@@ -109,10 +111,11 @@ class GroupRun:
             process = (self.number + repeat) % spec.how.plan.processes
             yield from self._each_warm(process, names, self._windows)
         if spec.profiles:
-            yield from self._each_warm(0, names, self._profile)
+            last = spec.how.plan.processes - 1
+            yield from self._each_warm(last, names, self._profile)
             if spec.device == "cuda":  # the profiler (CUPTI) stays in its process
                 for backend in self.backends:
-                    self.runtime.pool.dismiss(Seat(0, backend))
+                    self.runtime.pool.dismiss(Seat(last, backend))
 
     def finish(self) -> Iterator[Record]:
         """The records of the cases that did not fail."""

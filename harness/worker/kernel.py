@@ -22,9 +22,8 @@ SDPA_KERNELS = {
     # the fast path of nn.MultiheadAttention, projections and all
     "_native_multi_head_attention": "native_mha",
 }
-CUDA_FLASH = (
-    "_scaled_dot_product_flash_attention"  # also answered by what is activated in its place
-)
+CUDA_FLASH = ("aten::_scaled_dot_product_flash_attention", "torch_attn::_varlen_attn")
+"""Also answered by what is activated in the place of torch's own flash attention."""
 TORCH_FLASH = "FA2"  # torch's own, since 2.2
 
 
@@ -33,6 +32,14 @@ class Kernel(NamedTuple):
 
     name: str | None
     generation: str | None
+
+    def is_pinned(self, kernel: str) -> bool:
+        """Whether it is this one: `flash` of any generation, `flash3` of FA3 alone."""
+        newer = (self.generation or "").removeprefix("FA")
+        return kernel in (self.name, f"{self.name}{newer}")
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.generation})" if self.generation else f"{self.name}"
 
 
 class Operators(TorchDispatchMode):
@@ -66,7 +73,7 @@ class Operators(TorchDispatchMode):
     ) -> Any:
         name = func.name().split(".")[0]
         self.seen.setdefault(name)
-        if name == f"aten::{CUDA_FLASH}":
+        if name in CUDA_FLASH:
             self.generation = flash_generation()  # now: it may be activated for this call only
         return func(*args, **(kwargs or {}))
 
@@ -89,11 +96,9 @@ def observed(call: Callable[[], T]) -> tuple[T, Kernel]:
 def flash_generation() -> str:
     """Which flash attention torch calls on CUDA now: its own, or one that was activated instead.
 
-    torch.nn.attention.activate_flash_attention_impl puts FA3 or FA4 behind the same
-    operator; a torch without it has only its own.
+    torch.nn.attention.activate_flash_attention_impl puts FA3 or FA4 behind the same operator.
     """
-    current = getattr(torch.nn.attention, "current_flash_attention_impl", lambda: None)
-    return current() or TORCH_FLASH
+    return torch.nn.attention.current_flash_attention_impl() or TORCH_FLASH
 
 
 def kernel_name(operators: tuple[str, ...]) -> str | None:

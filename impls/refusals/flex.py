@@ -4,32 +4,49 @@ from typing import TYPE_CHECKING
 
 from ..problem import Device, Problem
 from ..shared.cpu_flags import cpu_flags
+from ..shared.flash_attention import HALF_ONLY, missing
 from ..shared.inductor import missing_for_compile, missing_to_compile
 
 if TYPE_CHECKING:
     import torch
 
 NARROWEST = 16  # columns that Triton's matrix product needs
+DECODED = (
+    128  # queries that the decode kernel takes fewer than (torch/_inductor/.../flex_decoding.py)
+)
 
 
-def unavailable(device: Device) -> str | None:
+def unavailable(device: Device, *, variant: str = "") -> str | None:
+    if variant and device.type != "cuda":
+        return f"flex_attention has its {variant} kernel for CUDA only, not for {device.type}"
+    if variant == "flash" and (reason := missing("flash-attn-4", device, "flex:flash")):
+        return reason
     reason = missing_to_compile(device)
     if reason is None and device.type == "cpu" and "avx2" not in cpu_flags():
         return "flex_attention on a CPU needs AVX2"
     return reason
 
 
-def unavailable_here(device: "torch.device") -> str | None:
+def unavailable_here(device: "torch.device", *, variant: str = "") -> str | None:
     """And the GPU's age, which imports torch."""
-    return missing_for_compile(device) or unavailable(device)
+    return unavailable(device, variant=variant) or missing_for_compile(device)
 
 
-def why_not(problem: Problem, device: Device) -> str | None:
+def why_not(problem: Problem, device: Device, *, variant: str = "") -> str | None:
+    p = problem
     if device.type == "cpu":
-        if problem.sinks:
+        if p.sinks:
             return "flex_attention gives no log-sum-exp on a CPU, from which sinks are computed"
-        return "flex_attention has no backward pass on a CPU" if problem.backward else None
-    width = min(problem.d_k, problem.d_v)
+        return "flex_attention has no backward pass on a CPU" if p.backward else None
+    width, queries, group = min(p.d_k, p.d_v), p.seq_len - p.empty_rows, p.heads // p.kv_heads
     if width < NARROWEST:
         return f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more"
+    if variant == "decode" and queries >= DECODED:
+        return f"flex:decode takes fewer than {DECODED} queries, not {queries}"
+    if variant == "decode" and group.bit_count() > 1:
+        return f"{group} heads share a key; flex:decode needs 1, 2, 4 or another power of two"
+    if variant == "flash" and p.dtype == "fp32":
+        return f"flex:flash {HALF_ONLY}"
+    if variant == "flash" and p.sinks and p.backward:
+        return "flex:flash has no gradient of the log-sum-exp, from which sinks are computed"
     return None

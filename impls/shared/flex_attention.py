@@ -13,7 +13,7 @@ from ..problem import Problem
 BLOCK = 128  # flex_attention's default
 
 
-def build_mask(problem: Problem, device: torch.device) -> BlockMask | None:
+def block_mask_of(problem: Problem, device: torch.device) -> BlockMask | None:
     return document_mask(problem, device) if problem.lengths else block_mask(problem, device)
 
 

@@ -3,9 +3,12 @@ refuses others, and the call.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+from torch.nn import attention
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
@@ -17,24 +20,47 @@ from .mask_tensors import computed_rows, mask_matrix, materialized_mask
 KERNELS = {
     "math": SDPBackend.MATH,
     "flash": SDPBackend.FLASH_ATTENTION,
+    "flash3": SDPBackend.FLASH_ATTENTION,
+    "flash4": SDPBackend.FLASH_ATTENTION,
     "efficient": SDPBackend.EFFICIENT_ATTENTION,
     "cudnn": SDPBackend.CUDNN_ATTENTION,
 }
 
+NEWER = {"flash3": ("FA3", "flash-attn-3", (9,)), "flash4": ("FA4", "flash-attn-4", (9, 10))}
+"""What torch can put in the place of its own flash kernel: its name there, the package that brings
+it, and the major numbers of its GPUs' compute capabilities (torch/nn/attention/_fa3.py, _fa4.py).
+"""
+
+
+@contextmanager
+def pinned(kernel: str) -> Iterator[None]:
+    """Torch may use this kernel alone meanwhile. Raises what importing its package raises."""
+    with sdpa_kernel([KERNELS[kernel]]):
+        before, wanted = attention.current_flash_attention_impl(), NEWER.get(kernel, (None,))[0]
+        if wanted in (None, before):
+            yield
+            return
+        try:
+            attention.activate_flash_attention_impl(wanted)
+            yield
+        finally:
+            attention.restore_flash_attention_impl()
+            if before is not None:
+                attention.activate_flash_attention_impl(before)
+
 
 def refusal(problem: Problem, device: torch.device, kernel: str) -> str | None:
     """Torch's own reason for not running the kernel; None if it would run it."""
-    with warnings.catch_warnings(record=True) as caught, sdpa_kernel([KERNELS[kernel]]):
-        warnings.simplefilter("always")
-        reasons = []
-        try:
+    caught: list[warnings.WarningMessage] = []
+    reasons = []
+    try:
+        with pinned(kernel), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             if would_run(problem, device, kernel):
                 return None
-        except RuntimeError as error:  # torch raises it if no enabled kernel fits
-            reasons = [str(error)]
-        lines = [
-            str(warning.message).split(" (Triggered internally")[0].strip() for warning in caught
-        ]
+    except (ImportError, RuntimeError) as error:  # torch raises it if no enabled kernel fits
+        reasons = [str(error)]
+    lines = [str(warning.message).split(" (Triggered internally")[0].strip() for warning in caught]
     # Torch goes through all kernels. A line that ends in a colon names the next one; those that we
     # disabled say only that.
     lines = [line for line in lines if not line.endswith(":") and "runtime disabled" not in line]
@@ -58,7 +84,8 @@ def would_run(problem: Problem, device: torch.device, kernel: str) -> bool:
         q = shaped(p.heads, n_q, p.d_k)
         k, v = shaped(p.kv_heads, n_kv, p.d_k), shaped(p.kv_heads, n_kv, p.d_v)
         mask = None
-        built_in = device.type == "cuda" and kernel == "flash"  # the lower-right triangle
+        flash = KERNELS[kernel] is SDPBackend.FLASH_ATTENTION
+        built_in = device.type == "cuda" and flash  # the lower-right triangle
         if needs_matrix(p) and not (built_in and p.mask == "none" and not p.lengths):
             mask = torch.empty(n_kv, dtype=torch.bool, device=device)
             mask = mask.as_strided((p.batch, 1, n_q, n_kv), (0, 0, 0, 1))
@@ -99,8 +126,8 @@ def attend(problem: Problem, device: torch.device, variant: str = "") -> Attend:
 def has_lower_right(problem: Problem, device: torch.device, variant: str) -> bool:
     """Whether this runs flash on CUDA, which has the lower-right triangle built in."""
     triangle = problem.mask == "none" and not problem.lengths
-    flash = triangle and variant in ("", "flash") and device.type == "cuda"
-    return flash and refusal(problem, device, "flash") is None
+    flash = triangle and variant in ("", "flash", *NEWER) and device.type == "cuda"
+    return flash and refusal(problem, device, variant or "flash") is None
 
 
 def matrix(problem: Problem, device: torch.device) -> Tensor:

@@ -9,7 +9,7 @@ from ...harness.stats.intervals import Interval
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..elements import Block, Table, note, table_of
 from ..formatting import bytes_text, capital, number_text, plural, share_text, time_text, whole_text
-from ..quantity import Cell, Number, Quantity, joules_text
+from ..quantity import Cell, Number, joules_text
 
 KERNELS, CALLS = "kernel_table", "profiled_call_count"
 OTHERS = "(all others)"  # the probe's own entry for kernels that it does not list
@@ -69,81 +69,86 @@ def _number(of: Entry, name: str) -> float | None:
     return value if type(value) in (int, float) else None
 
 
-MOST_KERNELS = 10
+MOST_KERNELS = 10  # of a case; the others are one line
+MOST_LINES = 400
 MOST_ENTRIES = 40
 MOST_TABLES = 60
 MOST_NAME = 80  # characters of a cell; a kernel's name with templates goes on for pages
-Line = tuple[str, Sequence[Entry]]
-SHAPES = ("grid", "block", "thread_register_count", "block_shared_bytes", "occupancy_ratio")
+COLUMNS = {
+    "launches": "launches per call",
+    "call_ms": "time per call",
+    "time_ratio": "share of time",
+    "grid": "grid",
+    "block": "block",
+    "thread_register_count": "registers per thread",
+    "block_shared_bytes": "shared memory per block",
+    "waves": "waves",
+    "occupancy_ratio": "occupancy allowed",
+}
+"""Of a kernel: their titles."""
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Block]:
-    """One folded table per case and probe."""
+    """The kernels of all cases in one table; a folded one per case and any other probe."""
     axes = distinguishing_axes(rows)
-    found, has_kernels = [], False
-    for row in rows:
-        name = f"{row['backend']} at {label(problem(row), axes)}"
-        if kernels := _kernels(row, name):
-            has_kernels = True
-            found.append(kernels)
-        found += [
-            _entries(table, name, some)
-            for table in row.get("tables") or {}
-            if table != KERNELS and (some := table_entries(row, table))
-        ]
-    if has_kernels:
+    if lines := [line for row in rows for line in _lines(row)]:
         yield note(
             "Kernels were recorded by torch.profiler in calls of their own. Profiling slows down"
-            " launches, so compare shares, not times. On a CPU the entries are torch's operators,"
-            " each with the time spent in itself."
+            " launches, so compare shares, not times. Waves are blocks of the grid over SMs; the"
+            " occupancy is what the launch allows, as the profiler estimates it, and was not"
+            " measured. On a CPU the entries are torch's operators, each with the time spent in"
+            " itself."
         )
-    yield from found[:MOST_TABLES]
-    if len(found) > MOST_TABLES:
-        yield note(f"{plural(len(found) - MOST_TABLES, 'more table')} in rows.jsonl, under tables.")
+        yield _kernels(lines, axes)
+    others = [
+        _entries(table, f"{row['backend']} at {label(problem(row), axes)}", some)
+        for row in rows
+        for table in row.get("tables") or {}
+        if table != KERNELS and (some := table_entries(row, table))
+    ]
+    yield from others[:MOST_TABLES]
+    if len(others) > MOST_TABLES:
+        more = plural(len(others) - MOST_TABLES, "more table")
+        yield note(f"{more} in rows.jsonl, under tables.")
 
 
-def _kernels(row: Row, case: str) -> Table | None:
-    """The kernels of one case, longest first, then all others together; None without any.
-
-    Numbers per call are empty if the number of calls is unknown.
+def _lines(row: Row) -> Iterator[Entry]:
+    """The kernels of one case, longest first, then the sum of all others. What is per call or a
+    share is missing if the number of calls, or the time, is unknown.
     """
     entries = [one for one in table_entries(row, KERNELS) if _number(one, "time_ms") is not None]
-    if not entries:
-        return None
     entries.sort(key=lambda one: (one.get("name") == OTHERS, -_sum([one], "time_ms")))
     first = [one for one in entries[:MOST_KERNELS] if one.get("name") != OTHERS]
-    lines: list[Line] = [(_short(str(one.get("name") or "unnamed")), [one]) for one in first]
-    title = f"Kernels of {case}"
     if rest := entries[len(first) :]:
-        lines.append((plural(len(rest), "other entry", "other entries"), rest))
-    calls, total_ms = _number(row["tables"], CALLS) or 0, _sum(entries, "time_ms")
-    if calls > 0:
-        title += f": {whole_text(_sum(entries, 'launch_count') / calls)} launches per call"
-    if first and total_ms > 0 and (most := _sum(first[:1], "time_ms") / total_ms):
-        title += f"; {share_text(most)} of the time in {lines[0][0]}"
-    shapes = [shape for shape in SHAPES if any(one.get(shape) is not None for one in first)]
+        sums = {name: _sum(rest, name) for name in ("launch_count", "time_ms")}
+        first.append({"name": plural(len(rest), "other entry", "other entries"), **sums})
+    calls = (_number(row["tables"], CALLS) or 0) if first else 0
+    total_ms = _sum(entries, "time_ms")
+    for one in first:
+        launches, time_ms = (_sum([one], name) for name in ("launch_count", "time_ms"))
+        made: dict[str, Any] = {**one, "row": row}
+        if calls > 0:
+            made |= {"launches": launches / calls, "call_ms": time_ms / calls}
+        yield made | ({"time_ratio": time_ms / total_ms} if total_ms > 0 else {})
 
-    def launches(line: Line) -> Cell:
-        return Number(whole_text(_sum(line[1], "launch_count") / calls)) if calls > 0 else ""
 
-    def time(line: Line) -> Cell:
-        return Quantity(_sum(line[1], "time_ms") / calls, "ms") if calls > 0 else ""
+def _kernels(lines: Sequence[Entry], axes: Sequence[str]) -> Table:
+    def problems(line: Entry) -> str:
+        return label(problem(line["row"]), axes)
 
-    def share(line: Line) -> Cell:
-        return Number(share_text(_sum(line[1], "time_ms") / total_ms)) if total_ms > 0 else ""
+    def cell(name: str, line: Entry) -> Cell:
+        return entry_cell(line.get(name), partial(reading_text, name))
 
-    def of_shape(shape: str, line: Line) -> Cell:
-        alone = line[1][0] if len(line[1]) == 1 else {}
-        return entry_cell(alone.get(shape), partial(reading_text, shape))
-
-    columns: dict[str, Callable[[Line], Cell]] = {
-        "kernel": lambda line: line[0],
-        "launches per call": launches,
-        "time per call": time,
-        "share of time": share,
+    several = len({*map(problems, lines)}) > 1
+    columns: dict[str, Callable[[Entry], Cell]] = {
+        "problem": lambda line: problems(line) if several else "",
+        "backend": lambda line: line["row"]["backend"],
+        "kernel": lambda line: _short(str(line.get("name") or "unnamed")),
+        **{title: partial(cell, name) for name, title in COLUMNS.items()},
     }
-    columns |= {column_title(shape): partial(of_shape, shape) for shape in shapes}
-    return table_of(title, lines, columns, folded=True)
+    optional = ("problem", *COLUMNS.values())
+    title = "Kernels of a call"
+    return table_of(title, lines, columns, optional=optional, folded=True, most=MOST_LINES)
 
 
 def _sum(entries: Sequence[Entry], name: str) -> float:

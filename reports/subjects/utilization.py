@@ -111,15 +111,16 @@ def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
     rows = [row for row in every if row.get("windows")]
     if rows:
         yield from _windows(rows, meta)
-        if reasons := missing(rows):
-            texts = [f"{list_text(names, MOST_NAMES)} ({why})" for why, names in reasons.items()]
-            yield note(f"Missing, with the reason: {'; '.join(texts)}.")
     else:
         yield note(
             "No case has utilization windows. A scenario requests them with measure: [latency,"
             " memory, utilization, energy]."
         )
-    yield from _other_readings([row for row in every if row.get("windows") or row.get("tables")])
+    observed_rows = [row for row in every if row.get("windows") or row.get("tables")]
+    if reasons := missing(observed_rows):
+        texts = [f"{list_text(names, MOST_NAMES)} ({why})" for why, names in reasons.items()]
+        yield note(f"Missing, with the reason: {'; '.join(texts)}.")
+    yield from _other_readings(observed_rows)
     yield from _probe_tables.tables(every)
 
 

@@ -19,7 +19,7 @@ from tests.fakes.nvml.driver import H100, UUID, FakeDriver
 
 KERNEL_MS = 0.1
 PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.2, windows: 1, window_s: 0.4}"
-MEASURE = "[latency, memory, utilization, energy, graphs]"
+MEASURE = "[latency, memory, utilization, energy, graphs, kernels]"
 SHAPE = ("--batch", 1, "--seq-len", 64, "--d-model", 32, "--heads", 2, "--dtype", "fp32")
 COUNTERS = {  # the driver's number, its percent, our column
     1: (99, "graphics_ratio"),
@@ -139,6 +139,13 @@ def test_a_call_that_no_graph_can_hold_says_why(hopper: OnGpu) -> None:
     assert row["graph_block_ms"] is None
     assert {one["way"] for one in row["windows"]} == {"eager"}
     assert {one["way"] for one in hopper.rows["naive"]["windows"]} == {"eager", "graph"}
+
+
+def test_kernels_that_cupti_does_not_show_are_null_with_the_reason(hopper: OnGpu) -> None:
+    for row in hopper.rows.values():
+        assert row["status"] == "ok", row["reason"]
+        assert row["tables"]["kernel_table"] is None, "not known, and not an empty list"
+        assert "CUPTI" in row["missing"]["kernel_table"]
 
 
 def test_cold_calls_find_a_cache_that_was_written_over(hopper: OnGpu) -> None:

@@ -164,6 +164,7 @@ def test_varlen_gets_packed_tokens_and_where_each_sequence_begins(
 def test_varlen_says_what_the_kernel_cannot(more: dict[str, Any], said: str | None) -> None:
     from attnbench.impls import varlen
 
-    found = varlen.why_not(Problem(**SHAPE, lengths="q5_q4", **more), torch.device("cuda"))
+    p = Problem(**SHAPE, lengths="q5_q4", **more)
+    found = varlen.why_not(p, torch.device("cuda"), variant="")
     assert (found is None) if said is None else (said in str(found))
-    assert "CUDA only" in str(varlen.unavailable(CPU))
+    assert "CUDA only" in str(varlen.unavailable(CPU, variant=""))

@@ -10,21 +10,10 @@ import torch
 from torch import Tensor
 
 from attnbench.impls import Problem, library, load, make_inputs
+from attnbench.impls.shared import flash_attention
+from tests.impls.flash_fake import attention
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-
-
-def attention(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool, left: int, cap: float):
-    """[n, heads, width], the triangle from the bottom right; right of it nothing, or as left."""
-    q, k, v = (one.transpose(0, 1).float() for one in (q, k, v))
-    k, v = (one.repeat_interleave(q.shape[0] // k.shape[0], 0) for one in (k, v))
-    s = q @ k.mT * scale
-    s = cap * torch.tanh(s / cap) if cap else s
-    more = k.shape[1] - q.shape[1]
-    seen = torch.ones(s.shape[1:], dtype=torch.bool).tril(more if causal else max(s.shape))
-    if left >= 0:
-        seen = seen.triu(more - left).tril(more + left)
-    return (s.masked_fill(~seen, float("-inf")).softmax(-1) @ v).transpose(0, 1)
 
 
 SIGNATURES = {
@@ -83,7 +72,24 @@ def xformers(query, key, value, attn_bias=None, p=0.0, scale=None, *, op=None, o
     return torch.stack([attention(*one, scale, causal, -1, 0.0) for one in some]).to(query.dtype)
 
 
-FAKES = {**{name: fake(name) for name in SIGNATURES}, "xformers": xformers}
+def tlx_hopper(q, k, v, sm_scale, config=None):
+    return tlx_blackwell(q, k, v, sm_scale, False, config)
+
+
+def tlx_blackwell(q, k, v, sm_scale, causal, config=None):
+    """Of fbtriton 3.7.4: [batch, heads, n, width], whose heads must lie one after the other."""
+    assert all(one.is_contiguous() for one in (q, k, v))
+    one_by_one = ((x.transpose(0, 1) for x in some) for some in zip(q, k, v, strict=True))
+    made = [attention(*some, sm_scale, causal, -1, 0.0) for some in one_by_one]
+    return torch.stack(made).transpose(1, 2).to(q.dtype)
+
+
+FAKES = {
+    **{name: fake(name) for name in SIGNATURES},
+    "xformers": xformers,
+    "tlx_hopper": tlx_hopper,
+    "tlx_blackwell": tlx_blackwell,
+}
 
 
 @pytest.fixture(params=FAKES)
@@ -98,7 +104,9 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         LowerTriangularFromBottomRightMask=LowerTriangularFromBottomRightMask
     )
     monkeypatch.setitem(sys.modules, "xformers.ops.fmha.attn_bias", masks)
-    monkeypatch.setattr(library, "version", lambda package: "1")
+    monkeypatch.setattr(flash_attention, "version", lambda package: "1")
+    major = library.TLX.get(request.param, (8, 0))[0]
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (major, 0))
     return str(request.param)
 
 
@@ -120,11 +128,13 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_each_is_called_so_that_it_computes_the_problem(
     variant: str, changes: dict[str, Any]
 ) -> None:
-    sizes = {"batch": 1, "seq_len": 9, "kv_seq_len": 9, "d_model": 32, "heads": 4, "dtype": "bf16"}
+    n = 256 if variant in library.TLX else 9
+    sizes = {"batch": 1, "seq_len": n, "kv_seq_len": n, "d_model": 64, "heads": 4, "dtype": "bf16"}
     problem = Problem(**{**sizes, **changes})
     backend = load(f"library:{variant}")
     if backend.why_not(problem, CUDA) is not None:
-        assert set(changes) & {"mask", "softcap", "batch"}
+        few = variant in library.TLX and set(changes) & {"kv_heads", "seq_len", "causal"}
+        assert few or set(changes) & {"mask", "softcap", "batch"}
         return
     inputs = make_inputs(problem, CPU, 0)
     expected = load("naive").prepare(problem, inputs, None)()
@@ -135,8 +145,10 @@ def test_what_is_not_installed_is_named_with_what_installs_it() -> None:
     for name, (package, *_) in library.PACKAGES.items():
         backend = load(f"library:{name}")
         assert "needs a CUDA device" in (backend.unavailable(CPU) or "")
+        line = flash_attention.INSTALL.get(package, package)
+        assert package in line
         assert backend.unavailable(CUDA) == (
-            f"needs {package}, which is not installed: pip install {package}"
+            f"needs {package}, which is not installed: pip install {line}"
         )
     assert "wanted one of library:flash_attn_2" in (load("library").unavailable(CUDA) or "")
 
@@ -151,6 +163,10 @@ def test_what_is_not_installed_is_named_with_what_installs_it() -> None:
         ("flashinfer", {"mask": "local"}, "to the left only"),
         ("xformers", {"softcap": 5.0}, "no softcap"),
         ("flash_attn_3", {"kv_seq_len": 9, "causal": True, "causal_align": "top_left"}, "bottom"),
+        ("tlx_hopper", {"causal": True}, "causal on Blackwell only"),
+        ("tlx_blackwell", {"passes": "backward"}, "forward;"),
+        ("tlx_blackwell", {"seq_len": 128}, "in blocks of 256"),
+        ("tlx_hopper", {"seq_len": 128, "d_model": 48}, "wanted 16, 32, 64, 128, 256"),
     ],
 )
 def test_what_one_cannot_do_is_refused_in_a_line(
@@ -159,3 +175,13 @@ def test_what_one_cannot_do_is_refused_in_a_line(
     sizes = {"batch": 1, "seq_len": 8, "d_model": 32, "heads": 4, "dtype": "bf16"}
     found = library.why_not(Problem(**{**sizes, **changes}), CUDA, variant=name)
     assert said in (found or "")
+
+
+def test_a_kernel_of_another_generation_of_gpus_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flash_attention, "version", lambda package: "1")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    assert load("library:tlx_hopper").unavailable(CUDA) is None
+    said = "tlx_blackwell needs a GPU of compute capability 10.x; this one has 9.0"
+    assert load("library:tlx_blackwell").unavailable(CUDA) == said

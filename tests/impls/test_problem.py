@@ -124,7 +124,7 @@ def test_a_value_that_describes_no_problem_is_refused_in_one_line(
     [
         ("sdpa", {"latent": 16, "rope": 2}, "does not compute latent 16; see mla"),
         ("naive", {"kv_dtype": "int8"}, "does not compute kv_dtype int8; see kv_cache"),
-        ("fused", {"page": 8}, "does not compute page 8; see kv_cache, paged_flex, triton"),
+        ("fused", {"page": 8}, "does not compute page 8; see kv_cache, paged_flex, triton, varlen"),
         (
             "sparse_local",
             RAGGED | {"lengths": LONG, "mask": "local"},

@@ -2,6 +2,7 @@
 
 The profiler slows launching down, so its times are the device's only, and it gets calls of its own.
 On a CPU the entries are torch's operators with their self time; grids and registers are null there.
+On a GPU kernels are seen by CUPTI, whose fields are all optional.
 """
 
 import json
@@ -11,18 +12,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, supported_activities
 
 from ..nvml import Device, Reading, plausible
-from . import Watch, Window
+from . import Watch, Window, missing_window
 
 MEASURES = ("kernels",)
 CALLS = 5
 COLUMNS = {
     "kernel_table": (
         "per kernel and launch shape: name, launch_count and time_ms over the profiled calls, grid,"
-        " block, thread_register_count, block_shared_bytes, occupancy_ratio (estimated by the"
-        " profiler)"
+        " block, thread_register_count, block_shared_bytes, waves (blocks of the grid over SMs),"
+        " occupancy_ratio (the profiler's estimate of what this launch allows; not measured)"
     ),
     "profiled_call_count": "calls that kernel_table sums over",
 }
@@ -34,13 +35,21 @@ SHAPE = {
     "block": "block",
     "thread_register_count": "registers per thread",
     "block_shared_bytes": "shared memory",
+    "waves": "blocks per SM",
 }
-"""Our names: the profiler's."""
+"""Our names: the profiler's (libkineto, CuptiActivity.cpp)."""
 OCCUPANCY = "est. achieved occupancy %"
+"""Resident warps over the most that fit: as many blocks as registers, shared memory and threads of
+an SM allow, or as it gets of the grid, if those are fewer. A calculation, in spite of its name.
+"""
+NO_CUPTI = "torch's profiler has no CUPTI here, without which it sees no kernel of a GPU"
+NO_KERNEL = "the profiler saw no kernel"
 
 
 def watch(device: Device) -> Watch:
     on_gpu = device.uuid is not None
+    if on_gpu and ProfilerActivity.CUDA not in supported_activities():
+        return missing_window(COLUMNS, NO_CUPTI)
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
     profiler = profile(activities=activities)
 
@@ -51,7 +60,7 @@ def watch(device: Device) -> Watch:
 
     def read(start: None, end: None) -> dict[str, Any]:
         found = kernels(trace_events(profiler)) if on_gpu else operators(profiler)
-        table = Reading(shortened(found)) if found else Reading(None, "the profiler saw no kernel")
+        table = Reading(shortened(found)) if found else Reading(None, NO_KERNEL)
         return {"kernel_table": table, "profiled_call_count": CALLS}
 
     return Window(start=start, end=lambda: profiler.__exit__(None, None, None), read=read)

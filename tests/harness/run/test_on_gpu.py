@@ -124,3 +124,26 @@ def test_counters_of_a_steady_kernel_agree_between_windows_and_name_their_tier(a
     assert any("flash" in kernel["name"].lower() for kernel in kernels), kernels
     assert all(kernel["launch_count"] >= 1 for kernel in kernels)
     assert any(kernel["grid"] and kernel["thread_register_count"] for kernel in kernels)
+    for kernel in kernels:
+        assert kernel["waves"] is None or kernel["waves"] > 0
+        assert kernel["occupancy_ratio"] is None or 0 <= kernel["occupancy_ratio"] <= 1
+
+
+def test_newer_kernels_of_torch_are_measured_or_say_why_not(attnbench):
+    backends = "sdpa:flash3,sdpa:flash4,flex:triton,flex:decode,flex:flash"
+    rows = rows_of(attnbench("run", "--backends", backends, *shape(2, 64, 512, 8), *QUICK))
+    said = statuses(rows)
+    assert {said["flex:triton"], said["flex:decode"]} == {"ok"}, rows
+    assert set(said.values()) <= {"ok", "unsupported", "unavailable"}, rows
+    for row in rows.values():
+        if row["status"] == "ok" and row["backend"].startswith("sdpa"):
+            assert f"sdpa:flash{row['kernel_generation'].removeprefix('FA')}" == row["backend"]
+
+
+def test_pages_are_read_by_a_block_table(attnbench):
+    """With one split: torch 2.13 mixes up sequences if it splits keys of pages (pytorch#194167)."""
+    pages = ("--kv-seq-len", "1k", "--set", "grid.page=256")
+    done = attnbench("run", "--backends", "varlen:one_split", *shape(2, 1, 512, 8), *pages, *QUICK)
+    (row,) = rows_of(done).values()
+    assert row["status"] == "ok", row["reason"]
+    assert row["configuration"] == {"num_splits": 1}

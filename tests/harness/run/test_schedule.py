@@ -303,14 +303,14 @@ def test_a_time_that_the_device_cannot_reach_is_an_error_and_no_sample_of_it_is_
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_profiling_comes_last_and_on_a_gpu_its_process_measures_nothing_more(measured, device):
+def test_profiling_is_the_last_step_of_the_last_process_which_a_gpu_gets_anew(measured, device):
     measure = ("latency", "utilization", "kernels")
     notes, (record, *_) = measured([[case(8)]], processes=2, measure=measure, device=device)
     asked = [(seat.process, op) for seat, op, _ in notes]
     assert record.status is Status.OK
     windows = max(place for place, (_, op) in enumerate(asked) if op == "window")
-    assert asked.index((0, "profile")) > windows
-    assert asked[-1] == (0, "dismiss" if device == "cuda" else "release")
+    assert asked.index((1, "profile")) > windows
+    assert asked[-1] == (1, "dismiss" if device == "cuda" else "release")
 
 
 def test_windows_are_spread_over_the_processes_after_the_latencies(measured):

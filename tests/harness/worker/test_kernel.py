@@ -49,6 +49,25 @@ def test_the_generation_is_that_which_answers_during_the_call(monkeypatch, activ
     assert kernel == Kernel("flash", generation)
 
 
+def test_attention_over_packed_sequences_names_the_generation_too():
+    """On the meta device, as above."""
+    pytest.importorskip("torch.nn.attention.varlen")  # defines the operator
+    q = torch.empty(4, 2, 16, dtype=torch.float16, device="meta")
+    begins = torch.empty(2, dtype=torch.int32, device="meta")
+    _, kernel = observed(lambda: torch.ops.torch_attn._varlen_attn(q, q, q, begins, begins, 4, 4))
+    assert kernel == Kernel("torch_attn::_varlen_attn", "FA2")
+
+
+def test_a_pinned_kernel_of_a_newer_generation_is_no_older_one():
+    older, newer = Kernel("flash", "FA2"), Kernel("flash", "FA3")
+    assert newer.is_pinned("flash3")
+    assert newer.is_pinned("flash")
+    assert not older.is_pinned("flash3")
+    assert not newer.is_pinned("flash4")
+    assert not Kernel("math", None).is_pinned("flash3")
+    assert (str(older), str(Kernel("math", None))) == ("flash (FA2)", "math")
+
+
 def test_what_torch_compiled_runs_as_it_was_compiled_while_it_is_looked_at():
     ran = []
 

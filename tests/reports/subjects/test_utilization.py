@@ -108,3 +108,54 @@ def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
         ("a", "2 KiB", "", "", "", ""),
         ("b", "", "50.0 %", "3.00 ms", "1 × 2", "yes"),
     )
+
+
+LAUNCH = {
+    "name": "attention_kernel",
+    "launch_count": 5,
+    "time_ms": 3.0,
+    "grid": [32, 64, 1],
+    "block": [256, 1, 1],
+    "thread_register_count": 109,
+    "block_shared_bytes": 66560,
+    "waves": 15.515152,
+    "occupancy_ratio": 0.25,
+}
+
+
+def test_the_kernels_of_all_backends_are_one_table(tmp_path: Path) -> None:
+    copies = [{"name": f"copy{n}", "launch_count": 5, "time_ms": 0.1} for n in range(10)]
+    tables = {"kernel_table": [*copies, LAUNCH], "profiled_call_count": 5}
+    found = table(blocks_of(utilization, with_utilization(tmp_path, tables=tables)), "Kernels")
+    launches = [one for one in found.texts if one[1] == "attention_kernel"]
+    assert [one[0] for one in launches] == list(ACTIVE)
+    assert dict(zip(found.columns, launches[0], strict=True)) == {
+        "backend": "naive",
+        "kernel": "attention_kernel",
+        "launches per call": "1",
+        "time per call": "600 μs",
+        "share of time": "75.0 %",
+        "grid": "32 × 64 × 1",
+        "block": "256 × 1 × 1",
+        "registers per thread": "109",
+        "shared memory per block": "65 KiB",
+        "waves": "15.5",
+        "occupancy allowed": "25.0 %",
+    }
+    (rest,) = [one for one in found.texts if one[:2] == ("naive", "1 other entry")]
+    assert rest[2:5] == ("1", "20.0 μs", "2.50 %")
+
+
+def test_kernels_of_an_unknown_number_of_calls_have_shares_and_no_times(tmp_path: Path) -> None:
+    run = with_utilization(tmp_path, tables={"kernel_table": [LAUNCH]})
+    found = table(blocks_of(utilization, run), "Kernels")
+    assert "time per call" not in found.columns
+    assert found.texts[0][found.columns.index("share of time")] == "100 %"
+
+
+def test_without_kernels_the_page_says_why(tmp_path: Path) -> None:
+    tables = {"kernel_table": None, "profiled_call_count": None}
+    why = {"kernel_table": "no CUPTI here"}
+    run = with_utilization(tmp_path, windows=None, tables=tables, missing=why)
+    notes = [one.text for one in blocks_of(utilization, run) if hasattr(one, "text")]
+    assert "Missing, with the reason: kernel_table (no CUPTI here)." in notes
