@@ -57,7 +57,6 @@ def render(report: Report) -> str:
         answers=[_answer(one, report) for one in per_question(report)],
         stopped=report.stopped,
         notes=list(notes),
-        trust=report.trust,
         links=list(_links(report)),
         sections=[_section(one, report, numbers) for one in report.sections],
         policy=policy(css, LATER, js),
@@ -158,7 +157,7 @@ def _answer(report: Report, page: Report) -> dict[str, Any]:
         "question": "" if report is page else " ".join(report.questions),
         "answer": report.answer,
         "certainty": report.certainty,
-        "regret": report.regret if report.lead is None else None,
+        "regret": report.choices,
     }
 
 
@@ -168,13 +167,22 @@ def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]
     title = f"{card.title}: " if card.title != section.title else ""
     found = {"is": card, "id": name, "dots": isinstance(picture, DotPlot)}
     found |= {"about": (title + card.subtitle).removesuffix(": ")}
-    found |= {"svg": "", "bars": "", "tables": [], "narrow_table": None, "numbers": None}
+    found |= {
+        "svg": "",
+        "bars": "",
+        "tables": [],
+        "narrow_table": None,
+        "numbers": None,
+        "whole": None,
+    }
     if isinstance(picture, Table):
         turned = 1 < len(picture.rows) + 1 < len(picture.columns)
         found |= {"tables": [picture], "narrow_table": picture.turned if turned else None}
     elif picture is not None:
         found |= {"svg": _drawn(picture, report, name, cases), "numbers": picture.table}
-        if isinstance(card.decisions, Bars):
+        if picture.table == card.decisions:
+            found |= {"numbers": None, "whole": picture.table}
+        elif isinstance(card.decisions, Bars):
             found |= {"bars": _drawn(card.decisions, report, f"{name}-bars", cases)}
         elif card.decisions is not None:
             found |= {"tables": [card.decisions.upright]}
@@ -187,13 +195,13 @@ def _drawn(picture: Drawable, report: Report, name: str, cases: Mapping[str, int
 
 
 def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
-    in_time = section.name == "time" and report.lead is not None
     return {
         "name": section.name,
         "title": section.title,
         "cards": [_card(card, section, report, cases) for card in section.cards],
         "lines": section.lines,
-        "regret": report.regret if in_time else None,
+        "regret": section.choices,
+        "trust": section.trust,
         "parts": [_part(part, report, cases) for part in section.parts],
     }
 
