@@ -35,10 +35,10 @@ Judged = Sequence[CaseVerdict]
 
 def page(found: Comparison) -> "ComparisonReport":
     meta = run_meta(found.runs)
-    rows = [*{id(row): row for side in (found.base, found.new) for row in side.rows}.values()]
-    several = any(len(side.runs) > 1 for side in (found.base, found.new))
-    if several or not {row["run"] for row in rows} <= {*meta}:
-        rows = rows_of(found.runs)  # as one page has them
+    if found.rules.turns or found.rules.history:  # the sides' rows stand for several runs
+        rows = rows_of(found.runs)
+    else:
+        rows = [*{id(row): row for side in (found.base, found.new) for row in side.rows}.values()]
     rows = [*first_copies(rows)]
     names = marked_names(rows, meta)
     return ComparisonReport(runs=found.runs, rows=rows, meta=meta, names=names, found=found)
