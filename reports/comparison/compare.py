@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected, option
 from ...harness.files.printable import visible
@@ -81,19 +82,13 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The verdicts on pairs of cases.
-
-    `baseline`: the backend that the others of one run are compared with. `left_out`: how many pairs
-    `only` did not take.
-    """
+    """The verdicts on pairs of cases. `left_out`: how many of them `only` did not take."""
 
     base: Side
     new: Side
     verdicts: Sequence[CaseVerdict]
     rules: Rules
-    floor: NoiseFloor | None
     gate_result: GateResult | None
-    baseline: str | None
     differences: Sequence[Difference]
     left_out: int
 
@@ -105,6 +100,11 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         return [*dict.fromkeys((*self.base.notes, *self.new.notes))]
+
+    @cached_property
+    def floor(self) -> NoiseFloor | None:
+        folders = (self.base.path.parent, self.new.path.parent)
+        return newest_noise_floor(folders, device_identity(self.new.meta))
 
     @property
     def axes(self) -> list[str]:
@@ -220,10 +220,11 @@ def as_one(sides: Sequence[Side]) -> Side:
     )
 
 
-def _by_case(
-    base: Side, new: Side, asked: Asked, *, turns: int | None = None, history: bool = False
-) -> Comparison:
-    """Pairs by case id. Raises BadInput, DifferentDevices and NothingSelected."""
+def _by_case(base: Side, new: Side, asked: Asked, **rules: Any) -> Comparison:
+    """Pairs by case id. `rules`: some of the Rules.
+
+    Raises BadInput, DifferentDevices and NothingSelected.
+    """
     if not asked.allow_different_devices:
         _refuse_other_device(base, new)
     pairs = _pairs(new.rows, base.rows, ["case"])
@@ -234,7 +235,7 @@ def _by_case(
         )
     known = new.by_id
     pairs += [(row, None) for case, row in base.by_id.items() if case not in known]
-    return _compared(base, new, pairs, asked, turns=turns, history=history)
+    return _compared(base, new, pairs, asked, **rules)
 
 
 def _pairs(rows: Sequence[Row], bases: Sequence[Row], on: Sequence[str]) -> list[Pair]:
@@ -244,37 +245,25 @@ def _pairs(rows: Sequence[Row], bases: Sequence[Row], on: Sequence[str]) -> list
 
 
 def _compared(
-    base: Side,
-    new: Side,
-    every: Sequence[Pair],
-    asked: Asked,
-    *,
-    baseline: str | None = None,
-    turns: int | None = None,
-    history: bool = False,
+    base: Side, new: Side, every: Sequence[Pair], asked: Asked, **rules: Any
 ) -> Comparison:
     """`every` pair; those that `only` takes are compared."""
     pairs = _selected(every, asked.only)
     published = any(side.meta.get("source") for side in (base, new))
-    differences = [] if baseline or published else fact_differences(base.meta, new.meta)
-    rules = Rules(
+    differences = [] if published or base is new else fact_differences(base.meta, new.meta)
+    judged_by = Rules(
         margin_ratio=asked.margin_ratio,
-        turns=turns,
-        history=history,
-        backends=baseline is not None,
         environment_differs=any(one.fact not in COMMITS for one in differences),
         other_device=published or _fact_of_other_device(base, new) is not None,
+        **rules,
     )
-    verdicts = case_verdicts(pairs, rules)
-    folders = (base.path.parent, new.path.parent)
+    verdicts = case_verdicts(pairs, judged_by)
     return Comparison(
         base=base,
         new=new,
         verdicts=verdicts,
-        rules=rules,
-        floor=newest_noise_floor(folders, device_identity(new.meta)),
+        rules=judged_by,
         gate_result=apply(asked.gate, verdicts, asked.margin_ratio) if asked.gate else None,
-        baseline=baseline,
         differences=differences,
         left_out=len(every) - len(pairs),
     )

@@ -30,7 +30,7 @@ def as_json(found: Comparison) -> str:
         "schema": SCHEMA,
         "base": _side(found.base),
         "new": _side(found.new),
-        "baseline": found.baseline,
+        "baseline": found.rules.baseline,
         "turns": found.rules.turns,
         "margin_ratio": found.rules.margin_ratio,
         "geometric_mean": {"all": means.pop("", None), "backends": means},
@@ -128,7 +128,7 @@ def _decode(row: Row | None, run: Document) -> dict[str, Any] | None:
 def facts(found: Comparison) -> Iterator[Fact]:
     """Each verdict, the mean ratios, and what the gate says."""
     axes = [axis for axis in found.axes if axis not in ("run", "python")]
-    sides = {"base": found.baseline or found.base.name, "new": found.new.name}
+    sides = {"base": found.rules.baseline or found.base.name, "new": found.new.name}
 
     def fact(quantity: str, value: float, place: Mapping[str, Any] = sides, **more: Any) -> Fact:
         return Fact(answer="comparison", place=place, quantity=quantity, value=value, **more)

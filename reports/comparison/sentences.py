@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from math import expm1, isfinite
+from math import isfinite
 from string import ascii_lowercase
 
 from ...harness.files.printable import visible
@@ -29,46 +29,33 @@ from .verdict import JUDGED, METRICS, NO_VALUE, SAME, CaseVerdict
 
 MOST_NAMED = 4
 MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters
-REASONS = {  # why a verdict is not decided, and what would decide it
-    "between_runs": (
-        "two runs at different times, and how much runs differ here is not known: the interval"
-        " allows for 30 %",
-        "compare versions in turns (--turns, attnbench gate), or run"
-        " attnbench doctor --deep here once",
-    ),
-    "one_process": ("one process each", "use --plan standard or --turns"),
-    "throttled": (
-        "one side was throttled in most blocks and the other was not",
-        "measure again on a cool, idle machine",
-    ),
-    "contended": (
-        "other work competed for the cores in most blocks of a side",
-        "measure again on an idle machine",
-    ),
-    "inputs_differ": (
-        "q, k and v lay in another order in memory",
-        "measure both sides again, with one version of attnbench",
-    ),
-    "clocks_differ": ("the GPU's clocks differ", "lock the clocks, or use --turns"),
-    "many_claims": (
-        "not clear enough among so many comparisons (Holm)",
-        "use more turns, or fewer cases with --only",
-    ),
-    "runs_differ": (
-        "measured at different times: the interval allows for what runs differ by here",
-        "measure both in turns (attnbench gate, --turns); or let attnbench doctor --deep learn more"
-        " of the machine",
-    ),
-    "interval_wide": (
-        "the interval is too wide for the margin",
-        "use more turns, --plan rigorous, or a larger margin",
-    ),
-    "other_device": ("another device, and not known to be the same kernel", ""),
-    "missing": ("one of the two has no such value", "measure both sides again"),
-    "unpaired": ("not measured in the same blocks", ""),
-    "indirect": ("a ratio of ratios, by way of the baseline that was timed beside either", ""),
+REASONS = {
+    "between_runs": "two runs at different times, and how much runs differ here is not known: the"
+    " interval allows for 30 %; compare versions in turns (--turns, attnbench gate), or run"
+    " attnbench doctor --deep here once",
+    "one_process": "one process each; use --plan standard or --turns",
+    "throttled": "one side was throttled in most blocks and the other was not; measure again on a"
+    " cool, idle machine",
+    "contended": "other work competed for the cores in most blocks of a side; measure again on an"
+    " idle machine",
+    "inputs_differ": "q, k and v lay in another order in memory; measure both sides again, with one"
+    " version of attnbench",
+    "clocks_differ": "the GPU's clocks differ; lock the clocks, or use --turns",
+    "many_claims": "not clear enough among so many comparisons (Holm); use more turns, or fewer"
+    " cases with --only",
+    "runs_differ": "measured at different times: the interval allows for what runs differ by here;"
+    " measure both in turns (attnbench gate, --turns); or let attnbench doctor --deep learn more of"
+    " the machine",
+    "interval_wide": "the interval is too wide for the margin; use more turns, --plan rigorous, or"
+    " a larger margin",
+    "other_device": "another device, and not known to be the same kernel",
+    "missing": "one of the two has no such value; measure both sides again",
+    "unpaired": "not measured in the same blocks",
+    "indirect": "a ratio of ratios, by way of the baseline that was timed beside either",
 }
-"""Of a gate that decided nothing the first one that holds is told."""
+"""Why a verdict is not decided; what would decide it. Of a gate that decided nothing the first one
+that holds is told.
+"""
 LETTERS = dict(zip(REASONS, ascii_lowercase, strict=False))
 """Of a reason, in a table and before its sentence."""
 
@@ -228,30 +215,30 @@ def _doubts(verdicts: Iterable[CaseVerdict], process: ProcessNoise) -> Iterator[
         for reason, count in reasons.most_common():
             if reason == "environment_differs" or (what == "Decided" and reason in is_open):
                 continue
-            text, hint = REASONS[reason]
+            said = REASONS[reason]
             if reason == "one_process":
-                text = f"one process: the interval allows for {process.text}"
+                allowed = f"one process: the interval allows for {process.text}"
+                said = said.replace("one process each", allowed)
             if what == "Decided":
-                yield f"{what} in {count}: {text}."
+                yield f"{what} in {count}: {said.partition('; ')[0]}."
             else:
-                yield f"{what} ({LETTERS[reason]}) in {count}: {text}{f'; {hint}' if hint else ''}."
+                yield f"{what} ({LETTERS[reason]}) in {count}: {said}."
 
 
 def _between_runs(found: Comparison) -> Iterator[str]:
     """What the intervals of stored runs allow for."""
-    floor, between_runs = found.floor, noise_of(found.new.rows[0]).between_runs
+    floor, noise = found.floor, noise_of(found.new.rows[0]).between_runs
     unpaired = any(one.ratio and not one.ratio.paired for one in found.verdicts)
-    of_one = found.rules.backends or found.rules.history
-    if floor is None or between_runs is None or of_one or not unpaired:
+    of_one = found.rules.baseline or found.rules.history
+    if floor is None or noise is None or of_one or not unpaired:
         return
     hours, minutes = floor.span_s / 3600, floor.span_s / 60
-    over = f"{hours:.1f} hours" if hours >= 1 else f"{minutes:.0f} minutes"
-    few = "" if floor.starts >= GOOD_STARTS else f" which {GOOD_STARTS} would show more closely,"
+    few = "" if floor.starts >= GOOD_STARTS else f", which {GOOD_STARTS} would show more closely"
     yield (
         f"Intervals of values that were not measured together allow for the"
-        f" {rough_percent_text(between_runs.ratio)} by which two runs may differ here:"
-        f" {floor.starts} self-checks within {over} have a standard deviation of"
-        f" {rough_percent_text(expm1(between_runs.sd))},{few} and slower changes are not in them."
+        f" {rough_percent_text(noise.ratio)} by which two runs may differ here, by {floor.starts}"
+        f" self-checks within {f'{hours:.1f} hours' if hours >= 1 else f'{minutes:.0f} minutes'}"
+        f"{few}. Slower changes are not in them."
     )
 
 
@@ -296,8 +283,7 @@ def gate_text(result: GateResult) -> str:
 
 def _idle_text(metric: str, cases: int, reasons: Collection[str]) -> str:
     """`latency: nothing decided (0 of 6: one process each); use --plan standard or --turns`."""
-    known = [said for code, said in REASONS.items() if code in reasons and said[1]]
-    why, hint = known[0] if known else ("", "use more turns")
-    return (
-        f"{JUDGED[metric].title}: nothing decided (0 of {cases}{f': {why}' if why else ''}); {hint}"
-    )
+    known = (said for code, said in REASONS.items() if code in reasons and "; " in said)
+    why, _, hint = next(known, "; use more turns").partition("; ")
+    of = f"0 of {cases}: {why}" if why else f"0 of {cases}"
+    return f"{JUDGED[metric].title}: nothing decided ({of}); {hint}"

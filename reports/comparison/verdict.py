@@ -47,15 +47,15 @@ class Rules:
     """What is compared, and how.
 
     `margin_ratio`: times and energies within it are the same. `turns`: a unit of a row stands for a
-    run, of so many. `history`: one of base does. `backends`: two of one run, where another status
-    is no change. `other_device`: peak bytes are those of another implementation unless both ran one
-    kernel.
+    run, of so many. `history`: one of base does. `baseline`: the backend that the others of one run
+    are compared with, where another status is no change. `other_device`: peak bytes are those of
+    another implementation unless both ran one kernel.
     """
 
     margin_ratio: float = SAME_RATIO
     turns: int | None = None
     history: bool = False
-    backends: bool = False
+    baseline: str | None = None
     environment_differs: bool = False
     other_device: bool = False
 
@@ -159,7 +159,7 @@ def _status(base: Row | None, new: Row | None, rules: Rules) -> CaseVerdict:
         reasons = ("missing",)
     elif base["status"] == new["status"]:
         ended, reasons = SAME, ()
-    elif not rules.backends and "ok" in (base["status"], new["status"]):
+    elif not rules.baseline and "ok" in (base["status"], new["status"]):
         ended = of.worse if base["status"] == "ok" else of.better
     return CaseVerdict(metric="status", base=base, new=new, ended=ended, reasons=reasons)
 
@@ -202,7 +202,7 @@ def _doubts(ratio: Ratio, rules: Rules) -> Iterator[str]:
     yield from ratio.doubts
     if not ratio.is_decided and not ratio.doubts:
         yield "interval_wide"
-    if rules.backends and not ratio.paired:
+    if rules.baseline and not ratio.paired:
         yield "unpaired"
     if ratio.indirect:
         yield "indirect"

@@ -56,14 +56,14 @@ class ComparisonReport(Answered):
         scenarios = {scenario_name(run) for run in self.meta.values()}
         scenario = f"{scenarios.pop()}: " if len(scenarios) == 1 else ""
         new, base = self._title(self.found.new), self._title(self.found.base)
-        if self.found.baseline is not None:
-            new, base = "every backend", self.found.baseline
+        if self.found.rules.baseline is not None:
+            new, base = "every backend", self.found.rules.baseline
         return f"{scenario}{clipped(new)} against {clipped(base)}"
 
     @property
     def headers(self) -> Mapping[str, tuple[str, str]]:
         abouts = dict(zip(self._paths, super().headers.values(), strict=True))
-        if self.found.baseline is not None:
+        if self.found.rules.baseline is not None:
             return {"": abouts[self.found.new.path]}
         return {
             name: (f"{name} ({self._title(side)})", abouts[side.path][1])
@@ -94,7 +94,7 @@ class ComparisonReport(Answered):
     @cached_property
     def cards(self) -> Sequence[Card]:
         cases = by_case(self.found.verdicts)
-        axes, baseline = self.found.axes, self.found.baseline
+        axes, baseline = self.found.axes, self.found.rules.baseline
         sides = ("base", "new") if baseline is None else (clipped(baseline), "this")
         against = "new over base" if baseline is None else f"to {sides[0]}"
         marks = {one.mark for one in self.found.verdicts if one.mark in (SEEN, NOISY)}
@@ -116,7 +116,7 @@ class ComparisonReport(Answered):
         """Of the cases of one run: which plan would decide what is open. No plan makes two stored
         runs alike; hints of reasons say what helps there.
         """
-        if self.found.baseline is None:
+        if self.found.rules.baseline is None:
             return ""
         ratios = [one.ratio for one in self.found.of("latency") if one.ratio]
         return what_decides_ratios(ratios, [*self.found.new.rows], {"": self.found.new.meta})

@@ -26,7 +26,7 @@ SIDES = st.fixed_dictionaries(
 RULES = st.sampled_from(
     [
         Rules(),
-        Rules(backends=True),
+        Rules(baseline="fused"),
         Rules(margin_ratio=0.01),
     ]
 )
