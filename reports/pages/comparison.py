@@ -112,6 +112,11 @@ class ComparisonReport(Answered):
         return self._called((card,))
 
     @property
+    def notes(self) -> list[str]:
+        """Its lines have them."""
+        return []
+
+    @property
     def _what_decides(self) -> str:
         """Of the cases of one run: which plan would decide what is open. No plan makes two stored
         runs alike; hints of reasons say what helps there.

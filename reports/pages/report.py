@@ -157,6 +157,16 @@ class Report:
             return None
         return self._called(regret(self._choices, brief=True))
 
+    @property
+    def notes(self) -> list[str]:
+        """What was left out when the files were read."""
+        titles = self.titles.values()
+        return [
+            f"{title}: {note}"
+            for title, run in zip(titles, self.runs, strict=True)
+            for note in run.notes
+        ]
+
     @cached_property
     def stopped(self) -> Sequence[str]:
         """Of each run that ended early: how much was measured, and how to go on; of studies that
