@@ -89,8 +89,7 @@ class FileRun(LiveProgress):
         """The session's exit code; comparison and words are those of `attnbench compare --gate`."""
         try:
             with warnings.catch_warnings(action="default"):  # of packages that are imported here
-                from ...reports.comparison.text import gate_text
-                from ...reports.comparison.verdict_text import verdict_text
+                from ...reports.comparison.sentences import gate_text, verdict_text
 
                 gate, root = f"latency: {self.request.fail_slower}", self.request.runs
                 asked = CompareRequest(base=base, new=str(path), gate=gate, runs=root)

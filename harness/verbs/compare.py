@@ -13,6 +13,7 @@ from ..files.errors import BadInput, Spelling, option
 from . import completion
 from .fields import DEFAULT_ROOT, Margin, Runs, Salvage, Several, listed
 from .request import Option, Verb, refuse
+from .written import form_of, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 USUAL_MARGIN = "5%"
 NOTHING_DECIDED = 6
+FORMS = ("html", "md", "json")
 EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": NOTHING_DECIDED}
 
 
@@ -65,8 +67,12 @@ class CompareRequest:
     """Name BASE, to compare with it later; compare nothing now."""
     force: Annotated[bool, Option(needs="save", of=Spelling.SHELL)] = False
     """With --save: replace a baseline of this name."""
-    format: Annotated[Literal["table", "md", "json"], Option(of=Spelling.SHELL)] = "table"
-    """How it is printed."""
+    format: Annotated[Literal["table", "html", "md", "json"] | None, Option(of=Spelling.SHELL)] = (
+        None
+    )
+    """How it is printed; without it what FILE ends in."""
+    output: Annotated[str | None, Option("FILE", short="-o", of=Spelling.SHELL)] = None
+    """A page, html or md, or json, as it ends; - is stdout."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
@@ -85,6 +91,8 @@ class CompareRequest:
                 f"one run and nothing to hold it against; name a second run, or {one_of}": is_one
                 and self.against is None
                 and self.save is None,
+                f"--format table: for the terminal; with {option('output')} wanted html, md or"
+                " json": self.format == "table" and self.output is not None,
             }
         )
 
@@ -102,8 +110,15 @@ def tell(request: CompareRequest) -> int:
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
     gc.disable()
+    given = None if request.format == "table" else request.format
+    form = form_of(given, request.output, FORMS, None)
+    if form == "html" and request.output is None:
+        raise BadInput(f"html: a page; name its file with {option('output', 'FILE')}")
     found = compared(request)
-    print_comparison(found, request.format)
+    if form is None:
+        print_comparison(found)
+    else:
+        write(rendered(found, form), request.output)
     if request.new is not None and found.base.path == found.new.path:
         same = f"{request.base} and {request.new} are the same run, {found.new.path.name}"
         typer.echo(f"note: {same}; measure again before you compare", err=True)
@@ -117,9 +132,7 @@ def compare(request: CompareRequest) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from ...reports.comparison.text import as_json
-
-    document = json.loads(as_json(compared(request)))
+    document = json.loads(rendered(compared(request), "json"))
     frame = pd.DataFrame(document.pop("cases"))
     frame.attrs |= document
     return frame
@@ -127,9 +140,8 @@ def compare(request: CompareRequest) -> "pd.DataFrame":
 
 def compared(request: CompareRequest) -> "Comparison":
     """Raises Refusal."""
-    from ...reports.comparison.compare import compare_backends, compare_interleaved, compare_runs
+    from ...reports.comparison.compare import Asked, compare_backends, compare_history, compare_runs
     from ...reports.comparison.gate import Gate
-    from ...reports.comparison.history import compare_history
     from ..rows.names import earlier_runs, find, number_of_last
     from .margins import margin_ratio, read_margins
 
@@ -138,21 +150,21 @@ def compared(request: CompareRequest) -> "Comparison":
         margins = read_margins(request.gate)
         limits = Gate(margins=margins, fail_on_undecided=request.fail_on_undecided)
     base, new = request.base, request.new
-    settings: dict[str, Any] = {
-        "only": [*map(named_backend, request.only)],
-        "margin_ratio": margin_ratio(request.margin),
-        "salvage": request.salvage,
-    }
-    apart = settings | {"allow_different_devices": request.allow_different_devices}
+    asked = Asked(
+        gate=limits,
+        only=[*map(named_backend, request.only)],
+        margin_ratio=margin_ratio(request.margin),
+        allow_different_devices=request.allow_different_devices,
+        salvage=request.salvage,
+    )
     if new is None:
-        baseline = named_backend(request.against or "")
-        return compare_backends(find(base, root), baseline, limits, **settings)
+        return compare_backends(find(base, root), named_backend(request.against or ""), asked)
     if request.turns:
-        return compare_interleaved(runs_in(base), runs_in(new), limits, **apart)
+        return compare_runs(runs_in(base), runs_in(new), asked)
     if most := number_of_last(base):  # runs of one device
         run = find(new, root)
-        return compare_history(earlier_runs(run, root), most, run, limits, **settings)
-    return compare_runs(find(base, root), find(new, root), limits, **apart)
+        return compare_history(earlier_runs(run, root), most, run, asked)
+    return compare_runs(find(base, root), find(new, root), asked)
 
 
 def named_backend(text: str) -> str:
@@ -177,17 +189,25 @@ def runs_in(folder: str | Path) -> list[Path]:
     return found
 
 
-def print_comparison(found: "Comparison", shape: str = "table") -> None:
-    from ...reports.comparison import text
-    from ...reports.elements import Text
-    from .tables import show
+def rendered(found: "Comparison", form: str) -> str:
+    """As html, md or json."""
+    if form == "json":
+        from ...reports.comparison.document import as_json
 
-    if shape != "table":
-        typer.echo(text.markdown(found) if shape == "md" else text.as_json(found), nl=False)
-        return
-    table = text.table(found)
-    sentences = [Text(text=sentence) for sentence in text.sentences(found)]
-    show([table, *sentences] if table.rows else sentences)
+        return as_json(found)
+    from ...reports.pages import html, markdown
+    from ...reports.pages.comparison import page
+
+    return html.render(page(found)) if form == "html" else markdown.render(page(found))
+
+
+def print_comparison(found: "Comparison") -> None:
+    from ...reports.pages.comparison import page
+    from ...reports.pages.terminal import answers
+    from ..terminal.progress import echo
+
+    for part in answers(page(found)):
+        echo(part)
 
 
 # ---- baselines -----------------------------------------------------------------------------------
@@ -239,8 +259,8 @@ VERBS = {
             "attnbench compare latest --save main",
             "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
             "attnbench compare latest --against fused --only sdpa",
-            "attnbench compare base/ head/ --turns --format md",
+            "attnbench compare base/ head/ --turns -o page.html",
         ),
-        usual="against only margin gate turns save format runs",
+        usual="against only margin gate turns save output runs",
     )
 }

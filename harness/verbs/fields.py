@@ -115,6 +115,8 @@ AsJson = Annotated[bool, Option(group=OUTPUT, of=Spelling.SHELL)]
 """As JSON."""
 OnRow = Annotated[Callable[[Mapping[str, Any]], object] | None, Option(of=Spelling.PYTHON)]
 """Called with each row once it is on disk."""
+OutputFile = Annotated[str | None, Option("FILE", short="-o")]
+"""Where to; - is stdout."""
 RunName = (
     "Folder of a run, or its name under --runs; 'latest' finished last, a scenario's name is its"
     " newest run."

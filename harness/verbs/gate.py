@@ -15,7 +15,7 @@ import typer
 
 from ..files.errors import BadInput, Refusal, Spelling
 from ..files.safe_files import write_whole
-from .compare import EXIT_CODES, CompareRequest, compared, print_comparison
+from .compare import EXIT_CODES, CompareRequest, compared, print_comparison, rendered
 from .fields import DEFAULT_ROOT
 from .request import Verb
 from .turns import GateRequest, measure
@@ -72,8 +72,6 @@ def gate(request: GateRequest) -> dict[str, Any]:
     Returns `verdict` (passed, failed, undecided, none), `reason` for none, the folder `output`, and
     `compare`, what `attnbench compare --format json` prints, or None. Raises Refusal.
     """
-    from ...reports.comparison.text import as_json
-
     out = request.output or _new_folder()
     measure(request, out)
     found = judge(request, out)
@@ -81,7 +79,7 @@ def gate(request: GateRequest) -> dict[str, Any]:
         "verdict": found.verdict,
         "reason": found.refusal.spelled(Spelling.PYTHON) if found.refusal else "",
         "output": str(out),
-        "compare": json.loads(as_json(found.comparison)) if found.comparison else None,
+        "compare": json.loads(rendered(found.comparison, "json")) if found.comparison else None,
     }
 
 
@@ -120,18 +118,17 @@ def judge(request: GateRequest, out: Path) -> Judged:
 
 
 def _write(found: "Comparison | None", out: Path, run: Path) -> None:
-    from ...reports.comparison import text
     from ...reports.pages import html, markdown
     from ...reports.pages.report import open_report
 
     (out / "compare.json").unlink(missing_ok=True)
     if found is not None:
-        write_whole(out / "compare.json", text.as_json(found))
+        write_whole(out / "compare.json", rendered(found, "json"))
     opened = open_report([run.resolve()])
     html.write_page(opened, out / "report.html")
     page = markdown.render(opened)
     write_whole(out / "report.md", page)
-    summary = text.markdown(found) if found is not None else ""
+    summary = rendered(found, "md") if found is not None else ""
     most = int(os.environ.get("MOST_BYTES", SUMMARY_BYTES))
     if len(f"{summary}{page}".encode()) > most:
         page = "The report is too long for a summary; the page has it.\n"

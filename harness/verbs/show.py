@@ -3,7 +3,6 @@
 import gc
 import shlex
 import sys
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
-from ..files.errors import BadInput, instead_of, option, shown, unless_refused
+from ..files.errors import BadInput, instead_of, option
 from . import completion
-from .fields import DEFAULT_ROOT, Anonymous, RunName, Runs, Salvage, Several, listed
+from .fields import DEFAULT_ROOT, Anonymous, OutputFile, RunName, Runs, Salvage, Several, listed
 from .request import Option, Verb
+from .written import file_of, form_of, write, written_to
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
 
-STDOUT, LATEST = "-", "latest"
+LATEST = "latest"
 PAGES = ("html", "md")
 ROWS = tuple(sorted(names(), key=lambda name: name != "json"))
 
@@ -51,8 +51,7 @@ class ShowRequest:
             complete=completion.show_formats,
         ),
     ] = None
-    output: Annotated[str | None, Option("FILE", short="-o")] = None
-    """Where to; - is stdout."""
+    output: OutputFile = None
     figures: Annotated[Path | None, Option("DIR")] = None
     """With a page: every figure too, as SVG and PNG."""
     salvage: Salvage = False
@@ -70,21 +69,10 @@ class ShowRequest:
             raise BadInput(f"{given}: for the terminal; a page has all")
 
     @property
-    def file(self) -> Path | None:
-        return None if self.output in (None, STDOUT) else Path(self.output or "")
-
-    @property
     def form(self) -> str | None:
         """None for the terminal. Raises BadInput."""
-        known = [*PAGES, *ROWS]
-        ending = Path(self.output or "").suffix.lower().removeprefix(".")
         is_page = self.open or self.figures is not None
-        form = self.format or (ending if ending in known else "html" if is_page else None)
-        if (self.format and form not in known) or (self.output and not form):
-            name, value = ("format", form) if self.format else ("output", self.output)
-            hint = instead_of(self.format or ending, known)
-            raise BadInput(f"{option(name)} {shown(value)}: names no format; {hint}")
-        return form
+        return form_of(self.format, self.output, [*PAGES, *ROWS], "html" if is_page else None)
 
 
 def tell(request: ShowRequest) -> int:
@@ -103,11 +91,6 @@ def tell_report(request: ShowRequest) -> int:
     its path is printed.
     """
     return tell(replace(request, format=request.format or "html", open=True))
-
-
-def written_to(path: Path, flag: str) -> AbstractContextManager[None]:
-    """Raises BadInput where the file cannot be written."""
-    return unless_refused(path, f"choose another place with {flag}")
 
 
 def _run_paths(request: ShowRequest) -> list[Path]:
@@ -188,14 +171,15 @@ def _write_page(request: ShowRequest) -> None:
         from ...reports.pages.report import page_path
 
         content = (html if is_html else markdown).render(opened)
-    if request.file is not None or not is_html:
-        _write(content, request.file)
+    file = file_of(request.output)
+    if file is not None or not is_html:
+        write(content, request.output)
     else:
         with written_to(page_path(paths), option("output", "FILE")):
             write_whole(page_path(paths), content)  # no link that a run's folder came with
         typer.echo(page_path(paths))
     if request.open and is_html:
-        typer.launch((request.file or page_path(paths)).resolve().as_uri())
+        typer.launch((file or page_path(paths)).resolve().as_uri())
 
 
 def _write_rows(request: ShowRequest, form: str) -> None:
@@ -203,27 +187,15 @@ def _write_rows(request: ShowRequest, form: str) -> None:
     from ...reports.exports import export
 
     done = export(_run_paths(request), form, salvage=request.salvage, hide=request.anonymous)
-    if request.file is None and isinstance(done.content, bytes) and sys.stdout.isatty():
+    to_stdout = file_of(request.output) is None
+    if to_stdout and isinstance(done.content, bytes) and sys.stdout.isatty():
         raise BadInput(
             f"{form}: bytes, which a terminal cannot show; name a file with"
             f" {option('output', 'FILE')}"
         )
-    _write(done.content, request.file)
+    write(done.content, request.output)
     for note in done.notes:
         typer.echo(f"note: {note}", err=True)
-
-
-def _write(content: str | bytes, file: Path | None) -> None:
-    """To stdout without a file; its path is printed, unless it is a pipe or a device."""
-    from ..files.safe_files import write_output
-
-    if file is None:
-        typer.echo(content, nl=False)
-        return
-    with written_to(file, option("output", "FILE")):
-        is_whole = write_output(file, content)
-    if is_whole:
-        typer.echo(file)
 
 
 VERBS = {

@@ -6,23 +6,34 @@ A ratio is new / base, so above 1 is worse. docs/method.md, Comparing, has the r
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Literal
+from typing import NamedTuple
 
 from ...harness.stats.intervals import latency_interval
 from ..data.row_groups import Row
 from ..data.run_meta import UNFINISHED
 from ..judging.pair import energies, energy_ratio, time_ratio
 from ..judging.ratio import Ratio, exact_ratio
-from ..words import NOT_DECIDED, SAME_RATIO, Mark, Word
+from ..words import NOT_DECIDED, SAME_RATIO, Mark
 
-Metric = Literal["latency", "peak_bytes", "energy_per_call"]
-METRICS: tuple[Metric, ...] = ("latency", "peak_bytes", "energy_per_call")
-BETTER_WORSE: dict[str, tuple[str, str]] = {
-    "latency": ("faster", "slower"),
-    "peak_bytes": ("less", "more"),
-    "energy_per_call": ("less", "more"),
-    "status": ("mended", "broken"),
+
+class Judged(NamedTuple):
+    """What is judged of a case, and the words of its verdicts. `quantity`: in facts."""
+
+    title: str
+    better: str
+    worse: str
+    unit: str | None = None
+    quantity: str = "status"
+
+
+METRICS = ("latency", "peak_bytes", "energy_per_call")
+JUDGED = {
+    "latency": Judged("latency", "faster", "slower", "ms", "latency_ms"),
+    "peak_bytes": Judged("peak bytes", "less", "more", "bytes", "peak_bytes"),
+    "energy_per_call": Judged("energy per call", "less", "more", "J", "energy_per_call_j"),
+    "status": Judged("status", "mended", "broken"),
 }
+"""`status` stands for a case that did not end ok on both sides."""
 SAME = "same"
 ABSENT = "absent"
 """A case that only one side plans: there is nothing to decide."""
@@ -36,16 +47,15 @@ class Rules:
     """What is compared, and how.
 
     `margin_ratio`: times and energies within it are the same. `turns`: a unit of a row stands for a
-    run, of so many. `history`: one of base does. `same_run`: both sides are of one run. `backends`:
-    two backends, where another status is no change. `other_device`: peak bytes are those of another
-    implementation unless both ran one kernel.
+    run, of so many. `history`: one of base does. `baseline`: the backend that the others of one run
+    are compared with, where another status is no change. `other_device`: peak bytes are those of
+    another implementation unless both ran one kernel.
     """
 
     margin_ratio: float = SAME_RATIO
     turns: int | None = None
     history: bool = False
-    same_run: bool = False
-    backends: bool = False
+    baseline: str | None = None
     environment_differs: bool = False
     other_device: bool = False
 
@@ -55,8 +65,8 @@ class CaseVerdict:
     """What is known of one metric of one case. `base`, `new`: rows, None of a side that plans no
     such case.
 
-    The metric `status` stands for a case that did not end ok on both sides; `ended`: what became of
-    it. `reasons`: keys of verdict_text.REASONS, why it is not decided or what limits it.
+    `ended`: what became of it where there is no mark. `reasons`: keys of words.REASONS, why it is
+    not decided or what limits it.
     """
 
     metric: str
@@ -76,31 +86,25 @@ class CaseVerdict:
         return shown
 
     @property
+    def mark(self) -> Mark | None:
+        """How sure the ratio is; None without one."""
+        return None if self.ratio is None or APART & {*self.reasons} else self.ratio.mark
+
+    @property
     def verdict(self) -> str:
         """`slower`, `same`, `not decided`, as the mark says; or how the case ended."""
         if self.ratio is None or self.mark is None:
             return self.ended
-        better, worse = BETTER_WORSE[self.metric]
-        return {"more": worse, "less": better}.get(self.ratio.word, self.ratio.word)
-
-    @property
-    def word(self) -> Word:
-        better, worse = BETTER_WORSE[self.metric]
-        words: dict[str, Word] = {worse: "more", better: "less", SAME: "same"}
-        return words.get(self.verdict, NOT_DECIDED)
+        of = JUDGED[self.metric]
+        return {"more": of.worse, "less": of.better}.get(self.ratio.word, self.ratio.word)
 
     @property
     def worse(self) -> bool:
-        return self.word == "more"
+        return self.verdict == JUDGED[self.metric].worse
 
     @property
     def better(self) -> bool:
-        return self.word == "less"
-
-    @property
-    def mark(self) -> Mark | None:
-        """How sure the ratio is; None without one."""
-        return None if self.ratio is None or APART & {*self.reasons} else self.ratio.mark
+        return self.verdict == JUDGED[self.metric].better
 
     @property
     def said(self) -> str:
@@ -146,7 +150,7 @@ def value_of(row: Row, metric: str) -> float | None:
 
 def _status(base: Row | None, new: Row | None, rules: Rules) -> CaseVerdict:
     """A case that fails now is worse, whatever its speed was; one not reached is not decided."""
-    better, worse = BETTER_WORSE["status"]
+    of = JUDGED["status"]
     ended: str = NOT_DECIDED
     reasons: tuple[str, ...] = ("status_differs",)
     if base is None or new is None:
@@ -155,53 +159,52 @@ def _status(base: Row | None, new: Row | None, rules: Rules) -> CaseVerdict:
         reasons = ("missing",)
     elif base["status"] == new["status"]:
         ended, reasons = SAME, ()
-    elif not rules.backends and "ok" in (base["status"], new["status"]):
-        ended = worse if base["status"] == "ok" else better
+    elif not rules.baseline and "ok" in (base["status"], new["status"]):
+        ended = of.worse if base["status"] == "ok" else of.better
     return CaseVerdict(metric="status", base=base, new=new, ended=ended, reasons=reasons)
 
 
-def _peaks(base: Row, new: Row, rules: Rules) -> CaseVerdict:
-    """Bytes are exact, so the ratio has no interval. What both keep between calls counts."""
-    before, now = base.get("peak_bytes"), new.get("peak_bytes")
-    if before is None or now is None:
-        return CaseVerdict(metric="peak_bytes", base=base, new=new, reasons=("missing",))
-    kept = [row.get("workspace_bytes") for row in (base, new)]
-    if None not in kept:
-        before, now = before + kept[0], now + kept[1]
-    is_apart = rules.other_device and not (base["kernel"] and base["kernel"] == new["kernel"])
-    return CaseVerdict(
-        metric="peak_bytes",
-        base=base,
-        new=new,
-        ratio=exact_ratio(now, before),
-        reasons=("other_device",) if is_apart else (),
-        base_value=before,
-        new_value=now,
-    )
-
-
-def _judged(metric: Metric, base: Row, new: Row, rules: Rules) -> CaseVerdict:
+def _judged(metric: str, base: Row, new: Row, rules: Rules) -> CaseVerdict:
+    before, now = value_of(base, metric), value_of(new, metric)
     if metric == "peak_bytes":
-        return _peaks(base, new, rules)
-    ratio = time_ratio(new, base) if metric == "latency" else energy_ratio(new, base)
-    if ratio is None:
-        return CaseVerdict(metric=metric, base=base, new=new, reasons=("missing",))
-    ratio = replace(ratio, margin_ratio=rules.margin_ratio)
-    reasons = list(ratio.doubts)
-    if not ratio.is_decided and not reasons:
-        reasons.append("interval_wide")
-    if rules.same_run and not ratio.paired:
-        reasons.append("unpaired")
-    if ratio.indirect:
-        reasons.append("indirect")
-    if rules.environment_differs and not ratio.paired and ratio.word != SAME:
-        reasons.append("environment_differs")
+        ratio, before, now = _bytes_ratio(base, new)
+        same_kernel = base["kernel"] and base["kernel"] == new["kernel"]
+        reasons = ["other_device"] if rules.other_device and not same_kernel else []
+    else:
+        ratio = time_ratio(new, base) if metric == "latency" else energy_ratio(new, base)
+        ratio = ratio and replace(ratio, margin_ratio=rules.margin_ratio)
+        reasons = [*_doubts(ratio, rules)] if ratio else []
     return CaseVerdict(
         metric=metric,
         base=base,
         new=new,
         ratio=ratio,
-        reasons=tuple(reasons),
-        base_value=value_of(base, metric) or nan,
-        new_value=value_of(new, metric) or nan,
+        reasons=tuple(reasons) if ratio else ("missing",),
+        base_value=nan if before is None or ratio is None else before,
+        new_value=nan if now is None or ratio is None else now,
     )
+
+
+def _bytes_ratio(base: Row, new: Row) -> tuple[Ratio | None, int | None, int | None]:
+    """With the bytes of both. They are exact, so it has no interval; what both keep between calls
+    counts.
+    """
+    before, now = base.get("peak_bytes"), new.get("peak_bytes")
+    kept = [row.get("workspace_bytes") for row in (base, new)]
+    if before is None or now is None:
+        return None, before, now
+    if None not in kept:
+        before, now = before + kept[0], now + kept[1]
+    return exact_ratio(now, before), before, now
+
+
+def _doubts(ratio: Ratio, rules: Rules) -> Iterator[str]:
+    yield from ratio.doubts
+    if not ratio.is_decided and not ratio.doubts:
+        yield "interval_wide"
+    if rules.baseline and not ratio.paired:
+        yield "unpaired"
+    if ratio.indirect:
+        yield "indirect"
+    if rules.environment_differs and not ratio.paired and ratio.word != SAME:
+        yield "environment_differs"

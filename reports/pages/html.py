@@ -2,9 +2,10 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from ...harness.files.safe_files import write_whole
 from ..data.row_groups import case_key
 from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
-from ..elements import ASIDE, Bars, Card, DotPlot, Drawable, Table, Text
+from ..elements import ASIDE, Bars, Block, DotPlot, Drawable, Table, Text
 from ..formatting import capital
 from ..subjects.rows import MOST_ROWS
 from .exactness_marks import pattern_of
 from .page_data import page_data
-from .report import Part, Report, Section, per_question
+from .report import Report, per_question
 from .run_titles import MOST_NAMED, questions
 
 HERE = Path(__file__).parent
@@ -38,33 +39,26 @@ def render(report: Report) -> str:
     numbers = {case_key(row): number for number, row in enumerate(known)}
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
     js = _text_of(HERE / "samples.js", HERE / "report.js")
-    notes = (
-        f"{report.titles[name]}: {note}"
-        for name, run in zip(report.meta, report.runs, strict=True)
-        for note in run.notes
-    )
-    asked_by = {name: questions({name: run}) for name, run in report.meta.items()}
-    scenario = report.heading if report.asks != report.heading else ""
+
+    def draw(picture: Drawable, name: str) -> Markup:
+        svg = drawn(picture, report.backends, name, numbers)
+        return Markup(svg)  # noqa: S704 - all text in it is escaped
+
     text = _template().render(
+        report=report,
+        answers=per_question(report),
+        scenario=report.heading if report.asks != report.heading else "",
+        asked={name: questions({name: run}) for name, run in report.meta.items()},
+        most_named=MOST_NAMED,
+        links=list(_links(report)),
         number=numbers.get,
         coloured=partial(coloured, backends=report.backends),
-        title=report.asks,
-        runs=[
-            {"title": title or scenario, "about": about, "questions": asked_by.get(name, ())}
-            for name, (title, about) in report.headers.items()
-        ],
-        most_named=MOST_NAMED,
-        answers=[_answer(one, report) for one in per_question(report)],
-        stopped=report.stopped,
-        notes=list(notes),
-        trust=report.trust,
-        links=list(_links(report)),
-        sections=[_section(one, report, numbers) for one in report.sections],
+        draw=draw,
         policy=policy(css, LATER, js),
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
         js=Markup(js),  # noqa: S704 - our own file
-    )  # fmt: skip
+    )
     # No name can contain DATA: it would be escaped. The data comes last, when its room is known.
     before, place, after = text.rpartition(DATA)
     return before + place + page_data(known, MOST_BYTES - len(text.encode())) + after
@@ -116,10 +110,20 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["is_long"] = lambda cell: len(cell) > SHORT
     environment.filters["aligned"] = aligned
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
+    environment.filters["by_kind"] = lambda blocks: groupby(enumerate(blocks), _kind)
+    environment.tests["long"] = lambda cell: len(cell) > SHORT
+    environment.tests["table"] = lambda shown: isinstance(shown, Table)
+    environment.tests["bars"] = lambda shown: isinstance(shown, Bars)
+    environment.tests["dots"] = lambda shown: isinstance(shown, DotPlot)
     return environment.get_template("page.html")
+
+
+def _kind(numbered: tuple[int, Block]) -> str:
+    """By which consecutive blocks form a part: sentences a list, figures a grid."""
+    block = numbered[1]
+    return block.kind if isinstance(block, Text) else type(block).__name__.lower()
 
 
 def aligned(table: Table) -> str:
@@ -150,63 +154,3 @@ def _links(report: Report) -> Iterator[tuple[str, str]]:
         short = list(dict.fromkeys(names))
         asked = section.name == "asked" and len(short) == 1
         yield f"#{section.name}", capital(short[0]) if asked else section.title
-
-
-def _answer(report: Report, page: Report) -> dict[str, Any]:
-    """Of one question, which stands above it if the page has several."""
-    return {
-        "question": "" if report is page else " ".join(report.questions),
-        "answer": report.answer,
-        "certainty": report.certainty,
-        "regret": report.regret if report.lead is None else None,
-    }
-
-
-def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
-    """A card with its drawing, or with its table where that is the picture."""
-    picture, name = card.picture, f"card-{card.name}"
-    title = f"{card.title}: " if card.title != section.title else ""
-    found = {"is": card, "id": name, "dots": isinstance(picture, DotPlot)}
-    found |= {"about": (title + card.subtitle).removesuffix(": ")}
-    found |= {"svg": "", "bars": "", "tables": [], "narrow_table": None, "numbers": None}
-    if isinstance(picture, Table):
-        turned = 1 < len(picture.rows) + 1 < len(picture.columns)
-        found |= {"tables": [picture], "narrow_table": picture.turned if turned else None}
-    elif picture is not None:
-        found |= {"svg": _drawn(picture, report, name, cases), "numbers": picture.table}
-        if isinstance(card.decisions, Bars):
-            found |= {"bars": _drawn(card.decisions, report, f"{name}-bars", cases)}
-        elif card.decisions is not None:
-            found |= {"tables": [card.decisions.upright]}
-    return found
-
-
-def _drawn(picture: Drawable, report: Report, name: str, cases: Mapping[str, int]) -> Markup:
-    svg = drawn(picture, report.backends, name, cases)
-    return Markup(svg)  # noqa: S704 - all text in it is escaped
-
-
-def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
-    in_time = section.name == "time" and report.lead is not None
-    return {
-        "name": section.name,
-        "title": section.title,
-        "cards": [_card(card, section, report, cases) for card in section.cards],
-        "lines": section.lines,
-        "regret": report.regret if in_time else None,
-        "parts": [_part(part, report, cases) for part in section.parts],
-    }
-
-
-def _part(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
-    """Consecutive blocks of one kind form a part: sentences a list, figures a grid."""
-    parts: list[dict[str, Any]] = []
-    for number, block in enumerate(part.blocks):
-        kind = block.kind if isinstance(block, Text) else type(block).__name__.lower()
-        if not parts or parts[-1]["kind"] != kind:
-            parts.append({"kind": kind, "blocks": []})
-        found: dict[str, Any] = {"is": block}
-        if not isinstance(block, Text | Table):
-            found["svg"] = _drawn(block, report, f"{part.name}-{number}", cases)
-        parts[-1]["blocks"].append(found)
-    return {"name": part.name, "title": part.title, "parts": parts}

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from ..elements import Block, Card, Marked, Table, Text
 from ..formatting import markdown_cell, markdown_grid
-from .report import TRUST, Part, Report, per_question
-from .run_titles import page_title
+from .report import Part, Report, per_question
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
@@ -39,7 +38,7 @@ def render(report: Report) -> str:
 
 
 def _head(report: Report) -> Iterator[str]:
-    yield f"# attnbench: {markdown_cell(page_title(report.meta))}"
+    yield f"# attnbench: {markdown_cell(report.heading)}"
     headers = (": ".join(filter(None, header)) for header in report.headers.values())
     yield "\\\n".join(map(markdown_cell, headers))
     yield from (f"**{markdown_cell(one)}**" for one in report.stopped)
@@ -54,8 +53,8 @@ def answer(report: Report) -> Iterator[str]:
         yield f"**{markdown_cell(report.answer)}**"
     if report.certainty:
         yield f"How sure: {markdown_cell(report.certainty)}"
-    if report.regret is not None and report.lead is None:
-        yield _table(report.regret, _title(report.regret.title))
+    if report.choices is not None:
+        yield _table(report.choices, _title(report.choices.title))
 
 
 def _sections(report: Report) -> Iterator[tuple[str, str]]:
@@ -63,10 +62,9 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
     for section in report.sections:
         shown = [text for card in section.cards for text in _card(card)]
         shown += [f"- {markdown_cell(line)}" for line in section.lines]
-        if section.name == "time" and report.regret is not None and report.lead is not None:
-            shown.append(_table(report.regret, _title(report.regret.title)))
-        if section.name == TRUST:
-            shown += [f"- {one.label}: {markdown_cell(one.text)}" for one in report.trust]
+        if section.choices is not None:
+            shown.append(_table(section.choices, _title(section.choices.title)))
+        shown += [f"- {one.label}: {markdown_cell(one.text)}" for one in section.trust]
         if shown:
             yield section.title, _joined([f"## {markdown_cell(section.title)}", *shown])
         for part in section.parts:
@@ -86,9 +84,11 @@ def _card(card: Card) -> Iterator[str]:
     if card.decisions is not None:
         beside = card.decisions
         yield _table(beside if isinstance(beside, Table) else beside.table)
+    if picture == card.decisions:
+        return
     if isinstance(picture, Table):
         yield _table(picture, _title(card.subtitle))
-    elif picture is not None:
+    elif picture is not None and picture.table != card.decisions:
         title = markdown_cell(card.subtitle or picture.table.title)
         yield f"<details><summary>{title}</summary>\n\n{_table(picture.table)}\n\n</details>"
 

@@ -49,12 +49,16 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """`cards` and `lines` are open, `parts` are closed unless the section is `open`."""
+    """`cards`, `lines`, the regret of all `choices` and the badges of `trust` are open, `parts` are
+    closed.
+    """
 
     name: str
     title: str
     cards: Sequence[Card] = ()
     lines: Sequence[str] = ()
+    choices: Table | None = None
+    trust: Sequence[Badge] = ()
     parts: Sequence[Part] = ()
 
 
@@ -142,11 +146,26 @@ class Report:
         return self._called(regret(self._choices)) if self._choices else None
 
     @property
+    def choices(self) -> Table | None:
+        """The regret, where which backend to take is the answer."""
+        return self.regret if self.lead is None else None
+
+    @property
     def brief_regret(self) -> Table | None:
         """The same in short, for a terminal."""
         if self.regret is None or self._choices is None:
             return None
         return self._called(regret(self._choices, brief=True))
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out when the files were read."""
+        titles = self.titles.values()
+        return [
+            f"{title}: {note}"
+            for title, run in zip(titles, self.runs, strict=True)
+            for note in run.notes
+        ]
 
     @cached_property
     def stopped(self) -> Sequence[str]:
@@ -201,8 +220,10 @@ class Report:
         return tellers()
 
     @cached_property
-    def sections(self) -> Sequence[Section]:
-        """All below the answer, which is not said again."""
+    def answered(self) -> Mapping[str, Section]:
+        """The sections by name, without what they show on demand and without trust. What the answer
+        says is not said again.
+        """
         found = {name: Section(name=name, title=title) for name, title in SECTIONS.items()}
         for card in self.cards:
             at = card.section or "asked"
@@ -213,6 +234,19 @@ class Report:
             if not self._apart(one) and (lines := self._lines(one)):
                 at = one.SECTION
                 found[at] = replace(found[at], lines=[*found[at].lines, *lines])
+        if self.lead is not None:
+            found["time"] = replace(found["time"], choices=self.regret)
+        asked = found["asked"]
+        if len(asked.cards) == 1:
+            found["asked"] = replace(asked, title=asked.cards[0].title)
+        first = ["asked"] if self.lead is not None and self.lead.section == "asked" else []
+        return {name: found[name] for name in dict.fromkeys([*first, *found])}
+
+    @cached_property
+    def sections(self) -> Sequence[Section]:
+        """All below the answer."""
+        found = {**self.answered}
+        found[TRUST] = replace(found[TRUST], trust=self.trust)
         for one in self.subjects:
             apart = self._apart(one)
             part = self.part(one, alone=apart)
@@ -220,15 +254,7 @@ class Report:
                 at = one.SECTION if found[one.SECTION].cards or found[one.SECTION].lines else MORE
                 at = MORE if apart else TRUST if one.SECTION == TRUST else at
                 found[at] = replace(found[at], parts=[*found[at].parts, part])
-        asked = found["asked"]
-        if len(asked.cards) == 1:
-            found["asked"] = replace(asked, title=asked.cards[0].title)
-        first = ["asked"] if self.lead is not None and self.lead.section == "asked" else []
-        return [
-            one
-            for one in (found[name] for name in dict.fromkeys([*first, *found]))
-            if one.cards or one.lines or one.parts or (one.name == TRUST and self.trust)
-        ]
+        return [one for one in found.values() if one.cards or one.lines or one.parts or one.trust]
 
     def _apart(self, one: Teller) -> bool:
         """Whether all of it stands in the last section: what the runs measured beside what they

@@ -1,11 +1,11 @@
 """What a page calls its runs: by their scenarios, never by the names of folders."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..data.row_groups import Row
+from ..data.row_groups import Row, by
 from ..data.run_meta import (
     Meta,
     cpu_threads,
@@ -23,20 +23,41 @@ EQUAL = ("dtype", "batch", "d_model")  # named in the header if all cases have o
 
 
 def run_titles(meta: Meta) -> dict[str, str]:
-    """The title of each run: its scenario; of several with one scenario the day, with the time if
-    need be, else a number. It stands in headlines and before every problem.
+    """The shortest name that tells each run from the others, which stands in headlines and before
+    every problem: its scenario, device, day, time, or the end of its id, else a number.
     """
-    names = {run: scenario_name(of) for run, of in meta.items()}
-    several = len(set(names.values())) > 1
-    days = {run: when_text(of).rpartition(" ")[0] for run, of in meta.items()}
-    days = {run: day.replace(" ", "\u00a0") for run, day in days.items()}
-    times = {run: when_text(of, clock=True) for run, of in meta.items()}
-    numbers = {run: f"run {place}" for place, run in enumerate(meta, start=1)}
-    titles = names
-    for when in (days, times, numbers):
-        if len(set(titles.values())) < len(meta):
-            titles = {run: f"{names[run]} {at}" if several else at for run, at in when.items()}
-    return titles
+    return {run: name or scenario_name(meta[run]) for run, name in _apart(meta, _TOLD_BY).items()}
+
+
+def _apart(meta: Meta, told_by: Sequence[Callable[[Mapping[str, Any]], str]]) -> dict[str, str]:
+    """By the first of these that differ; "" for a lone run."""
+    if len(meta) < 2:
+        return dict.fromkeys(meta, "")
+    if not told_by:
+        return {run: f"run {place}" for place, run in enumerate(meta, start=1)}
+    groups = by(meta, lambda run: told_by[0](meta[run]))
+    found = {
+        run: f"{value if len(groups) > 1 else ''} {rest}".strip(" ")
+        for value, some in groups.items()
+        for run, rest in _apart({run: meta[run] for run in some}, told_by[1:]).items()
+    }
+    return {run: found[run] for run in meta}
+
+
+def _device(run: Mapping[str, Any]) -> str:
+    """`H200` for NVIDIA H200 (cuda), `AMD EPYC` for AMD EPYC (cpu)."""
+    name = device_name(run).removesuffix(f" ({run['device']})")
+    models = [word for word in name.split() if any(map(str.isdigit, word))]
+    return models[0] if models and run["device"] == "cuda" else name
+
+
+_TOLD_BY: Sequence[Callable[[Mapping[str, Any]], str]] = (
+    scenario_name,
+    _device,
+    lambda run: when_text(run).rpartition(" ")[0].replace(" ", "\u00a0"),
+    lambda run: when_text(run, clock=True),
+    lambda run: str(run["run"]).rpartition("-")[2],
+)
 
 
 def header(run: Mapping[str, Any], title: str) -> str:

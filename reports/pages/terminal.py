@@ -15,7 +15,6 @@ from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
 from .exactness_marks import marked
 from .report import COSTS, Part, Report, told
-from .run_titles import page_title, questions
 from .terminal_blocks import MOST_ROWS, grid, render_block, safe, table_of
 
 SHORT_SENTENCE = 30  # characters
@@ -38,11 +37,7 @@ def render(report: Report, names: Iterable[str], *, whole: bool = True) -> Itera
     requested = set(names)
     with_answers = "trust" in requested
     if with_answers:
-        yield from head(report)
-        yield from cards(report)
-        lines = report.lines
-        yield from ("" for _ in lines[:1])
-        yield from map(safe, lines)
+        yield from answers(report)
     for one in report.subjects:
         if name_of(one) in requested:
             part = report.part(one, alone=not with_answers)
@@ -64,7 +59,8 @@ def render_briefly(report: Report) -> Iterator[RenderableType]:
 def _others(report: Report) -> list[str]:
     """What else was asked, in short; all there is, with nothing to choose from."""
     alone = report.regret is None
-    some = [one for one in report.sections if alone or one.name == "asked"]
+    every = report.answered.values()
+    some = [one for one in every if alone or one.name == "asked"]
     cards = [card for one in some for card in one.cards if card.sentence and card.name != BUSY]
     found = [
         f"{card.title}: {card.sentence if card.name in COSTS else _clause(card.sentence)}"
@@ -75,7 +71,7 @@ def _others(report: Report) -> list[str]:
     most = MOST_OTHERS if alone else MOST_BESIDE
     if len(found) > most:
         found[most - 1] += f" {len(found) - most} more of these with --all."
-    busy = [card for one in report.sections for card in one.cards if card.name == BUSY]
+    busy = [card for one in every for card in one.cards if card.name == BUSY]
     said = [f"{card.title}: {card.sentence}" for card in busy if card.sentence]
     return [*found[:most], *said, *(one for one in report.lines if one.startswith(NOT_MEASURED))]
 
@@ -118,11 +114,19 @@ def _section(part: Part, elsewhere: str = "") -> Iterator[RenderableType]:
             yield from render_block(block, "in the report" if fold else "")
 
 
+def answers(report: Report) -> Iterator[RenderableType]:
+    yield from head(report)
+    yield from cards(report)
+    lines = report.lines
+    yield from ("" for _ in lines[:1])
+    yield from map(safe, lines)
+
+
 def head(report: Report) -> Iterator[RenderableType]:
     """Scenario, device and date, the question, and how far to trust the numbers."""
-    yield f"[bold]{safe(page_title(report.meta))}[/]"
+    yield f"[bold]{safe(report.heading)}[/]"
     yield from _headers(report)
-    yield from map(safe, questions(report.meta))
+    yield from map(safe, report.questions)
     yield from _answer(report, report.certainty, report.regret)
 
 
@@ -143,7 +147,7 @@ def _headers(report: Report) -> Iterator[str]:
 
 def cards(report: Report) -> Iterator[RenderableType]:
     """The answers: a sentence each, and the table of its picture."""
-    for section in report.sections:
+    for section in report.answered.values():
         for card in section.cards:
             yield ""
             yield from render_card(card)
@@ -171,7 +175,12 @@ def terminal_summary(report: Report) -> list[str]:
     sentences = (
         *unanswered_texts(report.meta),
         *filter(None, (report.answer, report.certainty)),
-        *(told(card) for section in report.sections for card in section.cards if card.sentence),
+        *(
+            told(card)
+            for section in report.answered.values()
+            for card in section.cards
+            if card.sentence
+        ),
         *report.lines,
         *(text.text for text in texts if text.kind == "caution"),
     )

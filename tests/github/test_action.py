@@ -115,9 +115,9 @@ def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_pa
     assert (found["turns"], latency["verdict"]) == (3, "slower")
     assert latency["new"] > 50 > latency["base"]
     summary = (tmp_path / "step_summary.md").read_text()
-    assert summary.startswith("### attnbench compare\n")
+    assert summary.startswith("# attnbench: ")
     assert "failed, 1 regression" in summary
-    assert "# attnbench: " in summary  # the report of head
+    assert summary.count("# attnbench: ") == 2  # the comparison, and the report of head
     assert (results / "report.html").read_text().startswith("<!DOCTYPE html>")
     # Interleaved: base, head, head, base, base, head.
     runs = sorted(

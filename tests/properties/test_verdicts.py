@@ -26,8 +26,7 @@ SIDES = st.fixed_dictionaries(
 RULES = st.sampled_from(
     [
         Rules(),
-        Rules(same_run=True),
-        Rules(same_run=True, backends=True),
+        Rules(baseline="fused"),
         Rules(margin_ratio=0.01),
     ]
 )

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
-from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import compare_backends
+from attnbench.reports.comparison.document import as_json
 from attnbench.reports.formatting import measured_bounds_text
-from attnbench.reports.pages import html
+from attnbench.reports.pages import html, markdown
+from attnbench.reports.pages.comparison import page
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run
 
@@ -42,12 +43,12 @@ def test_a_time_has_no_1_to_be_beside() -> None:
 
 
 def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(run: Path) -> None:
-    comparison = compare_backends(run, "fused", None)
-    found = text.markdown(comparison)
+    comparison = compare_backends(run, "fused")
+    found = markdown.render(page(comparison))
     assert not FAR.search(found), found
     assert found.count(UNCERTAIN) == 2
     latencies = [
-        one for one in json.loads(text.as_json(comparison))["cases"] if one["metric"] == "latency"
+        one for one in json.loads(as_json(comparison))["cases"] if one["metric"] == "latency"
     ]
     assert len(latencies) == 2
     assert all(one["low"] < 0.001 and one["high"] > 1000 for one in latencies)

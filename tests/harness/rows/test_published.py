@@ -60,14 +60,14 @@ def test_numbers_are_those_that_were_printed(tmp_path: Path) -> None:
 
 def test_a_run_of_ours_is_compared_with_one_and_nothing_is_confirmed(tmp_path: Path) -> None:
     ours = REFERENCE / "h200-20261126-published"
-    found = compare_runs(ours, find("published/cudnn-h200", tmp_path), None)
-    both = [one for one in found.latencies if one.base and one.new]
+    found = compare_runs(ours, find("published/cudnn-h200", tmp_path))
+    both = [one for one in found.of("latency") if one.base and one.new]
     assert len(both) == 4
     ratios = [one.ratio.value for one in both]
     assert len(ratios) == 4
     assert all(0.9 < ratio < 1.1 for ratio in ratios)
     assert not found.differences
-    other = compare_runs(ours, find("published/cudnn-a100", tmp_path), None)  # another device
+    other = compare_runs(ours, find("published/cudnn-a100", tmp_path))  # another device
     assert other.verdicts
 
 

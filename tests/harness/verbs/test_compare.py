@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.reports.comparison.compare import compare_interleaved
+from attnbench.reports.comparison.compare import compare_runs
 from tests.made_runs import (
     case,
     changed,
@@ -61,13 +61,13 @@ def test_hostile_names_stay_inert_in_every_format(tmp_path, here):
     rows = read_rows(runs[1])
     rows[0] = row(cases[0], "crashed", reason=HOSTILE)
     write_rows(runs[1], rows)
-    for shape in ("table", "md", "json"):
+    for shape in ("", "md", "json", "html"):
         for arguments in (
             (*runs,),
             (runs[1], "--baseline", "sdpa"),
             (runs[0], "--baseline", HOSTILE[: HOSTILE.index("\ud800")]),
         ):
-            done = here("compare", *arguments, "--format", shape)
+            done = here("compare", *arguments, *(("--format", shape, "-o", "-") if shape else ()))
             text = done.stdout + done.stderr
             assert done.returncode in (0, 2)
             assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", text)
@@ -77,8 +77,37 @@ def test_hostile_names_stay_inert_in_every_format(tmp_path, here):
                 assert not re.search(r"(?<!\\)\[red", done.stdout)
                 lines = [line for line in done.stdout.splitlines() if line.startswith("|")]
                 assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+            if shape == "html" and done.returncode == 0:
+                assert "<img" not in done.stdout
+                assert "&lt;img" in done.stdout
             if shape == "json" and done.returncode == 0:
                 assert HOSTILE in {one["backend"] for one in json.loads(done.stdout)["cases"]}
+
+
+def test_the_ending_of_a_file_says_how_it_is_written_and_a_page_needs_one(here, run):
+    other = fake_run(run.parent, 2, 1.5)
+    printed = here("compare", run, other).stdout
+    for name, begins in (
+        ("page.html", "<!DOCTYPE html>"),
+        ("it.md", "# attnbench: "),
+        ("it.json", "{"),
+    ):
+        done = here("compare", run, other, "-o", name)
+        assert (done.returncode, done.stdout) == (0, f"{name}\n")
+        assert Path(name).read_text().startswith(begins)
+    page = Path("page.html").read_text()
+    assert page == here("compare", run, other, "--format", "html", "-o", "-").stdout
+    heading, _, _, answer, *_ = printed.splitlines()
+    assert heading in page
+    assert answer in page
+    assert 'id="card-comparison"' in page
+    refused = here("compare", run, other, "--format", "html")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "name its file with --output" in refused.stderr
+    assert (
+        "names no format; there are: html, md, json"
+        in here("compare", run, other, "-o", "page.pdf").stderr
+    )
 
 
 # ---- runs that were measured in turns, and margins by noise --------------------------------------
@@ -116,6 +145,6 @@ def test_runs_of_a_side_must_come_from_one_device(folders) -> None:
     base, head, _ = (sorted(folder.iterdir()) for folder in folders)
     retold(head[2], cpu="Another CPU")
     with pytest.raises(ValueError, match="different devices"):
-        compare_interleaved(base, head, None)
+        compare_runs(base, head)
     with pytest.raises(BadInput, match="as many"):
-        compare_interleaved(base, head[:2], None)
+        compare_runs(base, head[:2])

@@ -3,12 +3,18 @@
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.reports.comparison import text as compare_text
-from attnbench.reports.comparison.compare import DifferentDevices, compare_backends, compare_runs
-from attnbench.reports.comparison.verdict_text import verdict_text
+from attnbench.reports.comparison.compare import (
+    Asked,
+    DifferentDevices,
+    compare_backends,
+    compare_runs,
+)
+from attnbench.reports.comparison.sentences import verdict_text
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
 from attnbench.reports.data.run_meta import fact_differences
+from attnbench.reports.pages import markdown
+from attnbench.reports.pages.comparison import MOST_ROWS, page
 from tests.made_runs import (
     PLANNED,
     case,
@@ -32,12 +38,12 @@ def run(tmp_path):
 def test_what_has_nothing_in_common_is_refused(run):
     other = fake_run(run.parent, 2, planned=[case("sdpa", problem(1024))])
     with pytest.raises(BadInput, match="no case in common"):
-        compare_runs(run, other, None)
+        compare_runs(run, other)
     with pytest.raises(BadInput, match="no case has a row"):
-        compare_runs(run, write_run(run.parent, PLANNED, [], name="empty"), None)
+        compare_runs(run, write_run(run.parent, PLANNED, [], name="empty"))
     apart = [case("naive", problem(256)), case("fused", problem(512))]
     with pytest.raises(BadInput, match="no other backend"):
-        compare_backends(fake_run(run.parent, 3, planned=apart), "fused", None)
+        compare_backends(fake_run(run.parent, 3, planned=apart), "fused")
 
 
 def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
@@ -46,8 +52,8 @@ def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
         retold(fake_run(run.parent, seed), device_uuid=f"GPU-{seed}", **facts) for seed in (2, 3)
     )
     with pytest.raises(DifferentDevices, match="device_uuid differs"):
-        compare_runs(one, other, None)
-    assert compare_runs(one, other, None, allow_different_devices=True)
+        compare_runs(one, other)
+    assert compare_runs(one, other, Asked(allow_different_devices=True))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +70,7 @@ def test_bytes_of_two_devices_are_judged_for_one_kernel_only(run, kernels, verdi
         retold(changed(run, name, lambda row, of=kernel: row | {"kernel": of}), cpu=f"CPU {name}")
         for name, kernel in zip("ab", kernels, strict=True)
     )
-    verdicts = compare_runs(one, other, None, allow_different_devices=True).verdicts
+    verdicts = compare_runs(one, other, Asked(allow_different_devices=True)).verdicts
     found = [one for one in verdicts if one.metric == "peak_bytes"]
     assert found
     assert {one.verdict for one in found} == {verdict}
@@ -76,10 +82,10 @@ def test_bytes_of_two_devices_are_judged_for_one_kernel_only(run, kernels, verdi
 
 
 def test_another_commit_is_told_and_is_no_other_environment(run):
-    found = compare_runs(run, retold(fake_run(run.parent, 2, 1.5), git="abc"), None)
+    found = compare_runs(run, retold(fake_run(run.parent, 2, 1.5), git="abc"))
     assert [one.fact for one in found.differences] == ["git"]
     assert not any("environment_differs" in one.reasons for one in found.verdicts)
-    found = compare_runs(run, retold(fake_run(run.parent, 3, 1.5), torch="3.0"), None)
+    found = compare_runs(run, retold(fake_run(run.parent, 3, 1.5), torch="3.0"))
     assert all(
         "environment_differs" in one.reasons for one in found.verdicts if one.verdict == "slower"
     )
@@ -88,7 +94,7 @@ def test_another_commit_is_told_and_is_no_other_environment(run):
 def test_backends_are_paired_by_session(run):
     together = changed(run, "together", lambda one: one | {"session": one["case"].split("-", 1)[1]})
     for path, paired in ((run, False), (together, True)):
-        found = [*compare_backends(path, "fused", None).latencies]
+        found = [*compare_backends(path, "fused").of("latency")]
         assert [one.ratio.paired for one in found] == [paired] * 4
         assert all(("unpaired" in one.reasons) is not paired for one in found)
 
@@ -109,28 +115,28 @@ def test_the_newest_check_of_this_device_counts(run):
 def test_a_sample_that_no_clock_reads_is_refused(run):
     absurd = changed(run, "absurd", lambda one: one | {"block_ms": [[[1e-300]]]})
     with pytest.raises(BadRun, match="wanted greater than"):
-        compare_runs(run, absurd, None)
+        compare_runs(run, absurd)
 
 
 def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
     cases = [case("sdpa", problem(n)) for n in range(16, 136)]
     base, new = fake_run(run.parent, 2, planned=cases), fake_run(run.parent, 3, 1.5, planned=cases)
-    text = compare_text.markdown(compare_runs(base, new, None))
+    text = markdown.render(page(compare_runs(base, new)))
     assert len(text.encode()) < 1 << 20
-    assert text.count("\n| sdpa") == compare_text.MOST_ROWS
+    assert text.count("\n| sdpa") == MOST_ROWS
     assert "20 more cases left out" in text
 
 
 def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
     slower, slow = fake_run(run.parent, 2, 1.2), fake_run(run.parent, 3, 1.9)
     starts(run.parent, 0.05, count=2)
-    assert not any(one.worse for one in compare_runs(run, slower, None).verdicts)
+    assert not any(one.worse for one in compare_runs(run, slower).verdicts)
     starts(run.parent, 0.05, count=3, first=3)
-    found = compare_runs(run, slow, None)
+    found = compare_runs(run, slow)
     assert found.floor.starts == 5
-    assert all(one.worse for one in found.latencies)
+    assert all(one.worse for one in found.of("latency"))
     starts(run.parent, 0.5, count=4, first=10)
-    assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
+    assert not any(one.worse for one in compare_runs(run, slow).verdicts)
 
 
 @pytest.mark.parametrize(

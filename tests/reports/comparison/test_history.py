@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import binom
 
 from attnbench.harness.files.errors import BadInput
+from attnbench.reports.comparison.compare import Asked, compare_history
 from attnbench.reports.comparison.gate import Gate
-from attnbench.reports.comparison.history import beside, compare_history
-from attnbench.reports.comparison.merged_runs import merged
+from attnbench.reports.comparison.several_runs import beside, merged
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from tests.made_runs import fake_run, grid, loaded, retold, row, timed
 
@@ -39,12 +39,12 @@ def test_equal_runs_are_told_apart_in_at_most_5_percent_and_one_of_twice_the_tim
 def test_runs_decide_without_a_self_check_and_the_text_says_what_is_allowed_for(tmp_path):
     runs = [fake_run(tmp_path / str(seed), seed) for seed in range(1, 6)]
     slow = fake_run(tmp_path / "slow", 9, ratio=1.5)
-    gate = Gate(margins={"latency": 0.05})
-    found = compare_history(runs, 5, slow, gate)
+    asked = Asked(gate=Gate(margins={"latency": 0.05}))
+    found = compare_history(runs, 5, slow, asked)
     assert found.gate_result is not None
     assert found.gate_result.outcome == "failed"
     assert found.base.name.startswith("5 runs, ")
-    same = compare_history(runs[:4], 5, runs[4], gate)
+    same = compare_history(runs[:4], 5, runs[4], asked)
     assert same.gate_result is not None
     assert not same.gate_result.regressions
 
@@ -54,10 +54,10 @@ def test_runs_that_are_unlike_the_new_one_are_passed_over(tmp_path):
     for run in runs[1:3]:
         retold(run, torch="2.12.0")
     retold(runs[3], git="another commit")
-    found = compare_history(runs[:-1], 4, runs[-1], None)
+    found = compare_history(runs[:-1], 4, runs[-1])
     assert found.base.name == f"4 runs, {runs[5].name} to {runs[0].name}"
     with pytest.raises(BadInput, match=r"last:5: 2 finished runs like 20261121T093000Z-seed8"):
-        compare_history(runs[:4], 5, runs[-1], None)
+        compare_history(runs[:4], 5, runs[-1])
 
 
 def test_one_process_of_a_run_is_enough_since_runs_say_how_processes_differ(tmp_path):

@@ -44,7 +44,7 @@ def test_one_backend_on_inputs_in_two_orders_has_no_mark_in_time_and_bytes():
 
 A, OTHER = measured(1), measured(2)
 ONE_PROCESS = measured(1, processes=1)
-SAME_RUN = {"same_run": True, "backends": True}
+SAME_RUN = {"baseline": "fused"}
 SLOW_ALONE = measured(2, 1.25, processes=1)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from attnbench.harness.stats.intervals import ratio_interval
 from attnbench.reports.comparison.compare import compare_backends
-from attnbench.reports.comparison.text import as_json, sentences
+from attnbench.reports.comparison.document import as_json
+from attnbench.reports.comparison.sentences import lines
 from attnbench.reports.data.beside import link
 from attnbench.reports.data.row_groups import LoadedRow, Row
 from attnbench.reports.judging.many import differing_baselines
@@ -108,7 +109,7 @@ def test_a_baseline_that_took_another_time_beside_it_is_told_on_the_page_and_by_
     same, other = (run_with(tmp_path / str(ms), ms) for ms in (10.0, 16.0))
     said = f"Beside {MINE}, sdpa took 1."
     for run, is_told in ((same, False), (other, True)):
-        compared = [*sentences(compare_backends(run, "sdpa", None))]
+        compared = [*lines(compare_backends(run, "sdpa"))]
         page = card_of(own, run).sentence
         assert (
             any(one.startswith(said) and one.endswith(" times its time.") for one in compared)
@@ -119,10 +120,10 @@ def test_a_baseline_that_took_another_time_beside_it_is_told_on_the_page_and_by_
 
 
 def test_compare_against_another_backend_says_that_it_is_indirect(tmp_path: Path) -> None:
-    found = compare_backends(run_with(tmp_path, 16.0), "fused", None)
-    (mine,) = (one for one in found.latencies if one.new["backend"] == MINE)
+    found = compare_backends(run_with(tmp_path, 16.0), "fused")
+    (mine,) = (one for one in found.of("latency") if one.new["backend"] == MINE)
     assert "indirect" in mine.reasons
-    assert any("a ratio of ratios" in one for one in sentences(found))
+    assert any("a ratio of ratios" in one for one in lines(found))
     assert '"by_way_of": "sdpa"' in as_json(found)
 
 

@@ -110,7 +110,7 @@ def test_page_and_compare_give_every_pair_of_the_kept_runs_one_mark() -> None:
         rows = {row["case"]: row for row in rows_of(run)}
         names = {row["backend"] for row in rows.values()}
         for base in sorted(names) if len(names) > 1 else ():
-            for one in compare_backends(run, base, None).latencies:
+            for one in compare_backends(run, base).of("latency"):
                 shown = one.ratio and time_ratio(rows[one.new["case"]], rows[one.base["case"]])
                 pairs += shown is not None
                 differ += [] if shown == one.ratio else [one.new["case"]]

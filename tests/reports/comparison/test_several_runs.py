@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from attnbench.reports.comparison.gate import Gate, apply
-from attnbench.reports.comparison.merged_runs import merged
+from attnbench.reports.comparison.several_runs import merged
 from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import NOT_REACHED, not_reached

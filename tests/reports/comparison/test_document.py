@@ -1,19 +1,19 @@
-"""reports/comparison/text.py: a line per case, and JSON."""
+"""reports/comparison/document.py: an object per case and metric."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import compare_runs
+from attnbench.reports.comparison.document import as_json
 from tests.reports.data.test_decode import decode_run
 
 
 def test_json_has_rates_shares_and_reasons_of_both(tmp_path: Path) -> None:
     before = decode_run(tmp_path / "base", calibrated={}, cache_bytes=None)
-    comparison = compare_runs(before, decode_run(tmp_path / "new"), None)
-    cases = json.loads(compare_text.as_json(comparison))["cases"]
+    comparison = compare_runs(before, decode_run(tmp_path / "new"))
+    cases = json.loads(as_json(comparison))["cases"]
     wanted = {"metric": "latency", "backend": "sdpa", "kv_seq_len": 8192, "kv_heads": 32}
     (one,) = (case for case in cases if wanted.items() <= case.items())
     base, new = one["base_decode"], one["new_decode"]

@@ -1,0 +1,289 @@
+"""A comparison in words: its verdicts, what was not decided and why, and what the gate says."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from string import ascii_lowercase
+
+from ...harness.files.printable import visible
+from ...harness.stats.intervals import Interval
+from ..data.exactness import exactness_note
+from ..data.noise_floor import GOOD_STARTS, ProcessNoise
+from ..data.row_groups import Row
+from ..data.run_meta import OUT_OF_MEMORY, Difference
+from ..formatting import (
+    STATUS_WORDS,
+    list_text,
+    number_text,
+    plural,
+    ratio_range_text,
+    rough_percent_text,
+)
+from ..judging.many import beyond, differing_baselines
+from ..judging.noise import noise_of
+from ..words import NOISY, NOT_DECIDED, SEEN
+from .compare import Comparison
+from .gate import GateResult
+from .verdict import JUDGED, METRICS, NO_VALUE, SAME, CaseVerdict
+
+MOST_NAMED = 4
+MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters
+REASONS = {
+    "between_runs": "two runs at different times, and how much runs differ here is not known: the"
+    " interval allows for 30 %; compare versions in turns (--turns, attnbench gate), or run"
+    " attnbench doctor --deep here once",
+    "one_process": "one process each; use --plan standard or --turns",
+    "throttled": "one side was throttled in most blocks and the other was not; measure again on a"
+    " cool, idle machine",
+    "contended": "other work competed for the cores in most blocks of a side; measure again on an"
+    " idle machine",
+    "inputs_differ": "q, k and v lay in another order in memory; measure both sides again, with one"
+    " version of attnbench",
+    "clocks_differ": "the GPU's clocks differ; lock the clocks, or use --turns",
+    "many_claims": "not clear enough among so many comparisons (Holm); use more turns, or fewer"
+    " cases with --only",
+    "runs_differ": "measured at different times: the interval allows for what runs differ by here;"
+    " measure both in turns (attnbench gate, --turns); or let attnbench doctor --deep learn more of"
+    " the machine",
+    "interval_wide": "the interval is too wide for the margin; use more turns, --plan rigorous, or"
+    " a larger margin",
+    "other_device": "another device, and not known to be the same kernel",
+    "missing": "one of the two has no such value; measure both sides again",
+    "unpaired": "not measured in the same blocks",
+    "indirect": "a ratio of ratios, by way of the baseline that was timed beside either",
+}
+"""Why a verdict is not decided; what would decide it. Of a gate that decided nothing the first one
+that holds is told.
+"""
+LETTERS = dict(zip(REASONS, ascii_lowercase, strict=False))
+"""Of a reason, in a table and before its sentence."""
+
+
+def lines(found: Comparison) -> Iterator[str]:
+    """What is not in the answer and the table: the limits of the verdicts, a sentence each."""
+    if found.left_out:
+        yield f"{plural(found.left_out, 'case')} left out by --only."
+    of_backends = [one for one in found.means if one]
+    if len(of_backends) > 1:
+        named = {clipped(one): found.means[one] for one in of_backends[: 2 * MOST_NAMED]}
+        more = len(of_backends) - len(named)
+        yield f"By backend: {means_text(named)}{f', and {more} more' if more else ''}."
+    notes = {one.shown["backend"]: exactness_note(one.shown) for one in found.verdicts}
+    if inexact := [f"{name} ({note})" for name, note in notes.items() if note]:
+        yield f"Not exact attention, so not the same result: {line(list_text(inexact))}."
+    yield from map(line, _ends(found.of("status")))
+    yield from _doubts(found.verdicts, noise_of(found.new.rows[0]).process)
+    yield from map(line, differing_baselines(found.new.rows))
+    if found.rules.history:
+        yield (
+            "Intervals allow for what the runs of base differ by, case by case; slower changes are"
+            " not in them."
+        )
+    yield from _between_runs(found)
+    yield f"The same: times and energies within {margin_text(found.rules.margin_ratio)}."
+    yield from _environments(found)
+    yield from map(line, found.notes)
+
+
+def clipped(text: str, most: int = MOST_OF_A_NAME) -> str:
+    """A name of a run's, safe to print."""
+    safe = visible(text)
+    return safe if len(safe) <= most else f"{safe[: most - 3]}..."
+
+
+def line(text: str) -> str:
+    return clipped(text, MOST_OF_A_LINE)
+
+
+def margin_text(ratio: float) -> str:
+    return f"{float(f'{100 * ratio:.3g}'):g} %"
+
+
+# ---- a case --------------------------------------------------------------------------------------
+
+
+def verdict_text(found: CaseVerdict, sides: tuple[str, str] = ("base", "new")) -> str:
+    """`slower ×1.50 (1.40 to 1.60)`, or, with the letters of the reasons, `◐ ×1.10 (0.90 to 1.30)
+    a b`; bytes, which are exact, without a word. Of a case that did not end ok on both sides, how
+    it ended.
+    """
+    if found.metric == "status":
+        return _ends_text(found, sides)
+    ratio = found.ratio
+    if ratio is None:
+        return f"no value in {sides[isfinite(found.base_value)]}"
+    bounds = "" if ratio.low == ratio.high else ratio_range_text(ratio.low, ratio.high)
+    text = f"×{number_text(ratio.value)}{bounds}"
+    if found.metric == "peak_bytes" and found.mark is not None:
+        return found.verdict if number_text(ratio.value) == number_text(1) else text
+    if found.verdict != NOT_DECIDED:
+        return f"{found.verdict} {text}"
+    letters = (LETTERS[one] for one in found.reasons if one in LETTERS)
+    sign = [found.mark.sign] if found.mark is not None else []
+    return " ".join([*sign, text, *letters])
+
+
+def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
+    """`fused: out of memory`, `broken: crashed`."""
+    if found.base is None or found.new is None:
+        return f"only in {names[found.base is None]}"
+    statuses = [side["status"] for side in (found.base, found.new)]
+    ends = [STATUS_WORDS[one].partition(" (")[0] for one in statuses]
+    if found.worse or found.better:
+        return f"broken: {ends[1]}" if found.worse else f"mended: was {ends[0]}"
+    if {*statuses} <= {*OUT_OF_MEMORY}:
+        ends = [STATUS_WORDS["oom"]] * 2
+    if ends[0] == ends[1]:
+        return f"both: {ends[0]}"
+    every = zip(names, ends, statuses, strict=True)
+    return ", ".join(f"{name}: {end}" for name, end, status in every if status != "ok")
+
+
+# ---- many cases ----------------------------------------------------------------------------------
+
+
+def count_texts(found: Comparison) -> Iterator[str]:
+    """Of each metric: `Latency: slower in 2; same in 3 of 5 cases.`, and what of that holds among
+    all at once, where fewer differences do than have the mark.
+    """
+    for metric in METRICS:
+        some, of = found.of(metric), JUDGED[metric]
+        counts = Counter(one.said for one in some)
+        order = (of.worse, of.better, SAME, SEEN.words, NOISY.words, NOT_DECIDED, NO_VALUE)
+        texts = [f"{word} in {counts[word]}" for word in order if counts[word]]
+        if some:
+            every = f"{of.title.capitalize()}: {'; '.join(texts)} of {plural(len(some), 'case')}."
+            yield f"{every}{_of_all(some)}"
+
+
+def _of_all(some: Sequence[CaseVerdict]) -> str:
+    left = among_all(some)
+    if len(left) == sum(one.worse or one.better for one in some):
+        return ""
+    counts = Counter(one.verdict for one in left)
+    words = ", ".join(f"{word} in {count}" for word, count in counts.items()) or "none differs"
+    return f" Among all {len(some)} at once (Holm): {words}."
+
+
+def among_all(some: Sequence[CaseVerdict]) -> list[CaseVerdict]:
+    """The differences that hold even among so many pairs."""
+    known = [(one, one.ratio) for one in some if one.ratio and one.mark]
+    holds = beyond([ratio for _, ratio in known], 0.0)
+    found = zip(known, holds, strict=True)
+    return [one for (one, _), is_so in found if is_so and (one.worse or one.better)]
+
+
+def means_text(means: Mapping[str, Interval]) -> str:
+    """`×1.06 (1.04 to 1.08) on average (geometric mean)`; each with its name, if it has one."""
+    texts = [
+        f"{name} ×{number_text(mean.value)}{ratio_range_text(mean.low, mean.high)}".strip()
+        for name, mean in means.items()
+    ]
+    tested = all(isfinite(mean.low) for mean in means.values())
+    return f"{list_text(texts)} on average (geometric mean{'' if tested else ', not a test'})"
+
+
+def _ends(ended: Iterable[CaseVerdict]) -> Iterator[str]:
+    """The cases that broke or were mended, by name: how they ended before and now, and why."""
+    changed = [one for one in ended if one.worse or one.better]
+    for one in changed[:MOST_NAMED]:
+        before, now = (_end(side) for side in (one.base, one.new))
+        failed = one.new if one.worse else one.base
+        why = f": {failed['reason']}" if failed is not None and failed["reason"] else ""
+        case = clipped(one.shown["case"])
+        yield f"{one.verdict.capitalize()}: {case}, {before} before, {now} now{why}"
+    if len(changed) > MOST_NAMED:
+        yield f"{len(changed) - MOST_NAMED} more broken or mended."
+
+
+def _end(side: Row | None) -> str:
+    return STATUS_WORDS[side["status"]] if side else "absent"
+
+
+# ---- what is not decided, and why ----------------------------------------------------------------
+
+
+def _doubts(verdicts: Iterable[CaseVerdict], process: ProcessNoise) -> Iterator[str]:
+    """Reasons for what is not decided with what would help, and reasons that limit the others."""
+    counts: dict[str, Counter[str]] = {"Not confirmed": Counter(), "Decided": Counter()}
+    for one in verdicts:
+        if one.metric != "status":
+            counts["Not confirmed" if one.verdict == NOT_DECIDED else "Decided"].update(one.reasons)
+    is_open = counts["Not confirmed"]
+    for what, reasons in counts.items():
+        for reason, count in reasons.most_common():
+            if reason == "environment_differs" or (what == "Decided" and reason in is_open):
+                continue
+            said = REASONS[reason]
+            if reason == "one_process":
+                allowed = f"one process: the interval allows for {process.text}"
+                said = said.replace("one process each", allowed)
+            if what == "Decided":
+                yield f"{what} in {count}: {said.partition('; ')[0]}."
+            else:
+                yield f"{what} ({LETTERS[reason]}) in {count}: {said}."
+
+
+def _between_runs(found: Comparison) -> Iterator[str]:
+    """What the intervals of stored runs allow for."""
+    floor, noise = found.floor, noise_of(found.new.rows[0]).between_runs
+    unpaired = any(one.ratio and not one.ratio.paired for one in found.verdicts)
+    of_one = found.rules.baseline or found.rules.history
+    if floor is None or noise is None or of_one or not unpaired:
+        return
+    hours, minutes = floor.span_s / 3600, floor.span_s / 60
+    few = "" if floor.starts >= GOOD_STARTS else f", which {GOOD_STARTS} would show more closely"
+    yield (
+        f"Intervals of values that were not measured together allow for the"
+        f" {rough_percent_text(noise.ratio)} by which two runs may differ here, by {floor.starts}"
+        f" self-checks within {f'{hours:.1f} hours' if hours >= 1 else f'{minutes:.0f} minutes'}"
+        f"{few}. Slower changes are not in them."
+    )
+
+
+def _environments(found: Comparison) -> Iterator[str]:
+    if texts := [_difference(one) for one in found.differences]:
+        intended = "" if found.rules.environment_differs else " (what is compared)"
+        yield f"The environments differ{intended}: {'; '.join(texts)}."
+
+
+def _difference(one: Difference) -> str:
+    before, now = (
+        "unknown" if value is None else value if isinstance(value, str) else json.dumps(value)
+        for value in (one.base, one.new)
+    )
+    return f"{one.fact} {clipped(before)} before, {clipped(now)} now"
+
+
+# ---- the gate ------------------------------------------------------------------------------------
+
+
+def gate_text(result: GateResult) -> str:
+    """Whether it passed, and why not."""
+    margins = ", ".join(
+        f"{metric} {'noise' if margin is None else margin_text(margin)}"
+        for metric, margin in result.gate.margins.items()
+    )
+    regressions, undecided = result.regressions, result.undecided
+    absent = f"; {plural(len(result.absent), 'case')} on one side only" if result.absent else ""
+    if result.passed:
+        unsure = f"; {plural(len(undecided), 'comparison')} not confirmed" if undecided else ""
+        return f"Gate {margins}: passed{unsure}{absent}."
+    if result.outcome == "nothing decided":
+        idle = (_idle_text(one.metric, one.cases, one.reasons) for one in result.idle)
+        return f"Gate {margins}: {'; '.join(idle)}{absent}."
+    some, count = (regressions or undecided)[:MOST_NAMED], len(regressions)
+    named = [f"{clipped(one.shown['case'])} {one.verdict}" for one in some]
+    rest = max(count, len(undecided)) - MOST_NAMED
+    more = f", and {rest} more" if rest > 0 else ""
+    what = plural(count, "regression") if count else f"{len(undecided)} not confirmed"
+    return f"Gate {margins}: failed, {what}: {', '.join(named)}{more}."
+
+
+def _idle_text(metric: str, cases: int, reasons: Collection[str]) -> str:
+    """`latency: nothing decided (0 of 6: one process each); use --plan standard or --turns`."""
+    known = (said for code, said in REASONS.items() if code in reasons and "; " in said)
+    why, _, hint = next(known, "; use more turns").partition("; ")
+    of = f"0 of {cases}: {why}" if why else f"0 of {cases}"
+    return f"{JUDGED[metric].title}: nothing decided ({of}); {hint}"
