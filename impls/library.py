@@ -29,6 +29,7 @@ VARIANTS = (
 )
 MASKS = ("local",)
 COMPUTES = ("softcap",)
+COMPILES = ("flash_attn_4", "tlx_hopper", "tlx_blackwell")  # in the first call; all import much
 TUTORIALS = "triton.language.extra.tlx.tutorials"
 PACKAGES = {
     # the distribution, since those of flash-attn share a module; the module and its function
