@@ -18,7 +18,7 @@ from .layer import as_call
 from .problem import Problem
 from .refusals.flex import unavailable_here as unavailable
 from .refusals.flex import why_not
-from .shared.flex_attention import block_mask_of
+from .shared.flex_attention import block_mask, document_mask
 from .shared.inductor import compile_now, compiled, keep_buffers
 
 __all__ = ["build_mask", "context", "prepare", "unavailable", "why_not"]
@@ -36,11 +36,11 @@ def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]
 
 
 def build_mask(problem: Problem, device: torch.device, *, variant: str) -> BlockMask | None:
-    return block_mask_of(problem, device)
+    return document_mask(problem, device) if problem.lengths else block_mask(problem, device)
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    mask = block_mask_of(problem, inputs.query.device)
+    mask = build_mask(problem, inputs.query.device, variant=variant)
     scale, grouped, cap = problem.scale, problem.kv_heads != problem.heads, problem.softcap
     sinks = inputs.more.get("sinks")
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from .backend import Attend, Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .shared.flash_attention import CORNER, HALF_ONLY, missing, starts_top_left
+from .shared.flash_attention import missing, other_corner
 
 VARIANTS = (
     "flash_attn_2",
@@ -29,6 +29,7 @@ VARIANTS = (
 )
 MASKS = ("local",)
 COMPUTES = ("softcap",)
+COMPILES = ("flash_attn_4", "tlx_hopper", "tlx_blackwell")  # in the first call; all import much
 TUTORIALS = "triton.language.extra.tlx.tutorials"
 PACKAGES = {
     # the distribution, since those of flash-attn share a module; the module and its function
@@ -62,11 +63,9 @@ def unavailable(device: torch.device, *, variant: str) -> str | None:
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     p = problem
     if p.dtype == "fp32" and variant != "xformers":
-        return f"{variant} {HALF_ONLY}"
+        return f"{variant} takes bf16 and fp16 only, not fp32"
     if p.d_k != p.d_v:
         return f"keys are {p.d_k} and values {p.d_v} wide; wanted one width"
-    if starts_top_left(p):
-        return CORNER
     if variant == "xformers" and (p.softcap or p.mask == "local"):
         return "xformers has no softcap, and no window here"
     if variant == "flashinfer":
@@ -78,11 +77,11 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
         block, is_causal = TLX[variant][1], variant == "tlx_hopper" and p.causal
         if is_causal or p.backward or p.softcap or p.mask != "none":
             return f"{variant} computes plain attention, forward; causal on Blackwell only"
-        if p.seq_len != p.kv_seq_len or p.kv_heads != p.heads or p.seq_len % block:
-            return f"{variant} takes as many keys as queries, in blocks of {block}, and equal heads"
+        if p.seq_len != p.kv_seq_len or p.seq_len % block or p.kv_heads != p.heads:
+            return f"{variant} takes equal numbers of queries and keys, in {block}s, and of heads"
         if p.d_k not in TLX_WIDTHS:
-            return f"heads are {p.d_k} wide; wanted {', '.join(map(str, TLX_WIDTHS))}"
-    return None
+            return f"heads are {p.d_k} wide; wanted one of {TLX_WIDTHS}"
+    return other_corner(p)
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:

@@ -24,16 +24,13 @@ COMPILES = True
 AVX2_FLOATS = 8  # of a vector; seen 2e6 times as far off as the textbook, and right with 7, 16, 32
 
 
-def _has_avx2_only() -> bool:
-    return torch.backends.cpu.get_cpu_capability() == "AVX2"
-
-
 def why_not(problem: Problem, device: torch.device) -> str | None:
     if not problem.page:
         return "reads keys and values in pages only; set page"
     if device.type == "cuda" and problem.page % BLOCK:
         return f"flex_attention on a GPU reads blocks of {BLOCK} keys; set page to a multiple of it"
-    if device.type == "cpu" and problem.page == AVX2_FLOATS and _has_avx2_only():
+    avx2_only = torch.backends.cpu.get_cpu_capability() == "AVX2"
+    if device.type == "cpu" and problem.page == AVX2_FLOATS and avx2_only:
         return "flex_attention of torch 2.13 is wrong over pages of 8 keys on a CPU with AVX2"
     return flex.why_not(problem, device)
 

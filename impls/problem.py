@@ -53,14 +53,15 @@ class Problem(ProblemFields):
             object.__setattr__(self, name, value)
 
     @property
-    def opted_in(self) -> tuple[Axis, ...]:
+    def opted_in(self) -> dict[str, Axis]:
         """Axes whose value here only some backends compute."""
-        return tuple(AXES[name] for name, usual in OPT_IN.items() if getattr(self, name) != usual)
+        return {name: AXES[name] for name, one in OPT_IN.items() if getattr(self, name) != one}
 
     @property
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """The shapes of inputs that axes add, by name."""
-        return {name: shape for axis in self.opted_in for name, shape in axis.tensors(self).items()}
+        of_axes = (axis.tensors(self) for axis in self.opted_in.values())
+        return {name: shape for shapes in of_axes for name, shape in shapes.items()}
 
 
 _TYPES = get_type_hints(ProblemFields)

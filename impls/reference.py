@@ -195,7 +195,7 @@ def _scores(q: Tensor, k: Tensor, problem: Problem) -> Tensor:
 
 def _of_axes(problem: Problem, s: Tensor) -> Tensor:
     """What the problem's axes make of scores, as their files say it: of a softcap, capped ones."""
-    for axis in problem.opted_in:
+    for axis in problem.opted_in.values():
         s = axis.scores(problem, s) if axis.scores else s
     return s
 

@@ -19,7 +19,7 @@ from .axes.lengths import sequences
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .shared.flash_attention import CORNER, HALF_ONLY, starts_top_left
+from .shared.flash_attention import other_corner
 
 VARIANTS = ("one_split",)
 MASKS = ("local",)
@@ -48,7 +48,7 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
     if bool(p.lengths) == bool(p.page):
         return "needs lengths, or else page: it is for packed sequences and for pages"
     if p.dtype == "fp32":
-        return f"varlen_attn {HALF_ONLY}"
+        return "varlen_attn takes bf16 and fp16 only, not fp32"
     if p.d_k != p.d_v or p.d_k > WIDEST or p.d_k % WIDTH_STEP:
         return (
             f"heads are {p.d_k} and {p.d_v} wide; varlen_attn needs one width, a multiple of"
@@ -56,9 +56,7 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
         )
     if p.page % PAGE_STEP:
         return f"pages have {p.page} tokens; FlashAttention 2 needs a multiple of {PAGE_STEP}"
-    if starts_top_left(p):
-        return CORNER
-    return lacking("block_table") if p.page else None
+    return other_corner(p) or (lacking("block_table") if p.page else None)
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:

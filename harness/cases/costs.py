@@ -61,8 +61,8 @@ def work_exps(problem: Problem) -> int:
     p = problem
     if p.passes == "backward":
         return 0
-    of_pair = 1 + sum(axis.pair_exps for axis in p.opted_in)
-    of_query = sum(axis.query_exps for axis in p.opted_in)
+    axes = p.opted_in.values()
+    of_pair, of_query = 1 + sum(one.pair_exps for one in axes), sum(one.query_exps for one in axes)
     return p.heads * (of_pair * unmasked_pairs(p) + of_query * unmasked_queries(p))
 
 

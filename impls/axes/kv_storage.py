@@ -116,20 +116,18 @@ PREFIX = Axis(
 )
 
 
-def pages_per_sequence(problem: ProblemFields) -> int:
+def pages_per_sequence(p: ProblemFields) -> int:
     """0 without pages."""
-    return -(-problem.kv_seq_len // problem.page) if problem.page else 0
+    return -(-p.kv_seq_len // p.page) if p.page else 0
 
 
-def keys_of_block(problem: ProblemFields) -> int:
+def keys_of_block(p: ProblemFields) -> int:
     """BLOCK_KEYS in whole pages."""
-    page = problem.page or 1
-    return -(-BLOCK_KEYS // page) * page
+    return -(-BLOCK_KEYS // p.page) * p.page if p.page else BLOCK_KEYS
 
 
-def token_bytes(problem: ProblemFields) -> int:
+def token_bytes(p: ProblemFields) -> int:
     """Bytes of one token's keys and values in one layer, all heads together, scales included."""
-    p = problem
     if p.latent:
         return (p.latent + p.rope) * p.item_bytes
     numbers = p.kv_heads * (p.d_k + p.d_v)
@@ -138,28 +136,25 @@ def token_bytes(problem: ProblemFields) -> int:
     return numbers * p.item_bytes
 
 
-def latent_weights(problem: ProblemFields) -> int:
+def latent_weights(p: ProblemFields) -> int:
     """Elements of the projections from the latent to keys and values; 0 without a latent."""
-    p = problem
     return p.heads * (p.d_k - p.rope + p.d_v) * p.latent
 
 
-def stored_bytes(problem: ProblemFields) -> int:
+def stored_bytes(p: ProblemFields) -> int:
     """All keys and values of the batch, with what is needed to read them: scales, tables and
     projections. The unused end of a sequence's last page counts.
     """
-    p = problem
     pages = pages_per_sequence(p)
     tokens = p.batch * (pages * p.page if pages else p.kv_seq_len) - _shared_tokens(p)
     more = p.batch * pages * TABLE_BYTES + latent_weights(p) * p.item_bytes
     return tokens * token_bytes(p) + more
 
 
-def read_bytes(problem: ProblemFields, keys: int) -> int:
+def read_bytes(p: ProblemFields, keys: int) -> int:
     """What must be read of `stored_bytes` for so many keys and values of the batch, of which a
     shared prefix is counted in every sequence.
     """
-    p = problem
     entries = -(-keys // p.page) if p.page else 0
     return (
         (keys - _shared_tokens(p)) * token_bytes(p)

@@ -144,8 +144,7 @@ def starts(lengths: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def alone(problem: OfProblem) -> tuple[OfProblem, ...]:
     """Each sequence of a ragged batch as a problem of its own, in order."""
-    made = {one: _one(problem, one) for one in set(sequences(problem.lengths))}
-    return tuple(made[one] for one in sequences(problem.lengths))
+    return tuple(_one(problem, one) for one in sequences(problem.lengths))
 
 
 def counted(problem: OfProblem) -> Iterator[tuple[OfProblem, int]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..problem import ALL_MASKS, OPT_IN, Problem
+from ..problem import ALL_MASKS, Problem
 from .names import Value, parts_of, real_name
 from .registry import BUILTIN_FOLDER, computing, defining, find, parameter_values
 from .source import EXACTNESS
@@ -136,8 +136,8 @@ class LoadedBackend:
         others = (
             f"does not compute {name} {str(getattr(problem, name))[:40]}".removesuffix(" True")
             + f"; see {', '.join(computing(name))}"
-            for name, usual in OPT_IN.items()
-            if name not in computed and getattr(problem, name) != usual
+            for name in problem.opted_in
+            if name not in computed
         )
         return (
             self.unavailable(device)

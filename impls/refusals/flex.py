@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..problem import Device, Problem
 from ..shared.cpu_flags import cpu_flags
-from ..shared.flash_attention import HALF_ONLY, missing
+from ..shared.flash_attention import missing
 from ..shared.inductor import missing_for_compile, missing_to_compile
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def why_not(problem: Problem, device: Device, *, variant: str = "") -> str | Non
     if variant == "decode" and group.bit_count() > 1:
         return f"{group} heads share a key; flex:decode needs 1, 2, 4 or another power of two"
     if variant == "flash" and p.dtype == "fp32":
-        return f"flex:flash {HALF_ONLY}"
+        return "flex:flash takes bf16 and fp16 only, not fp32"
     if variant == "flash" and p.sinks and p.backward:
         return "flex:flash has no gradient of the log-sum-exp, from which sinks are computed"
     return None

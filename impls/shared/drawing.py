@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ..problem import Problem
-from .kv_tensors import quantized
+from .kv_tensors import PREFIX, STORED, quantized
 from .mask_counts import unmasked_pairs
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ QUANTILES = 1 << 16
 CPU_CHUNK = 1 << 16  # numbers at a time: their buffers stay in a core's second-level cache
 GPU_CHUNK = 1 << 22  # few launches, and 50 MB of buffers
 AT_ONCE = 64  # sequences or pages that are quantized at once, which needs fp32 copies
-KEPT = ("page_table", "key_scale", "value_scale", "w_uk", "w_uv")
-"""Inputs that get no new numbers from draw_inputs: page tables and projections keep theirs, and
-scales are drawn with their codes.
-"""
 
 Shape = Literal["normal", "uniform"]
 """Of the distribution: variance 1, or from -1 to 1."""
@@ -73,7 +69,9 @@ def draw_inputs(
     """
     p, table = problem, inputs.more.get("page_table")
     pages = None if entries is None or table is None else table.flatten().tolist()
-    once = {id(one): name for name, one in reversed(inputs.named().items()) if name not in KEPT}
+    # Page tables and projections keep their numbers, and scales are drawn with their codes.
+    drawn = (one for one in inputs.named().items() if one[0] not in STORED - PREFIX)
+    once = {id(tensor): name for name, tensor in reversed([*drawn])}
     for name in once.values():
         tensor, around = inputs.named()[name], 0.0
         if name == "sinks":

@@ -13,8 +13,6 @@ INSTALL = {
     "flash-attn-4": "--pre flash-attn-4",
 }
 """What pip installs, where it is not the name alone."""
-HALF_ONLY = "takes bf16 and fp16 only, not fp32"
-CORNER = "its triangle starts from the bottom right; this one starts from the top left"
 
 
 def missing(package: str, device: Device, who: str, majors: tuple[int, ...] = ()) -> str | None:
@@ -38,7 +36,8 @@ def missing(package: str, device: Device, who: str, majors: tuple[int, ...] = ()
     return None if major in majors else found
 
 
-def starts_top_left(problem: Problem) -> bool:
-    """Unlike FlashAttention's causal triangle, which starts from the bottom right."""
-    p = problem
-    return p.causal_align == "top_left" and p.seq_len != p.kv_seq_len
+def other_corner(problem: Problem) -> str | None:
+    """That FlashAttention's causal triangle is not the problem's; None if it is."""
+    if problem.causal_align != "top_left" or problem.seq_len == problem.kv_seq_len:
+        return None
+    return "its triangle starts from the bottom right; this one starts from the top left"

@@ -13,10 +13,6 @@ from ..problem import Problem
 BLOCK = 128  # flex_attention's default
 
 
-def block_mask_of(problem: Problem, device: torch.device) -> BlockMask | None:
-    return document_mask(problem, device) if problem.lengths else block_mask(problem, device)
-
-
 def document_mask(problem: Problem, device: torch.device) -> BlockMask:
     """Of packed sequences, as torch's documentation builds it: from all n_q * n_kv pairs."""
     p, positions = problem, torch.arange(problem.seq_len, device=device)

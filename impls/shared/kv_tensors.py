@@ -32,7 +32,8 @@ FROM_FP8 = {torch.float16: (7, 0x4000, 2.0**8), torch.bfloat16: (4, 0x7800, 2.0*
 """Where e4m3's 7 bits of magnitude go in a wider format, that format's further exponent bits, and
 two to the power of the difference of the biases.
 """
-STORED = {"w_uk", "w_uv", "page_table", "key_scale", "value_scale", "prefix_key", "prefix_value"}
+PREFIX = {"prefix_key", "prefix_value"}
+STORED = {"w_uk", "w_uv", "page_table", "key_scale", "value_scale", *PREFIX}
 
 
 def empty_storage(

@@ -95,11 +95,6 @@ def by_hand(p: Problem, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return output
 
 
-def test_varlen_is_for_ragged_batches() -> None:
-    plain = load("varlen")._function("why_not")(Problem(**SHAPE, seq_len=8), torch.device("cuda"))  # type: ignore[attr-defined]
-    assert plain.startswith("needs lengths")
-
-
 @pytest.mark.parametrize("asks_for_gqa", [False, True])
 def test_varlen_gets_packed_tokens_and_where_each_sequence_begins(
     monkeypatch: pytest.MonkeyPatch, asks_for_gqa: bool
@@ -155,6 +150,7 @@ def test_varlen_gets_packed_tokens_and_where_each_sequence_begins(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
+        ({"lengths": "", "seq_len": 8}, "needs lengths"),
         ({"dtype": "fp32"}, "takes bf16 and fp16 only"),
         ({"dtype": "bf16", "d_v": 16}, "needs one width"),
         ({"dtype": "bf16", "d_k": 4, "d_v": 4}, "a multiple of 8"),
@@ -164,7 +160,7 @@ def test_varlen_gets_packed_tokens_and_where_each_sequence_begins(
 def test_varlen_says_what_the_kernel_cannot(more: dict[str, Any], said: str | None) -> None:
     from attnbench.impls import varlen
 
-    p = Problem(**SHAPE, lengths="q5_q4", **more)
+    p = Problem(**SHAPE | {"lengths": "q5_q4"} | more)
     found = varlen.why_not(p, torch.device("cuda"), variant="")
     assert (found is None) if said is None else (said in str(found))
     assert "CUDA only" in str(varlen.unavailable(CPU, variant=""))

@@ -165,8 +165,8 @@ def test_what_is_not_installed_is_named_with_what_installs_it() -> None:
         ("flash_attn_3", {"kv_seq_len": 9, "causal": True, "causal_align": "top_left"}, "bottom"),
         ("tlx_hopper", {"causal": True}, "causal on Blackwell only"),
         ("tlx_blackwell", {"passes": "backward"}, "forward;"),
-        ("tlx_blackwell", {"seq_len": 128}, "in blocks of 256"),
-        ("tlx_hopper", {"seq_len": 128, "d_model": 48}, "wanted 16, 32, 64, 128, 256"),
+        ("tlx_blackwell", {"seq_len": 128}, "in 256s"),
+        ("tlx_hopper", {"seq_len": 128, "d_model": 48}, "wanted one of (16, 32, 64, 128, 256)"),
     ],
 )
 def test_what_one_cannot_do_is_refused_in_a_line(
@@ -175,6 +175,12 @@ def test_what_one_cannot_do_is_refused_in_a_line(
     sizes = {"batch": 1, "seq_len": 8, "d_model": 32, "heads": 4, "dtype": "bf16"}
     found = library.why_not(Problem(**{**sizes, **changes}), CUDA, variant=name)
     assert said in (found or "")
+
+
+def test_those_that_compile_in_their_first_call_get_the_time_for_it() -> None:
+    compiling = {name for name in library.VARIANTS if load(f"library:{name}").generates_code}
+    assert compiling == {"flash_attn_4", *library.TLX}
+    assert load("library:flash_attn_2").compiles, "imports much"
 
 
 def test_a_kernel_of_another_generation_of_gpus_is_unavailable(

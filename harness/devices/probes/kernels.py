@@ -96,6 +96,8 @@ def kernels(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         arguments = event.get("args", {})
         shape = {ours: arguments.get(theirs) for ours, theirs in SHAPE.items()}
+        if not isinstance(shape["waves"], int | float):  # "inf" of a GPU that it does not know
+            shape["waves"] = None
         key = json.dumps([event["name"], shape])
         one = found.setdefault(key, entry(event["name"], 0, 0.0, **shape))
         one["launch_count"] += 1
