@@ -37,7 +37,7 @@ class Axis:
     `pair_exps`: exponentials, or tanh, that they add in each head for a pair that the mask keeps;
     `query_exps`: for a query that sees a key.
 
-    `type` and `default` are those of the field (problem.py sets them).
+    `type` and `default` are those of the field (__init__.py sets them).
     """
 
     meaning: str
