@@ -1,7 +1,7 @@
 """What to compute, not how: the shape of one attention problem, and its axes."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from .axes import AXES, OPT_IN
 from .axes.axis import Axis
@@ -39,18 +39,16 @@ class Problem(ProblemFields):
 
     def __post_init__(self) -> None:
         if self.lengths:
-            self._set(packed(self))
+            for name, value in packed(self).items():
+                object.__setattr__(self, name, value)
         for name, axis in AXES.items():
             axis.check_value(name, getattr(self, name))
         for axis in AXES.values():
-            axis.check(self)
+            if axis.check:
+                axis.check(self)
         for name, axis in AXES.items():
             if axis.filled:
-                self._set({name: axis.filled(self)})
-
-    def _set(self, values: dict[str, Any]) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+                object.__setattr__(self, name, axis.filled(self))
 
     @property
     def opted_in(self) -> dict[str, Axis]:
