@@ -1,9 +1,9 @@
 """What to compute, not how: the shape of one attention problem, and its axes."""
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Protocol
 
-from .axes import DECLARED
+from .axes import AXES, OPT_IN
 from .axes.axis import Axis
 from .axes.lengths import packed
 from .axes.mask import ALL_MASKS, windowed
@@ -39,18 +39,16 @@ class Problem(ProblemFields):
 
     def __post_init__(self) -> None:
         if self.lengths:
-            self._set(packed(self))
+            for name, value in packed(self).items():
+                object.__setattr__(self, name, value)
         for name, axis in AXES.items():
             axis.check_value(name, getattr(self, name))
         for axis in AXES.values():
-            axis.check(self)
+            if axis.check:
+                axis.check(self)
         for name, axis in AXES.items():
             if axis.filled:
-                self._set({name: axis.filled(self)})
-
-    def _set(self, values: dict[str, Any]) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+                object.__setattr__(self, name, axis.filled(self))
 
     @property
     def opted_in(self) -> dict[str, Axis]:
@@ -62,21 +60,3 @@ class Problem(ProblemFields):
         """The shapes of inputs that axes add, by name."""
         of_axes = (axis.tensors(self) for axis in self.opted_in.values())
         return {name: shape for shapes in of_axes for name, shape in shapes.items()}
-
-
-_TYPES = get_type_hints(ProblemFields)
-
-
-def _assembled(name: str, default: Any) -> Axis:
-    """The axis with what its field says: the type, without the value of one left out."""
-    axis = DECLARED[name]
-    words = tuple(word for word in get_args(_TYPES[name]) if word)
-    kind = axis.type or (Literal[words] if words else _TYPES[name])
-    earliest = default if axis.opt_in else axis.earliest
-    return replace(axis, type=kind, default=default, earliest=earliest)
-
-
-AXES: dict[str, Axis] = {one.name: _assembled(one.name, one.default) for one in fields(Problem)}
-"""By name, in the order of the fields, in which cases are planned."""
-OPT_IN: dict[str, Any] = {name: axis.default for name, axis in AXES.items() if axis.opt_in}
-"""Axes that only some backends compute, with the value that all do."""

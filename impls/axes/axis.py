@@ -37,7 +37,7 @@ class Axis:
     `pair_exps`: exponentials, or tanh, that they add in each head for a pair that the mask keeps;
     `query_exps`: for a query that sees a key.
 
-    `type` and `default` are those of the field (problem.py sets them).
+    `type` and `default` are those of the field (__init__.py sets them).
     """
 
     meaning: str
@@ -55,9 +55,9 @@ class Axis:
     in_rows: str = ""
     opt_in: bool = False
     earliest: Any = None
-    valid: Callable[[Any], bool] = lambda value: True
+    valid: Callable[[Any], bool] | None = None
     wanted: str = ""
-    check: Callable[[ProblemFields], None] = lambda problem: None
+    check: Callable[[ProblemFields], None] | None = None
     filled: Callable[[ProblemFields], Any] | None = None
     tensors: Callable[[ProblemFields], Mapping[str, tuple[int, ...]]] = lambda problem: {}
     scores: "Callable[[ProblemFields, Tensor], Tensor] | None" = None
@@ -72,9 +72,11 @@ class Axis:
 
     def check_value(self, name: str, value: Any) -> None:
         """Raises ValueError for a value that is none in any problem."""
-        words, least = get_args(self.type), 0 if self.opt_in or self.filled else 1
-        if words and value not in (*words, self.default):
+        if value != self.default and (words := get_args(self.type)) and value not in words:
             raise ValueError(f"{name} is {value!r}; wanted one of: {', '.join(words)}")
-        usual = "1 or more, or nothing for the usual value" if self.filled else f"{least} or more"
-        if not self.valid(value) or (self.type is int and value < least):
+        least = 0 if self.opt_in or self.filled else 1
+        if (self.type is int and value < least) or (self.valid and not self.valid(value)):
+            usual = (
+                "1 or more, or nothing for the usual value" if self.filled else f"{least} or more"
+            )
             raise ValueError(f"{name} is {value}; wanted {self.wanted or usual}")

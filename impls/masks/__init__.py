@@ -17,37 +17,33 @@ from ._types import Problem, Tensor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mask:
-    """What a file defines. What has a default may be left out."""
+    """What a file defines. What has a default may be left out.
+
+    `place`: where it stands in lists. `window`: what the size of a mask that has one counts.
+    `is_matrix`: backends get it as a matrix, which a caller makes once.
+    `rule(problem, entry, own, key)`: whether the queries that stand at the keys `own` [n, 1] see
+    `key` [n_kv] in this entry of the batch, as the docstring says it. The reference asks it.
+    `matrix(problem, rows, keys, own, entries)`: the same of queries `rows` [n], as bool [entries or
+    1, n or 1, n_kv], with as few bytes as it can. Backends ask it, or without it
+    `by_distance(problem, distance)`, the matrix from how far keys are after the query's own, which
+    it overwrites, of a mask that depends on that alone.
+    `band(problem, own)`: the first and the last key that a position sees, as numbers or tensors, of
+    a mask that leaves no gap between them.
+    `pairs`: the (query, key) pairs that it leaves in the whole batch, by formula, every query that
+    has a key under `causal` among them. Without it pairs, queries and keys are counted in the
+    matrix. `keys`: likewise those that some query sees; without it those that `causal` leaves.
+    """
 
     place: int
-    """Where it stands in lists."""
     rule: Callable[[Problem, int, Tensor, Tensor], Tensor]
-    """rule(problem, entry, own, key): whether the queries that stand at the keys `own` [n, 1] see
-    `key` [n_kv] in this entry of the batch, as the docstring says it. The reference asks it.
-    """
     matrix: Callable[[Problem, Tensor, Tensor, Tensor, Sequence[int]], Tensor] | None = None
-    """matrix(problem, rows, keys, own, entries): the same of queries `rows` [n], as bool [entries
-    or 1, n or 1, n_kv], with as few bytes as it can. Backends ask it, or `by_distance` without it.
-    """
     pairs: Callable[[Problem], int] | None = None
-    """The (query, key) pairs that it leaves in the whole batch, by formula, every query that has a
-    key under `causal` among them. Without it pairs, queries and keys are counted in the matrix.
-    """
     keys: Callable[[Problem], int] | None = None
-    """Likewise the keys that some query sees; without it those that `causal` leaves."""
     window: str = ""
-    """What the size of a mask that has one counts."""
     default_window: Callable[[int], int] = lambda n_kv: 0
     band: Callable[[Problem, Any], tuple[Any, Any]] | None = None
-    """band(problem, own): the first and the last key that a position sees, as numbers or tensors,
-    of a mask that leaves no gap between them.
-    """
     by_distance: Callable[[Problem, Tensor], Tensor] | None = None
-    """by_distance(problem, distance): the matrix from how far keys are after the query's own, which
-    it overwrites, of a mask that depends on that alone.
-    """
     is_matrix: bool = False
-    """Backends get it as a matrix, which a caller makes once."""
 
 
 def _read(name: str) -> Mask:
