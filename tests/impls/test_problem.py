@@ -10,6 +10,7 @@ import torch
 from attnbench.impls import Problem, load
 from attnbench.impls.axes import DECLARED
 from attnbench.impls.discovery.registry import computing
+from attnbench.impls.masks import WINDOWED
 from attnbench.impls.problem import ALL_MASKS, AXES
 from tests.impls.conftest import PROBLEMS, complaints
 
@@ -29,7 +30,7 @@ PREFIX: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("values", "message"),
     [
         ({"batch": 0}, "batch is 0; wanted 1 or more"),
         ({"seq_len": -1}, "seq_len is -1; wanted 1 or more"),
@@ -63,7 +64,8 @@ PREFIX: dict[str, Any] = {
         ({"softcap": nan}, "softcap is nan; wanted a positive number, or 0 for none"),
         (
             {"window": 4},
-            "window (4) with mask none, which has none; set mask to local, strided, blocks,",
+            f"window (4) with mask none, which has none; set mask to {', '.join(WINDOWED[:-1])} or"
+            f" {WINDOWED[-1]}",
         ),
         (
             {"mask": "local", "kv_seq_len": 9},
@@ -74,6 +76,17 @@ PREFIX: dict[str, Any] = {
             {"causal": True, "causal_align": "left"},
             "causal_align is 'left'; wanted one of: top_left, bottom_right",
         ),
+    ],
+)
+def test_a_value_that_describes_no_problem_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        Problem(**SIZES | values)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
         ({"rope": 4}, "rope (4) is the part of a latent cache"),
         ({"latent": 16, "rope": 4}, "rope (4) is part of d_k, which must be larger"),
         ({"latent": 16, "kv_heads": 2}, "every head makes its own keys"),
@@ -111,7 +124,7 @@ PREFIX: dict[str, Any] = {
         (RAGGED | {"mask": "local"}, "places each query at a key"),
     ],
 )
-def test_a_value_that_describes_no_problem_is_refused_in_one_line(
+def test_what_nobody_stores_or_packs_so_is_refused_in_one_line(
     values: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(words)) as caught:
