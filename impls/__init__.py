@@ -22,8 +22,8 @@ from .discovery.source import BadBackend
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from .backend import Backend, Call, Inputs, Weights
-    from .discovery.loading import load
+    from .backend import Call, Inputs, Weights
+    from .discovery.loading import Backend, load
     from .layer import make_weights
     from .modules.block import Block, Decoder
     from .modules.generation import generate
@@ -57,10 +57,10 @@ __all__ = [
 ]
 
 _NEED_TORCH = {
-    **dict.fromkeys(("Backend", "Call", "Inputs", "Weights"), ".backend"),
+    **dict.fromkeys(("Call", "Inputs", "Weights"), ".backend"),
     **dict.fromkeys(("Block", "Decoder"), ".modules.block"),
     "generate": ".modules.generation",
-    "load": ".discovery.loading",
+    **dict.fromkeys(("Backend", "load"), ".discovery.loading"),
     "MultiHeadAttention": ".modules.multi_head_attention",
     "make_inputs": ".shared.inputs",
     "make_weights": ".layer",

@@ -112,19 +112,6 @@ def block(x: Tensor, weights: BlockWeights, attend: Callable[[Tensor], Tensor]) 
     )
 
 
-def block_peak(problem: Problem, layer_bytes: int) -> int | None:
-    """Peak bytes of a block from those of its layer, forward; None with gradients.
-
-    The norm of x is alive while the layer runs. Later y, the feed-forward layer's values and their
-    GELU are alive together.
-    """
-    if problem.backward:
-        return None
-    p = problem
-    x = p.batch * p.seq_len * p.d_model * p.item_bytes
-    return max(x + layer_bytes, x + 2 * x * p.d_ff // p.d_model)
-
-
 def split_heads(
     problem: Problem, inputs: Inputs, weights: Weights
 ) -> tuple[Tensor, Tensor, Tensor]:

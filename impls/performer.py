@@ -21,7 +21,7 @@ from .shared.mask_tensors import padded_keys
 from .shared.sparse import pad_tokens
 
 EXACTNESS = "approximate"
-MASKS = ("padding",)
+COMPUTES = ("padding",)
 VARIANTS = ("64", "128", "512")
 PARAMETERS = {"features": int}
 DEFAULT_FEATURES = 256

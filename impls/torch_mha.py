@@ -18,7 +18,7 @@ from .layer import in_scope
 from .problem import Problem
 from .shared.mask_tensors import padded_keys
 
-MASKS = ("padding",)
+COMPUTES = ("padding",)
 VARIANTS = ("no_fast_path", "need_weights")
 
 

@@ -136,21 +136,9 @@ def is_ours(name: str) -> bool:
     return isinstance(origin, Path) and origin.parent == BUILTIN_FOLDER
 
 
-def defining(function: str) -> tuple[str, ...]:
-    """The backends whose file defines this function."""
-    return tuple(
-        sorted(
-            name
-            for file_name, source in sources().items()
-            if function in source.declared.functions
-            for name in source.names(file_name)
-        )
-    )
-
-
-def computing(axis: str) -> tuple[str, ...]:
-    """The files of backends that name this axis in COMPUTES, though maybe not in each variant."""
-    return tuple(sorted(name for name, one in sources().items() if axis in one.declared.computes))
+def computing(word: str) -> tuple[str, ...]:
+    """The files of backends that have this in COMPUTES, though maybe not in each variant."""
+    return tuple(sorted(name for name, one in sources().items() if word in one.declared.computes))
 
 
 def find(name: str) -> Source:

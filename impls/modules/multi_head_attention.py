@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ..backend import Backend, Inputs, Weights
-from ..discovery.loading import load
+from ..backend import Inputs, Weights
+from ..discovery.loading import Backend, load
 from ..layer import make_weights, merge_heads, split_heads
 from ..problem import Problem
 from ..shared.given_mask import given_mask
@@ -79,11 +79,20 @@ class MultiHeadAttention(torch.nn.Module):
         """
         inputs, weights = Inputs(query, key, value), self.weights()
         problem = self._problem_of(inputs, weights, masked=mask is not None)
-        if mask is not None:
-            return self._under_mask(problem, inputs, weights, mask, need_weights=need_weights)
-        with self._backend.context(problem):
-            p = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
-            return self._backend.prepare(problem, inputs, weights)(), p
+        backend, p = self._backend, None
+        with backend.context(problem):
+            if mask is None:
+                if need_weights:
+                    split = split_heads(problem, inputs, weights)
+                    p = backend.attention_weights(problem, Inputs(*split))
+                return backend.prepare(problem, inputs, weights)(), p
+            q, k, v = split_heads(problem, inputs, weights)
+            given, empty = given_mask(mask, problem, q.dtype)
+            o = backend.under_mask(problem, q, k, v, given).masked_fill(empty, 0.0)
+            if need_weights:
+                p = backend.attention_weights(problem, Inputs(q, k, v, mask=given))
+                p = p.masked_fill(empty, 0.0)
+        return linear(merge_heads(o), weights.w_o, weights.b_o), p
 
     def extend(self, x: Tensor, keys: Tensor, values: Tensor, length: int) -> Tensor:
         """The output [batch, n, d_model] of new tokens x, of the same shape, in a causal layer.
@@ -118,24 +127,6 @@ class MultiHeadAttention(torch.nn.Module):
             scope="core",
             passes="forward",
         )
-
-    def _under_mask(
-        self,
-        problem: Problem,
-        inputs: Inputs,
-        weights: Weights,
-        mask: Tensor,
-        *,
-        need_weights: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        q, k, v = split_heads(problem, inputs, weights)
-        given, empty = given_mask(mask, problem, q.dtype)
-        p = None
-        with self._backend.context(problem):
-            o = self._backend.under_mask(problem, q, k, v, given).masked_fill(empty, 0.0)
-            if need_weights:
-                p = self._backend.weights_under_mask(problem, q, k, given).masked_fill(empty, 0.0)
-        return linear(merge_heads(o), weights.w_o, weights.b_o), p
 
     def _problem_of(self, inputs: Inputs, weights: Weights, *, masked: bool) -> Problem:
         """The call's problem. Raises ValueError if the backend cannot compute it."""

@@ -47,14 +47,12 @@ class Softmax(NamedTuple):
         return p if self.sink is None else p[..., :-1]
 
 
-def softmax_per_head(
-    problem: Problem, inputs: Inputs, given: Tensor | None = None
-) -> Callable[[], list[Softmax]]:
-    """Of each head's S, [batch, n_q, n_kv]; `given`: a caller's mask (shared/given_mask.py).
+def softmax_per_head(problem: Problem, inputs: Inputs) -> Callable[[], list[Softmax]]:
+    """Of each head's S, [batch, n_q, n_kv].
 
     What is returned is called in the timed call: a mask takes time and memory like the scores.
     """
-    device, sinks = inputs.query.device, inputs.more.get("sinks")
+    device, sinks, given = inputs.query.device, inputs.more.get("sinks"), inputs.mask
     matrix = materialized_mask(problem, device) if given is None else None
 
     def made() -> list[Softmax]:
@@ -68,11 +66,10 @@ def softmax_per_head(
     return made
 
 
-def softmax_of_rows(
-    problem: Problem, inputs: Inputs, given: Tensor | None = None
-) -> Callable[[], Softmax]:
+def softmax_of_rows(problem: Problem, inputs: Inputs) -> Callable[[], Softmax]:
     """softmax_per_head of all heads at once, whose S is that of `group_rows`."""
     p, device, sinks = problem, inputs.query.device, inputs.more.get("sinks")
+    given = inputs.mask
     matrix = materialized_mask(p, device) if given is None else None
 
     def made() -> Softmax:

@@ -179,7 +179,7 @@ def test_weights_are_those_of_the_output(name: str) -> None:
             backend.prepare(p, inputs, None)(),
             inputs.value.repeat_interleave(group, 1),
         )
-        weights = backend.attention_weights(p, inputs, None)
+        weights = backend.attention_weights(p, inputs)
         assert torch.allclose(weights @ values, output, atol=1e-5)
         if p.sinks:
             assert float(weights.sum(-1).max()) < 1
