@@ -148,12 +148,9 @@ def find(name: str) -> Source:
         return Source(origin=attribute)
     known, parts = sources(), parts_of(real_name(name))
     found = known.get(parts.bare)  # the name of a package's backend may have a colon
-    if (
-        found is None
-        and parts.file in known
-        and parts.variant in known[parts.file].declared.variants
-    ):
-        found = known[parts.file]
+    of_file = known.get(parts.file)
+    if found is None and of_file and parts.variant in of_file.declared.variants:
+        found = of_file
     if found is not None:
         parameter_values(name, found.declared)
         return found
@@ -200,64 +197,53 @@ def sources() -> dict[str, Source]:
     Raises BadBackend if two folders define the same name. A package's backend with a taken name is
     left out (see `ignored`).
     """
-    files = _files()
-    taken = _taken(files)
-    packages = {name: source for name, source in _packages().items() if name not in taken}
-    return packages | files
+    return _found_and_ignored()[0]
 
 
 def ignored() -> tuple[str, ...]:
     """One sentence for each file and entry point that cannot be used because of its name, and for
     each package whose entry points cannot be read.
     """
-    files, (points, unreadable) = _files(), entry_points()
-    taken = _taken(files)
-    reasons_of = {path: _why_left_out(path, files) for path in _user_files()}
-    odd_name = "a name has letters, digits, and . _ - within"
-    reasons = {point: "its name is taken" for point in points if point.name in taken}
-    reasons |= {point: odd_name for point in points if not ENTRY_POINT_NAME.fullmatch(point.name)}
-    return (
-        *(
-            f"{path.name!r} in {path.parent} is left out: {reason}"
-            for path, reason in reasons_of.items()
-            if reason
-        ),
-        *(
-            f"{point.name!r} of {_package_of(point.dist)} is left out: {reason}"
-            for point, reason in reasons.items()
-        ),
-        *(f"{package} is left out: its entry points cannot be read" for package in unreadable),
-    )
+    return _found_and_ignored()[1]
 
 
-def _why_left_out(path: Path, files: dict[str, Source]) -> str:
-    """Why a file of the user's is no backend; "" if it is one."""
-    if _file_source(path) is None:
-        return "defines neither prepare nor attend; the name of a helper begins with _"
-    known = _is_name(path.stem) and files[path.stem].origin == path
-    return "" if known else "wanted another name"
-
-
-def _taken(files: dict[str, Source]) -> set[str]:
-    """The names that a package's backend cannot have."""
-    return {*ALIASES, *(name for stem, source in files.items() for name in source.names(stem))}
-
-
-def _files() -> dict[str, Source]:
-    """The backends of our folder and of the user's folders."""
+def _found_and_ignored() -> tuple[dict[str, Source], tuple[str, ...]]:
+    """First the files, ours before the user's; then the packages, which cannot take their names."""
     found: dict[str, Source] = {}
+    left_out: dict[str, str] = {}  # what: why
     for path in (*sorted(BUILTIN_FOLDER.glob("[!_]*.py")), *_user_files()):
         source, name = _file_source(path), path.stem
-        if source is None or not _is_name(name) or (source.broken and name in found):
-            continue
-        if name in ALIASES:
+        what = f"{path.name!r} in {path.parent}"
+        if source is None:
+            if path.parent != BUILTIN_FOLDER:
+                left_out[what] = (
+                    "defines neither prepare nor attend; the name of a helper begins with _"
+                )
+        elif not _is_name(name) or (source.broken and name in found):
+            left_out[what] = "wanted another name"
+        elif name in ALIASES:
             raise BadBackend(f"{path}: {name} is an alias of {ALIASES[name]}; rename the file")
-        if name in found:
+        elif name in found:
             raise BadBackend(
                 f"backend {name!r} is defined twice, by {found[name].origin} and {path}; rename one"
             )
-        found[name] = source
-    return found
+        else:
+            found[name] = source
+    taken = {*ALIASES, *(name for stem, source in found.items() for name in source.names(stem))}
+    points, unreadable = entry_points()
+    for point in points:
+        source, what = _package_source(point), f"{point.name!r} of {_package_of(point.dist)}"
+        if not ENTRY_POINT_NAME.fullmatch(point.name):
+            left_out[what] = "a name has letters, digits, and . _ - within"
+        elif point.name in taken:
+            left_out[what] = "its name is taken"
+        elif first := found.get(point.name):
+            both = f"{first.package} and {source.package}"
+            found[point.name] = replace(source, broken=f"defined twice, by {both}; uninstall one")
+        else:
+            found[point.name] = source
+    left_out |= dict.fromkeys(unreadable, "its entry points cannot be read")
+    return found, tuple(f"{what} is left out: {reason}" for what, reason in left_out.items())
 
 
 def _file_source(path: Path) -> Source | None:
@@ -311,19 +297,6 @@ def entry_points() -> "tuple[tuple[EntryPoint, ...], tuple[str, ...]]":
             except MALFORMED:
                 unreadable.append(_package_of(dist))
         return tuple(points), tuple(unreadable)
-
-
-def _packages() -> dict[str, Source]:
-    """The backends of installed packages. A broken one is marked and does not stop the others."""
-    found: dict[str, Source] = {}
-    for point in entry_points()[0]:
-        source = _package_source(point)
-        if first := found.get(point.name):
-            both = f"{first.package} and {source.package}"
-            source = replace(first, broken=f"defined twice, by {both}; uninstall one")
-        if ENTRY_POINT_NAME.fullmatch(point.name):
-            found[point.name] = source
-    return found
 
 
 def _package_source(point: "EntryPoint") -> Source:
