@@ -108,7 +108,7 @@ def test_the_reference_is_a_loop_by_hand(name: str) -> None:
 def test_backends_for_ragged_batches_refuse_others_in_a_line(name: str) -> None:
     device = torch.device("cuda" if name == "varlen" else "cpu")
     backend = load(name)
-    plain = backend._function("why_not")(Problem(**SHAPE, seq_len=8), device)  # type: ignore[attr-defined]
+    plain = backend._asked("why_not", Problem(**SHAPE, seq_len=8), device)
     assert plain.startswith("needs lengths")
 
 
