@@ -118,15 +118,16 @@ def split_heads(
     """q, k and v from one projection each: [batch, n, heads * width] viewed as [batch, heads, n,
     width].
     """
-    p, w, (batch, n_q, n_kv) = (
-        problem,
-        weights,
-        (problem.batch, problem.seq_len, problem.kv_seq_len),
+    p, w = problem, weights
+
+    def split(x: Tensor, weight: Tensor, bias: Tensor, heads: int) -> Tensor:
+        return linear(x, weight, bias).unflatten(-1, (heads, -1)).transpose(1, 2)  # type: ignore[no-any-return]
+
+    return (
+        split(inputs.query, w.w_q, w.b_q, p.heads),
+        split(inputs.key, w.w_k, w.b_k, p.kv_heads),
+        split(inputs.value, w.w_v, w.b_v, p.kv_heads),
     )
-    q = linear(inputs.query, w.w_q, w.b_q).view(batch, n_q, p.heads, p.d_k).transpose(1, 2)
-    k = linear(inputs.key, w.w_k, w.b_k).view(batch, n_kv, p.kv_heads, p.d_k).transpose(1, 2)
-    v = linear(inputs.value, w.w_v, w.b_v).view(batch, n_kv, p.kv_heads, p.d_v).transpose(1, 2)
-    return q, k, v
 
 
 def merge_heads(o: Tensor) -> Tensor:

@@ -103,7 +103,19 @@ class MultiHeadAttention(torch.nn.Module):
         layer is not causal, or the backend cannot compute it.
         """
         (batch, n, _), end, w = x.shape, length + x.shape[1], self.weights()
-        core = self._core_problem(batch, n, end, x.device)
+        if not self.problem.causal or self.problem.mask != "none":
+            raise ValueError("only a causal layer without another mask can extend a cache")
+        core = self._checked(
+            self._backend.why_not,
+            x.device,
+            batch=batch,
+            seq_len=n,
+            kv_seq_len=end,
+            causal=n > 1,  # a single query sees all keys, without a mask
+            causal_align="bottom_right" if 1 < n < end else "",
+            scope="core",
+            passes="forward",
+        )
         new = replace(core, seq_len=n, kv_seq_len=n, causal_align="", scope="layer")
         q, k, v = split_heads(new, Inputs(x, x, x), w)
         keys[:, :, length:end], values[:, :, length:end] = k, v
@@ -111,22 +123,6 @@ class MultiHeadAttention(torch.nn.Module):
         with self._backend.context(core):
             o = self._backend.prepare(core, inputs, None)()
         return linear(merge_heads(o), w.w_o, w.b_o)
-
-    def _core_problem(self, batch: int, n: int, end: int, device: torch.device) -> Problem:
-        """Of n queries against `end` cached keys. A single query sees them all, without a mask."""
-        if not self.problem.causal or self.problem.mask != "none":
-            raise ValueError("only a causal layer without another mask can extend a cache")
-        return self._checked(
-            self._backend.why_not,
-            device,
-            batch=batch,
-            seq_len=n,
-            kv_seq_len=end,
-            causal=n > 1,
-            causal_align="bottom_right" if 1 < n < end else "",
-            scope="core",
-            passes="forward",
-        )
 
     def _problem_of(self, inputs: Inputs, weights: Weights, *, masked: bool) -> Problem:
         """The call's problem. Raises ValueError if the backend cannot compute it."""
