@@ -9,9 +9,7 @@ import torch
 
 from attnbench.impls import about, ignored, load, make_inputs, missing, names, needs, third_party
 from tests.conftest import environment, ran
-from tests.impls.discovery.conftest import FAKE, PROBLEM
-
-MISSING = "needs no_such_package, which is not installed: pip install no_such_package"
+from tests.impls.discovery.conftest import FAKE, MISSING, PROBLEM
 
 
 def test_shipped_backends_are_found_and_nothing_else() -> None:
