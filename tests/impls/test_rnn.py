@@ -1,6 +1,5 @@
 """The recurrent baselines: their cells, refusals, and the gradients of their own weights."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,44 +27,19 @@ def test_a_token_depends_on_the_whole_past_and_nothing_else() -> None:
     assert (before[:, 5:] != after[:, 5:]).any(-1).all()
 
 
-Parts = list[torch.Tensor]
-States = tuple[torch.Tensor, ...]
-"""The output, and what else a cell carries on."""
-
-
-def gru(x: Parts, h: Parts, states: States) -> States:
-    reset, update = torch.sigmoid(x[0] + h[0]), torch.sigmoid(x[1] + h[1])
-    return ((1 - update) * torch.tanh(x[2] + reset * h[2]) + update * states[0],)
-
-
-def lstm(x: Parts, h: Parts, states: States) -> States:
-    i, f, g, o = (a + b for a, b in zip(x, h, strict=True))
-    cell = torch.sigmoid(f) * states[1] + torch.sigmoid(i) * torch.tanh(g)
-    return torch.sigmoid(o) * torch.tanh(cell), cell
-
-
-def plain(x: Parts, h: Parts, states: States) -> States:
-    return (torch.tanh(x[0] + h[0]),)
-
-
 @pytest.mark.parametrize(
-    ("name", "gates", "cell"), [("rnn", 3, gru), ("rnn:lstm", 4, lstm), ("rnn:tanh", 1, plain)]
+    ("name", "cell"),
+    [("rnn", torch.nn.GRU), ("rnn:lstm", torch.nn.LSTM), ("rnn:tanh", torch.nn.RNN)],
 )
-def test_its_cell_is_as_torch_documents_it(
-    name: str, gates: int, cell: Callable[[Parts, Parts, States], States]
-) -> None:
+def test_it_is_torchs_layer_from_the_first_token_to_the_last(name: str, cell: type) -> None:
     problem = Problem(**SHAPE)
     inputs = make_inputs(problem, CPU, 0)
     layer = rnn.make_layer(problem, CPU, name.partition(":")[2])
-    w_i, w_h, b_i, b_h = layer.parameters()
-    states: States = (torch.zeros(2, 16), torch.zeros(2, 16))
-    found = []
-    for token in inputs.query.unbind(1):
-        x = (token @ w_i.mT + b_i).chunk(gates, -1)
-        h = (states[0] @ w_h.mT + b_h).chunk(gates, -1)
-        states = cell([*x], [*h], states)
-        found.append(states[0])
-    torch.testing.assert_close(load(name).prepare(problem, inputs, None)(), torch.stack(found, 1))
+    assert type(layer) is cell
+    by_token = layer(inputs.query.transpose(0, 1).contiguous().transpose(0, 1))[0]
+    torch.testing.assert_close(load(name).prepare(problem, inputs, None)(), by_token)
+    alone = torch.cat([layer(one[None])[0] for one in inputs.query])
+    torch.testing.assert_close(by_token, alone)
 
 
 @pytest.mark.parametrize(
