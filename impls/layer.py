@@ -29,18 +29,11 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
     seeds on every device.
     """
     p = problem
-    q_width, o_width = p.heads * p.d_k, p.heads * p.d_v
-    k_width, v_width = p.kv_heads * p.d_k, p.kv_heads * p.d_v
-    shapes: dict[str, tuple[int, ...]] = {
-        "w_q": (q_width, p.d_model),
-        "b_q": (q_width,),
-        "w_k": (k_width, p.d_model),
-        "b_k": (k_width,),
-        "w_v": (v_width, p.d_model),
-        "b_v": (v_width,),
-        "w_o": (p.d_model, o_width),
-        "b_o": (p.d_model,),
-    }
+    widths = {"q": p.heads * p.d_k, "k": p.kv_heads * p.d_k, "v": p.kv_heads * p.d_v}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, width in widths.items():
+        shapes |= {f"w_{name}": (width, p.d_model), f"b_{name}": (width,)}
+    shapes |= {"w_o": (p.d_model, p.heads * p.d_v), "b_o": (p.d_model,)}
     if p.scope == "block":
         shapes |= dict.fromkeys(("gain_1", "shift_1", "gain_2", "shift_2"), (p.d_model,))
         shapes |= {"w_up": (p.d_ff, p.d_model), "b_up": (p.d_ff,)}

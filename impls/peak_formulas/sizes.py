@@ -4,7 +4,7 @@ The formulas follow the allocations of torch 2.13 on the CPU, as its profiler sh
 (tests/impls/peak_formulas/test_peak_bytes.py checks them).
 """
 
-from ..problem import Problem
+from ..problem import Device, Problem
 
 SCALE_BYTES = 8  # a float64
 POSITION_BYTES = 8  # an int64
@@ -72,9 +72,10 @@ class Sizes:
         return tensor_bytes if strides_differ else 0
 
 
-def allocates_results_only(problem: Problem, device_type: str) -> bool:
-    """Whether matmul and softmax allocate only their results.
-
-    On the CPU oneDNN's matmul for half precision also allocates buffers.
+def knows_scores(problem: Problem, device: Device) -> bool:
+    """Whether the bytes of the scores are all there are: of masks that are known, and where matmul
+    and softmax allocate only their results. On the CPU oneDNN's matmul for half precision also
+    allocates buffers.
     """
-    return device_type == "cuda" or problem.dtype == "fp32"
+    p = problem
+    return p.mask in MASKS and not p.lengths and (device.type == "cuda" or p.dtype == "fp32")
