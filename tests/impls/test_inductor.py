@@ -83,8 +83,14 @@ NO_CXX = (
     "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get install g++, or"
     " name one in CXX"
 )
-NO_CC = "Triton needs a C compiler, and there is no {}: apt-get install gcc libc6-dev, or name one in CC"
-NO_HEADERS = "{} needs Python's C headers, and there is no Python.h in /no/include: apt-get install python3-dev"
+NO_CC = (
+    "Triton needs a C compiler, and there is no {}: apt-get install gcc libc6-dev, or name one in"
+    " CC"
+)
+NO_HEADERS = (
+    "{} needs Python's C headers, and there is no Python.h in /no/include: apt-get install"
+    " python3-dev"
+)
 NO_TRITON = "torch.compile needs triton, which is not installed: pip install triton"
 OLD = "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
 LACKING: list[tuple[torch.device, dict[str, Any], str]] = [
