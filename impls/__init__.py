@@ -7,15 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .discovery.registry import (
-    about,
-    broken,
     exactness,
+    find,
     ignored,
     input_order,
     is_ours,
     missing,
     names,
-    needs,
     third_party,
 )
 from .discovery.source import BadBackend
@@ -40,9 +38,8 @@ __all__ = [
     "MultiHeadAttention",
     "Problem",
     "Weights",
-    "about",
-    "broken",
     "exactness",
+    "find",
     "generate",
     "ignored",
     "input_order",
@@ -52,7 +49,6 @@ __all__ = [
     "make_weights",
     "missing",
     "names",
-    "needs",
     "third_party",
 ]
 

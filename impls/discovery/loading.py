@@ -74,6 +74,10 @@ class Backend:
     module: Any
     parameters: Mapping[str, Value | None] = field(default_factory=dict)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are loaded anew, since a module is neither."""
+        return load, (self.name,)
+
     @property
     def variant(self) -> str:
         """The part of the name after the colon, or ""."""

@@ -73,19 +73,9 @@ def names() -> tuple[str, ...]:
     )
 
 
-def needs(name: str) -> tuple[str, ...]:
-    """The packages that the backend imports besides torch."""
-    return find(name).declared.needs
-
-
 def exactness(name: str) -> str:
     """One of source.EXACTNESS."""
     return find(name).declared.exactness
-
-
-def about(name: str) -> str:
-    """What it is, in its file's words; "" without a docstring."""
-    return find(name).declared.about
 
 
 def input_order(name: str, problem: Problem) -> str:
@@ -106,11 +96,6 @@ def missing(name: str) -> str | None:
     verb = "is" if len(absent) == 1 else "are"
     install = shlex.join(["pip", "install", *absent])
     return f"needs {', '.join(absent)}, which {verb} not installed: {install}"
-
-
-def broken(name: str) -> bool:
-    """Whether its file or its entry point is unusable anywhere; `missing` says why."""
-    return bool(find(name).broken)
 
 
 def _is_installed(package: str) -> bool:
