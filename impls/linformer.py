@@ -41,12 +41,7 @@ def why_not(
 
 
 def prepare(
-    problem: Problem,
-    inputs: Inputs,
-    weights: Weights | None,
-    *,
-    variant: str,
-    rank: int | None,
+    problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str, rank: int | None
 ) -> Call:
     rank = rank or int(variant.removeprefix(POOL) or DEFAULT_RANK)
     if variant.startswith(POOL):
