@@ -7,23 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .discovery.registry import (
-    about,
-    broken,
     exactness,
+    find,
     ignored,
     input_order,
     is_ours,
     missing,
     names,
-    needs,
     third_party,
 )
 from .discovery.source import BadBackend
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from .backend import Backend, Call, Inputs, Weights
-    from .discovery.loading import load
+    from .backend import Call, Inputs, Weights
+    from .discovery.loading import Backend, load
     from .layer import make_weights
     from .modules.block import Block, Decoder
     from .modules.generation import generate
@@ -40,9 +38,8 @@ __all__ = [
     "MultiHeadAttention",
     "Problem",
     "Weights",
-    "about",
-    "broken",
     "exactness",
+    "find",
     "generate",
     "ignored",
     "input_order",
@@ -52,15 +49,14 @@ __all__ = [
     "make_weights",
     "missing",
     "names",
-    "needs",
     "third_party",
 ]
 
 _NEED_TORCH = {
-    **dict.fromkeys(("Backend", "Call", "Inputs", "Weights"), ".backend"),
+    **dict.fromkeys(("Call", "Inputs", "Weights"), ".backend"),
     **dict.fromkeys(("Block", "Decoder"), ".modules.block"),
     "generate": ".modules.generation",
-    "load": ".discovery.loading",
+    **dict.fromkeys(("Backend", "load"), ".discovery.loading"),
     "MultiHeadAttention": ".modules.multi_head_attention",
     "make_inputs": ".shared.inputs",
     "make_weights": ".layer",

@@ -21,6 +21,9 @@ from .problem import Problem
 COMPUTES = ("prefix",)
 WIDEST, WIDTH_STEP = 256, 8  # of a head, in torch's flash kernel for CUDA
 
+Result = tuple[Any, ...]
+"""Of the kernel: output, log-sum-exp [batch, heads, n_q], on a GPU also what its backward needs."""
+
 
 def why_not(problem: Problem, device: torch.device) -> str | None:
     p = problem
@@ -50,11 +53,11 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
 
 def forward(
     q: Tensor, k: Tensor, v: Tensor, prefix_k: Tensor, prefix_v: Tensor, problem: Problem
-) -> tuple[Tensor, tuple[Any, ...], tuple[Any, ...]]:
-    """The output [batch, heads, n_q, d_v], and what `flash` returned of both parts."""
+) -> tuple[Tensor, Result, Result]:
+    """The output [batch, heads, n_q, d_v], and the results of both parts."""
     p = problem
-    of_prefix = flash(of_all(q, p), prefix_k, prefix_v, p.scale)
-    of_own = flash(of_each(q, p), k, v, p.scale, triangle=has_triangle(p))
+    of_prefix = flash(rows(q, p, shared=True), prefix_k, prefix_v, p.scale)
+    of_own = flash(rows(q, p, shared=False), k, v, p.scale, triangle=has_triangle(p))
     return joined(of_prefix, of_own, p).to(q.dtype), of_prefix, of_own
 
 
@@ -63,34 +66,29 @@ def has_triangle(problem: Problem) -> bool:
     return problem.causal and problem.seq_len > 1
 
 
-def of_all(x: Tensor, problem: Problem) -> Tensor:
-    """[batch, heads, n_q, width] as rows against the prefix's keys, [1, kv_heads, batch * group *
-    n_q, width].
+def rows(x: Tensor, problem: Problem, *, shared: bool) -> Tensor:
+    """[batch, heads, n_q, width] as rows against the prefix's keys if `shared`, [1, kv_heads, batch
+    * group * n_q, width]; or against each sequence's own keys, [batch, kv_heads, group * n_q,
+    width], as it is if there is a triangle.
     """
-    p = problem
-    grouped = x.reshape(p.batch, p.kv_heads, -1, x.shape[3])
-    return grouped.transpose(0, 1).reshape(1, p.kv_heads, -1, x.shape[3])
+    if has_triangle(problem) and not shared:
+        return x
+    grouped = x.reshape(problem.batch, problem.kv_heads, -1, x.shape[3])
+    if not shared:
+        return grouped
+    return grouped.transpose(0, 1).reshape(1, problem.kv_heads, -1, x.shape[3])
 
 
-def of_each(x: Tensor, problem: Problem) -> Tensor:
-    """[batch, heads, n_q, width] as rows against each sequence's own keys, [batch, kv_heads,
-    group * n_q, width]; as it is if there is a triangle.
-    """
-    p = problem
-    return x if has_triangle(p) else x.reshape(p.batch, p.kv_heads, -1, x.shape[3])
+def by_group(x: Tensor, problem: Problem, *, shared: bool) -> Tensor:
+    """What `rows` returned as [batch, kv_heads, group, n_q, width]: a view."""
+    p, group = problem, problem.heads // problem.kv_heads
+    if shared:
+        return x.reshape(p.kv_heads, p.batch, group, p.seq_len, -1).transpose(0, 1)
+    return x.reshape(p.batch, p.kv_heads, group, p.seq_len, -1)
 
 
-def by_group(x: Tensor, problem: Problem, *, all_rows: bool = False) -> Tensor:
-    """What `of_all` or `of_each` returned as [batch, kv_heads, group, n_q, width]: a view."""
-    p = problem
-    rows = p.batch, p.heads // p.kv_heads, p.seq_len
-    if all_rows:
-        return x.reshape(p.kv_heads, *rows, -1).transpose(0, 1)
-    return x.reshape(p.batch, p.kv_heads, *rows[1:], -1)
-
-
-def joined(of_prefix: tuple[Any, ...], of_own: tuple[Any, ...], problem: Problem) -> Tensor:
-    """The output [batch, heads, n_q, d_v] in fp32, from what `flash` returned of both parts.
+def joined(of_prefix: Result, of_own: Result, problem: Problem) -> Tensor:
+    """The output [batch, heads, n_q, d_v] in fp32, from the results of both parts.
 
     The parts' shares of a query's weights are a sigmoid each: one less the other has its rounding,
     which is much of a small share.
@@ -98,25 +96,18 @@ def joined(of_prefix: tuple[Any, ...], of_own: tuple[Any, ...], problem: Problem
     p, lse_prefix, lse_own = problem, *log_sum_exps(of_prefix, of_own, problem)
     beyond = lse_prefix - lse_own
     o = beyond.new_empty(*beyond.shape[:4], p.d_v)
-    torch.mul(by_group(of_prefix[0], p, all_rows=True), beyond.sigmoid(), out=o)
-    return o.addcmul_(by_group(of_own[0], p), beyond.neg_().sigmoid_()).flatten(1, 2)
+    torch.mul(by_group(of_prefix[0], p, shared=True), beyond.sigmoid(), out=o)
+    return o.addcmul_(by_group(of_own[0], p, shared=False), beyond.neg_().sigmoid_()).flatten(1, 2)
 
 
-def log_sum_exps(
-    of_prefix: tuple[Any, ...], of_own: tuple[Any, ...], problem: Problem
-) -> tuple[Tensor, Tensor]:
+def log_sum_exps(of_prefix: Result, of_own: Result, problem: Problem) -> tuple[Tensor, Tensor]:
     """Of both parts, [batch, kv_heads, group, n_q, 1], fp32."""
-    of_all_rows = by_group(of_prefix[1][..., None], problem, all_rows=True)
-    return of_all_rows, by_group(of_own[1][..., None], problem)
+    of_all_rows = by_group(of_prefix[1][..., None], problem, shared=True)
+    return of_all_rows, by_group(of_own[1][..., None], problem, shared=False)
 
 
-def flash(
-    q: Tensor, k: Tensor, v: Tensor, scale: float, *, triangle: bool = False
-) -> tuple[Any, ...]:
-    """The output, log-sum-exp [batch, heads, n_q], and on a GPU what the backward pass needs.
-
-    `triangle`: the last query is at the last key, and no query sees later ones.
-    """
+def flash(q: Tensor, k: Tensor, v: Tensor, scale: float, *, triangle: bool = False) -> Result:
+    """`triangle`: the last query is at the last key, and no query sees later ones."""
     aten = torch.ops.aten
     if q.device.type != "cpu":
         found = aten._scaled_dot_product_flash_attention(q, k, v, 0.0, triangle, scale=scale)
@@ -129,25 +120,20 @@ def flash(
 
 
 def flash_gradients(
-    d_o: Tensor,
-    inputs: tuple[Tensor, Tensor, Tensor],
-    result: tuple[Any, ...],
-    scale: float,
-    *,
-    triangle: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Of q, k and v; `result`: as from `flash`, with output and log-sum-exp over all keys."""
+    d_o: Tensor, q: Tensor, k: Tensor, v: Tensor, result: Result, scale: float, *, triangle: bool
+) -> list[Tensor]:
+    """Of q, k and v; `result` has the output and the log-sum-exp over all keys."""
     aten, (o, lse, *kept) = torch.ops.aten, result
-    if not kept:
-        square, mask = cpu_mask(*inputs[:2], triangle=triangle)
-        found = aten._scaled_dot_product_flash_attention_for_cpu_backward(
-            d_o, *inputs, o, lse, 0.0, square, attn_mask=mask, scale=scale
+    if kept:
+        found = aten._scaled_dot_product_flash_attention_backward(
+            d_o, q, k, v, o, lse, *kept[:4], 0.0, triangle, *kept[4:], scale=scale
         )
     else:
-        found = aten._scaled_dot_product_flash_attention_backward(
-            d_o, *inputs, o, lse, *kept[:4], 0.0, triangle, *kept[4:], scale=scale
+        square, mask = cpu_mask(q, k, triangle=triangle)
+        found = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            d_o, q, k, v, o, lse, 0.0, square, attn_mask=mask, scale=scale
         )
-    return tuple(found)
+    return list(found)
 
 
 def cpu_mask(q: Tensor, k: Tensor, *, triangle: bool) -> tuple[bool, Tensor | None]:
@@ -177,18 +163,15 @@ class _Cascade(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, prefix_k, prefix_v, o, lse = ctx.saved_tensors
         p: Problem = ctx.problem
-        (d_o,), (of_prefix, of_own) = gradients, ctx.kept
-        all_q, all_do, all_o, all_lse = (of_all(x, p) for x in (q, d_o, o, lse))
-        each_q, each_do, each_o, each_lse = (of_each(x, p) for x in (q, d_o, o, lse))
-        dq_all, *d_prefix = flash_gradients(
-            all_do, (all_q, prefix_k, prefix_v), (all_o, all_lse[..., 0], *of_prefix), p.scale
-        )
-        dq_each, *d_own = flash_gradients(
-            each_do,
-            (each_q, k, v),
-            (each_o, each_lse[..., 0], *of_own),
-            p.scale,
-            triangle=has_triangle(p),
-        )
-        dq = by_group(dq_all, p, all_rows=True) + by_group(dq_each, p)
-        return dq.flatten(1, 2), *d_own, *d_prefix, None
+
+        def part(k: Tensor, v: Tensor, kept: Result, *, shared: bool) -> list[Tensor]:
+            d_o, q_rows, o_rows, lse_rows = (
+                rows(x, p, shared=shared) for x in (*gradients, q, o, lse)
+            )
+            result, triangle = (o_rows, lse_rows[..., 0], *kept), has_triangle(p) and not shared
+            dq, *others = flash_gradients(d_o, q_rows, k, v, result, p.scale, triangle=triangle)
+            return [by_group(dq, p, shared=shared), *others]
+
+        dq_prefix, *of_prefix = part(prefix_k, prefix_v, ctx.kept[0], shared=True)
+        dq_own, *of_own = part(k, v, ctx.kept[1], shared=False)
+        return (dq_prefix + dq_own).flatten(1, 2), *of_own, *of_prefix, None

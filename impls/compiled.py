@@ -12,12 +12,11 @@ from torch import Tensor
 
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .problem import ALL_MASKS, Problem
+from .problem import Problem
 from .shared.inductor import compile_now, compiled, keep_buffers, missing_for_compile
 from .shared.softmax import Softmax, group_rows, softmax_of_rows
 
-MASKS = ALL_MASKS
-COMPUTES = ("softcap", "sinks")
+COMPUTES = ("mask", "mask tensor", "softcap", "sinks")
 COMPILES = True
 
 
@@ -42,10 +41,3 @@ def core(q: Tensor, k: Tensor, v: Tensor, make_softmax: Callable[[], Softmax]) -
     s = softmax.scores(group_rows(q, k.shape[1]) @ k.mT)  # [batch, kv_heads, group * n_q, n_kv]
     o = softmax.weights(s) @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], v.shape[3])  # [batch, heads, n_q, d_v]
-
-
-def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """Compiled anew for each call: for checks of a mask, not for speed."""
-    softmax = softmax_of_rows(problem, Inputs(q, k, v), mask)
-    call: Callable[..., Tensor] = compiled(lambda q, k, v: core(q, k, v, softmax))
-    return call(q, k, v)

@@ -26,8 +26,7 @@ __all__ = ["build_mask", "context", "prepare", "unavailable", "why_not"]
 VARIANTS = ("triton", "flash", "decode")
 BACKENDS = {"triton": "TRITON", "flash": "FLASH", "decode": "TRITON_DECODE"}
 """Torch's names of them, in kernel_options."""
-MASKS = ("local", "chunked")
-COMPUTES = ("lengths", "softcap", "sinks")
+COMPUTES = ("local", "chunked", "lengths", "softcap", "sinks")
 COMPILES = True
 
 

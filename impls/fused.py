@@ -10,11 +10,10 @@ from torch import Tensor
 
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .problem import ALL_MASKS, Problem
+from .problem import Problem
 from .shared.softmax import Softmax, group_rows, masked_group_rows, softmax_of_rows
 
-MASKS = ALL_MASKS
-COMPUTES = ("lengths", "softcap", "sinks")
+COMPUTES = ("mask", "mask tensor", "lengths", "softcap", "sinks")
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
@@ -22,29 +21,17 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     return as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, softmax), fills=True)
 
 
-def core(q: Tensor, k: Tensor, v: Tensor, softmax: Callable[[], Softmax]) -> Tensor:
+def core(q: Tensor, k: Tensor, v: Tensor, make_softmax: Callable[[], Softmax]) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)) V of all heads at once; q [batch, heads, n_q, d_k], k and v
     [batch, kv_heads, n_kv, d_k or d_v].
     """
-    p = rows_of_weights(q, k, softmax())  # [batch, kv_heads, group * n_q, n_kv]
+    softmax = make_softmax()
+    # [batch, kv_heads, group * n_q, n_kv]
+    p = softmax.weights(softmax.scores(group_rows(q, k.shape[1]) @ k.mT))
+    del softmax  # and its mask
     o = p @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], v.shape[3])  # [batch, heads, n_q, d_v]
 
 
-def rows_of_weights(q: Tensor, k: Tensor, softmax: Softmax) -> Tensor:
-    s = softmax.scores(group_rows(q, k.shape[1]) @ k.mT)
-    return softmax.weights(s)
-
-
 def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
     return masked_group_rows(problem, device)
-
-
-def attention_weights(problem: Problem, inputs: Inputs, mask: Tensor | None) -> Tensor:
-    q, k, _ = inputs
-    p = rows_of_weights(q, k, softmax_of_rows(problem, inputs, mask)())
-    return p.reshape(*q.shape[:3], k.shape[2])  # [batch, heads, n_q, n_kv]
-
-
-def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    return core(q, k, v, softmax_of_rows(problem, Inputs(q, k, v), mask))

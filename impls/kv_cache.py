@@ -17,13 +17,12 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 from .axes.kv_storage import keys_of_block
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .problem import ALL_MASKS, Problem
+from .problem import Problem
 from .shared.kv_tensors import read_back, scales
 from .shared.mask_tensors import materialized_mask
 from .shared.softmax import group_rows, masked_group_rows
 
-MASKS = ALL_MASKS
-COMPUTES = ("page", "kv_dtype", "prefix")
+COMPUTES = ("mask", "page", "kv_dtype", "prefix")
 VARIANTS = ("blocks",)
 
 

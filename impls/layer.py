@@ -29,18 +29,11 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
     seeds on every device.
     """
     p = problem
-    q_width, o_width = p.heads * p.d_k, p.heads * p.d_v
-    k_width, v_width = p.kv_heads * p.d_k, p.kv_heads * p.d_v
-    shapes: dict[str, tuple[int, ...]] = {
-        "w_q": (q_width, p.d_model),
-        "b_q": (q_width,),
-        "w_k": (k_width, p.d_model),
-        "b_k": (k_width,),
-        "w_v": (v_width, p.d_model),
-        "b_v": (v_width,),
-        "w_o": (p.d_model, o_width),
-        "b_o": (p.d_model,),
-    }
+    widths = {"q": p.heads * p.d_k, "k": p.kv_heads * p.d_k, "v": p.kv_heads * p.d_v}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, width in widths.items():
+        shapes |= {f"w_{name}": (width, p.d_model), f"b_{name}": (width,)}
+    shapes |= {"w_o": (p.d_model, p.heads * p.d_v), "b_o": (p.d_model,)}
     if p.scope == "block":
         shapes |= dict.fromkeys(("gain_1", "shift_1", "gain_2", "shift_2"), (p.d_model,))
         shapes |= {"w_up": (p.d_ff, p.d_model), "b_up": (p.d_ff,)}
@@ -112,34 +105,22 @@ def block(x: Tensor, weights: BlockWeights, attend: Callable[[Tensor], Tensor]) 
     )
 
 
-def block_peak(problem: Problem, layer_bytes: int) -> int | None:
-    """Peak bytes of a block from those of its layer, forward; None with gradients.
-
-    The norm of x is alive while the layer runs. Later y, the feed-forward layer's values and their
-    GELU are alive together.
-    """
-    if problem.backward:
-        return None
-    p = problem
-    x = p.batch * p.seq_len * p.d_model * p.item_bytes
-    return max(x + layer_bytes, x + 2 * x * p.d_ff // p.d_model)
-
-
 def split_heads(
     problem: Problem, inputs: Inputs, weights: Weights
 ) -> tuple[Tensor, Tensor, Tensor]:
     """q, k and v from one projection each: [batch, n, heads * width] viewed as [batch, heads, n,
     width].
     """
-    p, w, (batch, n_q, n_kv) = (
-        problem,
-        weights,
-        (problem.batch, problem.seq_len, problem.kv_seq_len),
+    p, w = problem, weights
+
+    def split(x: Tensor, weight: Tensor, bias: Tensor, heads: int) -> Tensor:
+        return linear(x, weight, bias).unflatten(-1, (heads, -1)).transpose(1, 2)  # type: ignore[no-any-return]
+
+    return (
+        split(inputs.query, w.w_q, w.b_q, p.heads),
+        split(inputs.key, w.w_k, w.b_k, p.kv_heads),
+        split(inputs.value, w.w_v, w.b_v, p.kv_heads),
     )
-    q = linear(inputs.query, w.w_q, w.b_q).view(batch, n_q, p.heads, p.d_k).transpose(1, 2)
-    k = linear(inputs.key, w.w_k, w.b_k).view(batch, n_kv, p.kv_heads, p.d_k).transpose(1, 2)
-    v = linear(inputs.value, w.w_v, w.b_v).view(batch, n_kv, p.kv_heads, p.d_v).transpose(1, 2)
-    return q, k, v
 
 
 def merge_heads(o: Tensor) -> Tensor:

@@ -27,8 +27,7 @@ VARIANTS = (
     "tlx_hopper",
     "tlx_blackwell",
 )
-MASKS = ("local",)
-COMPUTES = ("softcap",)
+COMPUTES = ("local", "softcap")
 COMPILES = ("flash_attn_4", "tlx_hopper", "tlx_blackwell")  # in the first call; all import much
 TUTORIALS = "triton.language.extra.tlx.tutorials"
 PACKAGES = {

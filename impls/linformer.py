@@ -41,12 +41,7 @@ def why_not(
 
 
 def prepare(
-    problem: Problem,
-    inputs: Inputs,
-    weights: Weights | None,
-    *,
-    variant: str,
-    rank: int | None,
+    problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str, rank: int | None
 ) -> Call:
     rank = rank or int(variant.removeprefix(POOL) or DEFAULT_RANK)
     if variant.startswith(POOL):
@@ -62,6 +57,7 @@ def prepare(
 def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
     """softmax(Q (E K)^T / sqrt(d_k)) F V, from projected k and v [batch, kv_heads, rank, width]."""
     softmax = Softmax(problem)
+    # [batch, kv_heads, group * n_q, rank]
     p = softmax.weights(softmax.scores(group_rows(q, k.shape[1]) @ k.mT))
     o = p @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]

@@ -14,13 +14,12 @@ from torch import Tensor
 
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .problem import ALL_MASKS, Problem
+from .problem import Problem
 from .shared.attention_flops import Form, cheaper_form, form_flops
 from .shared.kv_tensors import keys_and_values
 from .shared.softmax import Softmax, softmax_of_rows
 
-MASKS = ALL_MASKS
-COMPUTES = ("latent", "rope")
+COMPUTES = ("mask", "latent", "rope")
 VARIANTS = ("absorbed", "unabsorbed")
 
 

@@ -6,11 +6,10 @@ from torch.nn.functional import linear
 
 from .backend import Call, Inputs, Weights
 from .layer import Rows, as_call, computed_queries, in_scope, with_empty_rows
-from .problem import ALL_MASKS, Problem
+from .problem import Problem
 from .shared.softmax import Softmax, masked_pairs, softmax_per_head
 
-MASKS = ALL_MASKS
-COMPUTES = ("lengths", "softcap", "sinks")
+COMPUTES = ("mask", "mask tensor", "lengths", "softcap", "sinks")
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
@@ -26,12 +25,8 @@ def one_head(q: Tensor, k: Tensor, v: Tensor, softmax: Softmax) -> Tensor:
 
     A function of its own, so that one head's scores are freed before the next head's are made.
     """
-    return head_weights(q, k, softmax) @ v  # [batch, n_q, d_v]
-
-
-def head_weights(q: Tensor, k: Tensor, softmax: Softmax) -> Tensor:
-    s = softmax.scores(q @ k.mT)  # [batch, n_q, n_kv]
-    return softmax.weights(s)
+    p = softmax.weights(softmax.scores(q @ k.mT))  # [batch, n_q, n_kv]
+    return p @ v  # [batch, n_q, d_v]
 
 
 def core(q: Tensor, k: Tensor, v: Tensor, softmax: list[Softmax]) -> Tensor:
@@ -66,14 +61,3 @@ def layer(problem: Problem, x: Inputs, w: Weights, softmax: list[Softmax], fill:
 
 def build_mask(problem: Problem, device: torch.device) -> Tensor | None:
     return masked_pairs(problem, device)
-
-
-def attention_weights(problem: Problem, inputs: Inputs, mask: Tensor | None) -> Tensor:
-    softmax = softmax_per_head(problem, inputs, mask)()
-    keys, group = inputs.key.unbind(1), problem.heads // problem.kv_heads
-    queries = enumerate(inputs.query.unbind(1))
-    return torch.stack([head_weights(q, keys[i // group], softmax[i]) for i, q in queries], 1)
-
-
-def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    return core(q, k, v, softmax_per_head(problem, Inputs(q, k, v), mask)())

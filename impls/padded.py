@@ -15,8 +15,7 @@ from .layer import as_call
 from .problem import Problem
 from .shared.mask_tensors import by_distance
 
-MASKS = ("local", "strided")
-COMPUTES = ("lengths",)
+COMPUTES = ("local", "strided", "lengths")
 VARIANTS = ("maskless",)
 
 

@@ -21,7 +21,7 @@ from .shared.mask_tensors import padded_keys
 from .shared.sparse import pad_tokens
 
 EXACTNESS = "approximate"
-MASKS = ("padding",)
+COMPUTES = ("padding",)
 VARIANTS = ("64", "128", "512")
 PARAMETERS = {"features": int}
 DEFAULT_FEATURES = 256
@@ -39,12 +39,7 @@ def why_not(
 
 
 def prepare(
-    problem: Problem,
-    inputs: Inputs,
-    weights: Weights | None,
-    *,
-    variant: str,
-    features: int | None,
+    problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str, features: int | None
 ) -> Call:
     count, device = features or int(variant or DEFAULT_FEATURES), inputs.query.device
     w = random_features(count, problem.d_k, device)

@@ -12,21 +12,22 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from .backend import Call, Inputs, Weights
+from .backend import Attend, Call, Inputs, Weights
 from .layer import as_call
 from .masks import needs_matrix
-from .problem import ALL_MASKS, Problem
+from .problem import Problem
 from .shared.flash_attention import missing
 from .shared.sdpa_kernels import NEWER, attend, has_lower_right, matrix, pinned, refusal
 
-MASKS = ALL_MASKS
-COMPUTES = ("lengths",)
+COMPUTES = ("mask", "mask tensor", "lengths")
 VARIANTS = ("math", "flash", "flash3", "flash4", "efficient", "cudnn")
 PINS_KERNEL = True
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     """q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, ...] go to torch as they are."""
+    if inputs.mask is not None:
+        return as_call(problem, inputs, weights, under_mask(problem, inputs.mask))
     return as_call(
         problem, inputs, weights, attend(problem, inputs.query.device, variant), fills=True
     )
@@ -38,12 +39,10 @@ def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tenso
     return matrix(problem, device)
 
 
-def under_mask(
-    problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, variant: str
-) -> Tensor:
-    mask = mask.expand(-1, -1, q.shape[2], -1)
-    grouped = problem.kv_heads != problem.heads
-    return sdpa(q, k, v, attn_mask=mask, scale=problem.scale, enable_gqa=grouped)
+def under_mask(problem: Problem, mask: Tensor) -> Attend:
+    """Under a caller's mask (shared/given_mask.py)."""
+    mask, grouped = mask.expand(-1, -1, problem.seq_len, -1), problem.kv_heads != problem.heads
+    return lambda q, k, v: sdpa(q, k, v, attn_mask=mask, scale=problem.scale, enable_gqa=grouped)
 
 
 def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:

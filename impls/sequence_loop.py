@@ -9,8 +9,7 @@ from .layer import as_call
 from .problem import Problem
 from .shared.sdpa_kernels import attend
 
-MASKS = ("local", "strided")
-COMPUTES = ("lengths",)
+COMPUTES = ("local", "strided", "lengths")
 
 
 def why_not(problem: Problem, device: torch.device) -> str | None:

@@ -13,7 +13,7 @@ from .layer import as_call
 from .problem import Problem
 from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 
-MASKS = ("local",)
+COMPUTES = ("local",)
 MIN_ROWS = 64  # of a block: narrower products do not fill a processor
 ALIGNED = 8  # keys of a block: rows of 16 bytes in half precision, which tensor cores need
 

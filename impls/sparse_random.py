@@ -14,7 +14,7 @@ from .masks.blocks import BLOCK, block_table
 from .problem import Problem
 from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 
-MASKS = ("blocks",)
+COMPUTES = ("blocks",)
 
 
 def why_not(problem: Problem, device: torch.device) -> str | None:

@@ -12,7 +12,7 @@ from .layer import as_call
 from .problem import Problem
 from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
 
-MASKS = ("strided",)
+COMPUTES = ("strided",)
 
 
 def why_not(problem: Problem, device: torch.device) -> str | None:

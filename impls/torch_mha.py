@@ -9,6 +9,7 @@ measured.
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -16,9 +17,9 @@ from torch import Tensor
 from .backend import Call, Inputs, Weights
 from .layer import in_scope
 from .problem import Problem
-from .shared.mask_tensors import padded_keys
+from .shared.mask_tensors import mask_matrix, padded_keys
 
-MASKS = ("padding",)
+COMPUTES = ("padding",)
 VARIANTS = ("no_fast_path", "need_weights")
 
 
@@ -55,20 +56,17 @@ def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
     assert weights is not None
     layer, device = layer_of(problem, weights), inputs.query.device
-    mask, padding = masked_pairs(problem, device), padded_keys(problem, device)
-    need_weights = variant == "need_weights"
-    # The mask is the triangle from the top left: torch may use a kernel that has it built in.
-    hint = problem.causal and problem.causal_offset == 0
+    settings = {
+        "key_padding_mask": padded_keys(problem, device),  # [batch, kv_seq_len]
+        "attn_mask": masked_pairs(problem, device),  # [seq_len, kv_seq_len]
+        # The triangle from the top left: torch may use a kernel that has it built in.
+        "is_causal": problem.causal and problem.causal_offset == 0,
+        "need_weights": variant == "need_weights",
+    }
 
     def attend(inputs: Inputs) -> Tensor:
-        output: Tensor = layer(
-            *inputs,
-            key_padding_mask=padding,
-            attn_mask=mask,
-            is_causal=hint,
-            need_weights=need_weights,
-        )[0]
-        return output  # [batch, seq_len, d_model]
+        output: Tensor = layer(*inputs, **settings)[0]  # [batch, seq_len, d_model]
+        return output
 
     return in_scope(inputs, weights, attend)
 
@@ -78,10 +76,9 @@ def masked_pairs(problem: Problem, device: torch.device) -> Tensor | None:
 
     Includes queries that see no key: torch gives zeros for them.
     """
-    if not problem.causal:
-        return None
-    last_seen = torch.arange(problem.seq_len, device=device) + problem.causal_offset
-    return torch.arange(problem.kv_seq_len, device=device) > last_seen[:, None]
+    triangle = replace(problem, mask="none", window=0)
+    seen = mask_matrix(triangle, torch.arange(problem.seq_len, device=device))
+    return None if seen is None else ~seen[0]
 
 
 def layer_of(problem: Problem, weights: Weights) -> torch.nn.MultiheadAttention:

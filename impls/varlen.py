@@ -22,8 +22,7 @@ from .problem import Problem
 from .shared.flash_attention import other_corner
 
 VARIANTS = ("one_split",)
-MASKS = ("local",)
-COMPUTES = ("lengths", "page")
+COMPUTES = ("local", "lengths", "page")
 WIDEST, WIDTH_STEP, PAGE_STEP = 256, 8, 256  # of a head and of pages, in FlashAttention 2
 
 

@@ -9,7 +9,7 @@ from attnbench import impls
 from attnbench.harness.measure.error_limits import CheckResult
 from attnbench.harness.measure.judge import Judge, Seeds, places, taken, write_gradient
 from attnbench.harness.measure.prepared_call import make_gradient, make_tensors, prepare_call
-from attnbench.impls.backend import Backend
+from attnbench.impls.discovery.loading import Backend
 from attnbench.impls.problem import Problem
 from attnbench.impls.shared.drawing import draw_inputs
 

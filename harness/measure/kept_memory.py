@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from humanize import naturalsize
 
-from ...impls.backend import Backend
+from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ..cases.costs import mask_bytes
 from ..devices.host import descendants

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, leaves
+from ...impls.backend import TORCH_DTYPE, Inputs, Weights, leaves
+from ...impls.discovery.loading import Backend
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
 from ...impls.shared.drawing import draw

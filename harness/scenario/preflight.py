@@ -9,7 +9,7 @@ import torch
 from humanize import naturalsize
 
 from ... import impls
-from ...impls.backend import Backend
+from ...impls.discovery.loading import Backend
 from ...impls.peak_formulas import nearest
 from ..cases.case import MAX_SEQ_LEN, Case, Wall
 from ..cases.costs import input_bytes, known_costs

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from ...impls import is_ours, load, missing, names
-from ...impls.backend import Backend, Inputs
+from ...impls.backend import Inputs
+from ...impls.discovery.loading import Backend
 from ...impls.problem import Dtype, Problem
 
 UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 2.0**-11}

@@ -15,7 +15,8 @@ import torch
 from scipy.optimize import linprog
 from torch import Generator, Tensor
 
-from ...impls.backend import TORCH_DTYPE, Backend
+from ...impls.backend import TORCH_DTYPE, Inputs
+from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ...impls.shared.given_mask import given_mask
 from ..files.errors import first_line
@@ -134,11 +135,10 @@ def fill_differs(
 
 
 def _under(backend: Backend, of: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
-    """The weights of a head: what it makes of values that are unit vectors."""
+    """The weights of a head."""
     given, unseen = given_mask(mask, of, q.dtype)
-    unit = torch.eye(of.kv_seq_len, dtype=q.dtype, device=q.device)[None, None]
     with torch.no_grad(), backend.context(of):
-        found = backend.under_mask(of, q, k, unit, given)
+        found = backend.attention_weights(of, Inputs(q, k, k, mask=given))
     return found.masked_fill(unseen, 0.0).double()
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import torch
 
-from ...impls import load
-from ...impls.layer import make_weights
+from ...impls import Inputs, load
+from ...impls.layer import make_weights, split_heads
 from ...impls.problem import Problem
 from ...impls.shared.inputs import make_inputs
 from ..rows.findings import Finding
@@ -30,7 +30,8 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
         scope="layer",
     )
     inputs, weights = make_inputs(small, device, seed), make_weights(small, device, seed)
-    maps = load(BACKEND).attention_weights(small, inputs, weights)[0]  # [head, query, key]
+    split = Inputs(*split_heads(small, inputs, weights))
+    maps = load(BACKEND).attention_weights(small, split)[0]  # [head, query, key]
     for head, matrix in enumerate(maps.double().cpu(), start=1):
         entropy = -(matrix * matrix.clamp_min(1e-300).log()).sum(-1).mean()
         yield Finding(

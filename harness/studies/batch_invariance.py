@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from ...impls.axes.kv_storage import AS_USUAL
-from ...impls.backend import Backend, Inputs
+from ...impls.backend import Inputs
+from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ...impls.shared.inputs import make_inputs
 from ..measure.error_limits import distance

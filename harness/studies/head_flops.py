@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from ...impls.backend import Backend
+from ...impls.discovery.loading import Backend
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
 from ...impls.shared.inputs import make_inputs

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from ...impls.backend import TORCH_DTYPE, Backend
+from ...impls.backend import TORCH_DTYPE
+from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ..rows.findings import Finding
 from ._backends import UNIT_ROUNDOFF, attend, exact_backends, weights

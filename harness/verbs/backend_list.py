@@ -75,7 +75,7 @@ def backend_rows(device: "torch.device") -> Iterator[Row]:
     for name in impls.names():
         view = view_of(name, core)
         runs = view.status.value if view.status else "not asked" if view.reason else "yes"
-        runs = "broken" if impls.broken(name) else runs
+        runs = "broken" if impls.find(name).broken else runs
         why = view.reason
         if view.status is Status.UNSUPPORTED:
             fits = (only for only, one in special.items() if view_of(name, one).status is None)
@@ -83,4 +83,4 @@ def backend_rows(device: "torch.device") -> Iterator[Row]:
                 runs, why = "yes", f"{only} only"
         also = [one for one, real in ALIASES.items() if real == name and one[0] != "_"]
         remark = "; ".join(filter(None, (why, f"also named {', '.join(also)}" if also else "")))
-        yield name, impls.about(name.partition(":")[0]), impls.exactness(name), runs, remark
+        yield name, impls.find(name).declared.about, impls.exactness(name), runs, remark

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ... import impls
-from ...impls.backend import Backend
+from ...impls.discovery.loading import Backend
 from ..cases.case import Case
 from ..measure.clock import Clock, now_s
 from ..measure.compile_time import CompileTime

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ...impls import input_order
-from ...impls.backend import Backend
+from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case
 from ..measure.compile_time import CompileTime

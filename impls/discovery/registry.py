@@ -73,19 +73,9 @@ def names() -> tuple[str, ...]:
     )
 
 
-def needs(name: str) -> tuple[str, ...]:
-    """The packages that the backend imports besides torch."""
-    return find(name).declared.needs
-
-
 def exactness(name: str) -> str:
     """One of source.EXACTNESS."""
     return find(name).declared.exactness
-
-
-def about(name: str) -> str:
-    """What it is, in its file's words; "" without a docstring."""
-    return find(name).declared.about
 
 
 def input_order(name: str, problem: Problem) -> str:
@@ -106,11 +96,6 @@ def missing(name: str) -> str | None:
     verb = "is" if len(absent) == 1 else "are"
     install = shlex.join(["pip", "install", *absent])
     return f"needs {', '.join(absent)}, which {verb} not installed: {install}"
-
-
-def broken(name: str) -> bool:
-    """Whether its file or its entry point is unusable anywhere; `missing` says why."""
-    return bool(find(name).broken)
 
 
 def _is_installed(package: str) -> bool:
@@ -136,21 +121,9 @@ def is_ours(name: str) -> bool:
     return isinstance(origin, Path) and origin.parent == BUILTIN_FOLDER
 
 
-def defining(function: str) -> tuple[str, ...]:
-    """The backends whose file defines this function."""
-    return tuple(
-        sorted(
-            name
-            for file_name, source in sources().items()
-            if function in source.declared.functions
-            for name in source.names(file_name)
-        )
-    )
-
-
-def computing(axis: str) -> tuple[str, ...]:
-    """The files of backends that name this axis in COMPUTES, though maybe not in each variant."""
-    return tuple(sorted(name for name, one in sources().items() if axis in one.declared.computes))
+def computing(word: str) -> tuple[str, ...]:
+    """The files of backends that have this in COMPUTES, though maybe not in each variant."""
+    return tuple(sorted(name for name, one in sources().items() if word in one.declared.computes))
 
 
 def find(name: str) -> Source:
@@ -160,12 +133,9 @@ def find(name: str) -> Source:
         return Source(origin=attribute)
     known, parts = sources(), parts_of(real_name(name))
     found = known.get(parts.bare)  # the name of a package's backend may have a colon
-    if (
-        found is None
-        and parts.file in known
-        and parts.variant in known[parts.file].declared.variants
-    ):
-        found = known[parts.file]
+    of_file = known.get(parts.file)
+    if found is None and of_file and parts.variant in of_file.declared.variants:
+        found = of_file
     if found is not None:
         parameter_values(name, found.declared)
         return found
@@ -212,64 +182,53 @@ def sources() -> dict[str, Source]:
     Raises BadBackend if two folders define the same name. A package's backend with a taken name is
     left out (see `ignored`).
     """
-    files = _files()
-    taken = _taken(files)
-    packages = {name: source for name, source in _packages().items() if name not in taken}
-    return packages | files
+    return _found_and_ignored()[0]
 
 
 def ignored() -> tuple[str, ...]:
     """One sentence for each file and entry point that cannot be used because of its name, and for
     each package whose entry points cannot be read.
     """
-    files, (points, unreadable) = _files(), entry_points()
-    taken = _taken(files)
-    reasons_of = {path: _why_left_out(path, files) for path in _user_files()}
-    odd_name = "a name has letters, digits, and . _ - within"
-    reasons = {point: "its name is taken" for point in points if point.name in taken}
-    reasons |= {point: odd_name for point in points if not ENTRY_POINT_NAME.fullmatch(point.name)}
-    return (
-        *(
-            f"{path.name!r} in {path.parent} is left out: {reason}"
-            for path, reason in reasons_of.items()
-            if reason
-        ),
-        *(
-            f"{point.name!r} of {_package_of(point.dist)} is left out: {reason}"
-            for point, reason in reasons.items()
-        ),
-        *(f"{package} is left out: its entry points cannot be read" for package in unreadable),
-    )
+    return _found_and_ignored()[1]
 
 
-def _why_left_out(path: Path, files: dict[str, Source]) -> str:
-    """Why a file of the user's is no backend; "" if it is one."""
-    if _file_source(path) is None:
-        return "defines neither prepare nor attend; the name of a helper begins with _"
-    known = _is_name(path.stem) and files[path.stem].origin == path
-    return "" if known else "wanted another name"
-
-
-def _taken(files: dict[str, Source]) -> set[str]:
-    """The names that a package's backend cannot have."""
-    return {*ALIASES, *(name for stem, source in files.items() for name in source.names(stem))}
-
-
-def _files() -> dict[str, Source]:
-    """The backends of our folder and of the user's folders."""
+def _found_and_ignored() -> tuple[dict[str, Source], tuple[str, ...]]:
+    """First the files, ours before the user's; then the packages, which cannot take their names."""
     found: dict[str, Source] = {}
+    left_out: dict[str, str] = {}  # what: why
     for path in (*sorted(BUILTIN_FOLDER.glob("[!_]*.py")), *_user_files()):
         source, name = _file_source(path), path.stem
-        if source is None or not _is_name(name) or (source.broken and name in found):
-            continue
-        if name in ALIASES:
+        what = f"{path.name!r} in {path.parent}"
+        if source is None:
+            if path.parent != BUILTIN_FOLDER:
+                left_out[what] = (
+                    "defines neither prepare nor attend; the name of a helper begins with _"
+                )
+        elif not _is_name(name) or (source.broken and name in found):
+            left_out[what] = "wanted another name"
+        elif name in ALIASES:
             raise BadBackend(f"{path}: {name} is an alias of {ALIASES[name]}; rename the file")
-        if name in found:
+        elif name in found:
             raise BadBackend(
                 f"backend {name!r} is defined twice, by {found[name].origin} and {path}; rename one"
             )
-        found[name] = source
-    return found
+        else:
+            found[name] = source
+    taken = {*ALIASES, *(name for stem, source in found.items() for name in source.names(stem))}
+    points, unreadable = entry_points()
+    for point in points:
+        source, what = _package_source(point), f"{point.name!r} of {_package_of(point.dist)}"
+        if not ENTRY_POINT_NAME.fullmatch(point.name):
+            left_out[what] = "a name has letters, digits, and . _ - within"
+        elif point.name in taken:
+            left_out[what] = "its name is taken"
+        elif first := found.get(point.name):
+            both = f"{first.package} and {source.package}"
+            found[point.name] = replace(source, broken=f"defined twice, by {both}; uninstall one")
+        else:
+            found[point.name] = source
+    left_out |= dict.fromkeys(unreadable, "its entry points cannot be read")
+    return found, tuple(f"{what} is left out: {reason}" for what, reason in left_out.items())
 
 
 def _file_source(path: Path) -> Source | None:
@@ -323,19 +282,6 @@ def entry_points() -> "tuple[tuple[EntryPoint, ...], tuple[str, ...]]":
             except MALFORMED:
                 unreadable.append(_package_of(dist))
         return tuple(points), tuple(unreadable)
-
-
-def _packages() -> dict[str, Source]:
-    """The backends of installed packages. A broken one is marked and does not stop the others."""
-    found: dict[str, Source] = {}
-    for point in entry_points()[0]:
-        source = _package_source(point)
-        if first := found.get(point.name):
-            both = f"{first.package} and {source.package}"
-            source = replace(first, broken=f"defined twice, by {both}; uninstall one")
-        if ENTRY_POINT_NAME.fullmatch(point.name):
-            found[point.name] = source
-    return found
 
 
 def _package_source(point: "EntryPoint") -> Source:

@@ -62,16 +62,17 @@ def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
         raise BadBackend(f"{path}:{error.lineno}: {error.msg}; wanted valid Python") from None
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
         raise BadBackend(f"{path}: {error or 'nested too deep'}; wanted valid Python") from None
+    values = _Values(path, tree)
     functions = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     is_backend = "prepare" in functions
     return Declared(
         functions=functions,
-        needs=_strings(tree, "NEEDS", path),
-        variants=_strings(tree, "VARIANTS", path),
-        parameters=_typed(tree, "PARAMETERS", path),
-        exactness=_one_of(EXACTNESS, tree, "EXACTNESS", path) if is_backend else "exact",
-        input_order=_one_of(INPUT_ORDERS, tree, "INPUT_ORDER", path) if is_backend else "heads",
-        computes=_strings(tree, "COMPUTES", path),
+        needs=values.strings("NEEDS"),
+        variants=values.strings("VARIANTS"),
+        parameters=values.types("PARAMETERS"),
+        exactness=values.one_of("EXACTNESS", EXACTNESS) if is_backend else "exact",
+        input_order=values.one_of("INPUT_ORDER", INPUT_ORDERS) if is_backend else "heads",
+        computes=values.strings("COMPUTES"),
         about=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split()).rstrip("."),
     )
 
@@ -91,54 +92,55 @@ def _read(path: Path) -> bytes:
     return source
 
 
-def _strings(tree: ast.Module, name: str, path: Path) -> tuple[str, ...]:
-    """The value of the top-level assignment `name = ("...", ...)`."""
-    line, value = _assigned(tree, name, ())
-    if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
-        raise BadBackend(
-            f"{path}:{line}: {name} must be a plain tuple of strings, since the file is read"
-            " without being run"
-        )
-    return value
+class _Values:
+    """What the top level of a file assigns, by name; raises BadBackend, with the line, for what is
+    not written out as wanted.
+    """
 
+    def __init__(self, path: Path, tree: ast.Module) -> None:
+        self.path = path
+        self.nodes: dict[str, tuple[int, ast.expr]] = {}
+        for node in tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    self.nodes.setdefault(ast.unparse(target), (node.lineno, node.value))
 
-def _typed(tree: ast.Module, name: str, path: Path) -> tuple[tuple[str, str], ...]:
-    """The value of the top-level assignment `name = {"...": int}`, each type by its name."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            pairs = re.findall(r"'(\w+)': (\w+)", ast.unparse(node.value))
-            plain = "{" + ", ".join(f"'{key}': {kind}" for key, kind in pairs) + "}"
-            known = all(key.isidentifier() and kind in TYPES for key, kind in pairs)
-            if plain != ast.unparse(node.value) or not known or len(dict(pairs)) < len(pairs):
-                raise BadBackend(
-                    f"{path}:{node.lineno}: {name} must be written out as {{'rank': int}}, with a"
-                    f" type of {', '.join(TYPES)} for each name"
-                )
-            return tuple(pairs)
-    return ()
+    def strings(self, name: str) -> tuple[str, ...]:
+        """Of `name = ("...", ...)`."""
+        value = self._literal(name, ())
+        if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
+            wanted = "a plain tuple of strings, since the file is read without being run"
+            raise self._bad(name, wanted)
+        return value
 
+    def one_of(self, name: str, choices: tuple[str, ...]) -> str:
+        """The first of the choices if the file assigns none."""
+        value = self._literal(name, choices[0])
+        if value not in choices:
+            raise self._bad(name, f"one of {', '.join(map(repr, choices))}, written out")
+        return str(value)
 
-def _one_of(choices: tuple[str, ...], tree: ast.Module, name: str, path: Path) -> str:
-    """The value of a top-level assignment; the first of the choices without one."""
-    line, value = _assigned(tree, name, choices[0])
-    if value not in choices:
-        allowed = ", ".join(map(repr, choices))
-        raise BadBackend(f"{path}:{line}: {name} must be one of {allowed}, written out")
-    return str(value)
+    def types(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Of `name = {"...": int}`, each type by its name."""
+        if name not in self.nodes:
+            return ()
+        written = ast.unparse(self.nodes[name][1])
+        pairs = tuple(re.findall(r"'(\w+)': (\w+)", written))
+        plain = "{" + ", ".join(f"'{key}': {kind}" for key, kind in pairs) + "}"
+        known = all(key.isidentifier() and kind in TYPES for key, kind in pairs)
+        if plain != written or not known or len(dict(pairs)) < len(pairs):
+            types = ", ".join(TYPES)
+            raise self._bad(
+                name, f"written out as {{'rank': int}}, with a type of {types} for each name"
+            )
+        return pairs
 
+    def _literal(self, name: str, default: object) -> object:
+        """None if it is not a literal."""
+        try:
+            return ast.literal_eval(self.nodes[name][1]) if name in self.nodes else default
+        except ValueError:
+            return None
 
-def _assigned(tree: ast.Module, name: str, default: object) -> tuple[int, object]:
-    """Line and value of the top-level assignment of `name`; the value is None if not a literal."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, ast.AnnAssign):
-            targets = [node.target]
-        else:
-            continue
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            try:
-                return node.lineno, ast.literal_eval(node.value) if node.value else default
-            except ValueError:
-                return node.lineno, None
-    return 0, default
+    def _bad(self, name: str, wanted: str) -> BadBackend:
+        return BadBackend(f"{self.path}:{self.nodes[name][0]}: {name} must be {wanted}")

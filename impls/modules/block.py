@@ -47,13 +47,8 @@ class Block(nn.Module):
         self.norm_2 = nn.LayerNorm(d, **where)
         self.up = _linear(d, width, seed + 1, where)
         self.down = _linear(width, d, seed + 2, where)
-        for bias in (
-            (weights := self.attention.weights()).b_q,
-            weights.b_k,
-            weights.b_v,
-            weights.b_o,
-        ):
-            nn.init.zeros_(bias)
+        for name in ("b_q", "b_k", "b_v", "b_o"):
+            nn.init.zeros_(getattr(self.attention, name))
 
     def forward(self, x: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         """Output [batch, n, d_model] and, if requested, weights [batch, heads, n, n].

@@ -1,6 +1,6 @@
 """Multi-head attention as a torch module, computed by any backend."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from ..backend import Backend, Inputs, Weights
-from ..discovery.loading import load
+from ..backend import Inputs, Weights
+from ..discovery.loading import Backend, load
 from ..layer import make_weights, merge_heads, split_heads
 from ..problem import Problem
 from ..shared.given_mask import given_mask
@@ -51,14 +51,6 @@ class MultiHeadAttention(torch.nn.Module):
         self._backend: Backend = load(name)
         self._problems: dict[Hashable, Problem] = {}  # that it can compute, by their sizes
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles: the backend by its name, since its module is neither."""
-        return {**self.__dict__, "_backend": self.backend, "_problems": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call] # torch's
-        self.backend = state["_backend"]
-
     def weights(self) -> Weights:
         return Weights(**{name: getattr(self, name) for name in NAMES})
 
@@ -77,13 +69,34 @@ class MultiHeadAttention(torch.nn.Module):
         (shared/given_mask.py). Raises ValueError if the backend cannot compute these sizes here,
         cannot return weights or takes no mask.
         """
-        inputs, weights = Inputs(query, key, value), self.weights()
-        problem = self._problem_of(inputs, weights, masked=mask is not None)
-        if mask is not None:
-            return self._under_mask(problem, inputs, weights, mask, need_weights=need_weights)
-        with self._backend.context(problem):
-            p = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
-            return self._backend.prepare(problem, inputs, weights)(), p
+        p, inputs, weights = self.problem, Inputs(query, key, value), self.weights()
+        learns = torch.is_grad_enabled() and any(
+            tensor.requires_grad for tensor in (*inputs, *weights.tensors())
+        )
+        problem = self._checked(
+            query.device,
+            masked=mask is not None,
+            batch=query.shape[0],
+            seq_len=query.shape[1],
+            kv_seq_len=key.shape[1],
+            causal_align=p.causal_align if p.kv_seq_len != p.seq_len else "",
+            scope="layer",
+            passes="forward+backward" if learns else "forward",
+        )
+        backend, shown = self._backend, None
+        with backend.context(problem):
+            if mask is None:
+                if need_weights:
+                    split = split_heads(problem, inputs, weights)
+                    shown = backend.attention_weights(problem, Inputs(*split))
+                return backend.prepare(problem, inputs, weights)(), shown
+            q, k, v = split_heads(problem, inputs, weights)
+            given, empty = given_mask(mask, problem, q.dtype)
+            o = backend.under_mask(problem, q, k, v, given).masked_fill(empty, 0.0)
+            if need_weights:
+                shown = backend.attention_weights(problem, Inputs(q, k, v, mask=given))
+                shown = shown.masked_fill(empty, 0.0)
+        return linear(merge_heads(o), weights.w_o, weights.b_o), shown
 
     def extend(self, x: Tensor, keys: Tensor, values: Tensor, length: int) -> Tensor:
         """The output [batch, n, d_model] of new tokens x, of the same shape, in a causal layer.
@@ -94,7 +107,18 @@ class MultiHeadAttention(torch.nn.Module):
         layer is not causal, or the backend cannot compute it.
         """
         (batch, n, _), end, w = x.shape, length + x.shape[1], self.weights()
-        core = self._core_problem(batch, n, end, x.device)
+        if not self.problem.causal or self.problem.mask != "none":
+            raise ValueError("only a causal layer without another mask can extend a cache")
+        core = self._checked(
+            x.device,
+            batch=batch,
+            seq_len=n,
+            kv_seq_len=end,
+            causal=n > 1,  # a single query sees all keys, without a mask
+            causal_align="bottom_right" if 1 < n < end else "",
+            scope="core",
+            passes="forward",
+        )
         new = replace(core, seq_len=n, kv_seq_len=n, causal_align="", scope="layer")
         q, k, v = split_heads(new, Inputs(x, x, x), w)
         keys[:, :, length:end], values[:, :, length:end] = k, v
@@ -103,69 +127,15 @@ class MultiHeadAttention(torch.nn.Module):
             o = self._backend.prepare(core, inputs, None)()
         return linear(merge_heads(o), w.w_o, w.b_o)
 
-    def _core_problem(self, batch: int, n: int, end: int, device: torch.device) -> Problem:
-        """Of n queries against `end` cached keys. A single query sees them all, without a mask."""
-        if not self.problem.causal or self.problem.mask != "none":
-            raise ValueError("only a causal layer without another mask can extend a cache")
-        return self._checked(
-            self._backend.why_not,
-            device,
-            batch=batch,
-            seq_len=n,
-            kv_seq_len=end,
-            causal=n > 1,
-            causal_align="bottom_right" if 1 < n < end else "",
-            scope="core",
-            passes="forward",
-        )
-
-    def _under_mask(
-        self,
-        problem: Problem,
-        inputs: Inputs,
-        weights: Weights,
-        mask: Tensor,
-        *,
-        need_weights: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        q, k, v = split_heads(problem, inputs, weights)
-        given, empty = given_mask(mask, problem, q.dtype)
-        p = None
-        with self._backend.context(problem):
-            o = self._backend.under_mask(problem, q, k, v, given).masked_fill(empty, 0.0)
-            if need_weights:
-                p = self._backend.weights_under_mask(problem, q, k, given).masked_fill(empty, 0.0)
-        return linear(merge_heads(o), weights.w_o, weights.b_o), p
-
-    def _problem_of(self, inputs: Inputs, weights: Weights, *, masked: bool) -> Problem:
-        """The call's problem. Raises ValueError if the backend cannot compute it."""
-        wants_gradients = torch.is_grad_enabled() and any(
-            tensor.requires_grad for tensor in (*inputs, *weights.tensors())
-        )
-        (batch, n_q, _), n_kv, device = inputs.query.shape, inputs.key.shape[1], inputs.query.device
-        p = self.problem
-        return self._checked(
-            self._backend.why_not_under_mask if masked else self._backend.why_not,
-            device,
-            batch=batch,
-            seq_len=n_q,
-            kv_seq_len=n_kv,
-            causal_align=p.causal_align if p.kv_seq_len != p.seq_len else "",
-            scope="layer",
-            passes="forward+backward" if wants_gradients else "forward",
-        )
-
-    def _checked(
-        self,
-        why_not: Callable[[Problem, torch.device], str | None],
-        device: torch.device,
-        **changes: Any,
-    ) -> Problem:
-        """The layer's problem with these changes, which the backend was asked about once."""
-        sizes = why_not, device, *changes.items()
+    def _checked(self, device: torch.device, *, masked: bool = False, **changes: Any) -> Problem:
+        """The layer's problem with these changes, which the backend was asked about once. Raises
+        ValueError if it cannot compute it.
+        """
+        sizes = masked, device, *changes.items()
         if sizes not in self._problems:
-            problem = replace(self.problem, **changes)
-            if refusal := why_not(problem, device):
+            problem, backend = replace(self.problem, **changes), self._backend
+            ask = backend.why_not_under_mask if masked else backend.why_not
+            if refusal := ask(problem, device):
                 raise ValueError(f"{self.backend}: {refusal}")
             self._problems[sizes] = problem
         return self._problems[sizes]

@@ -29,6 +29,19 @@ UNBOUNDED = (
 )  # of a few queries oneDNN's buffers exceed what half precision saves
 
 
+def block_peak(problem: Problem, layer_bytes: int) -> int | None:
+    """Peak bytes of a block from those of its layer, forward; None with gradients.
+
+    The norm of x is alive while the layer runs. Later y, the feed-forward layer's values and their
+    GELU are alive together.
+    """
+    if problem.backward:
+        return None
+    p = problem
+    x = p.batch * p.seq_len * p.d_model * p.item_bytes
+    return max(x + layer_bytes, x + 2 * x * p.d_ff // p.d_model)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
     """A peak is at most that of `backend` on `problem` and `more_bytes`; `words`: whose it is."""

@@ -1,7 +1,7 @@
 """Peak bytes of `fused`: the scores and weights of all heads."""
 
 from ..problem import Device, Problem
-from .sizes import MASKS, Sizes, allocates_results_only
+from .sizes import Sizes, knows_scores
 
 
 def peak_bytes(problem: Problem, device: Device, threads: int) -> int | None:
@@ -9,9 +9,7 @@ def peak_bytes(problem: Problem, device: Device, threads: int) -> int | None:
 
     With a softcap the gradients need a fourth, the result of tanh.
     """
-    if problem.lengths:
-        return None
-    if problem.mask not in MASKS or not allocates_results_only(problem, device.type):
+    if not knows_scores(problem, device):
         return None
     return _training_peak(problem) if problem.backward else _forward_peak(problem)
 

@@ -2,7 +2,7 @@
 
 from ..problem import Device, Problem
 from ..shared.attention_flops import cheaper_form
-from .sizes import MASKS, Sizes, allocates_results_only
+from .sizes import Sizes, knows_scores
 
 
 def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) -> int | None:
@@ -10,9 +10,7 @@ def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) 
     the scores.
     """
     p = problem
-    if p.backward or p.scope != "core" or p.lengths or p.empty_rows or p.mask not in MASKS:
-        return None
-    if not allocates_results_only(p, device.type):
+    if p.backward or p.scope != "core" or p.empty_rows or not knows_scores(p, device):
         return None
     core = (_absorbed if cheaper_form(p, variant) == "absorbed" else _unabsorbed)(p)
     z = Sizes(p)

@@ -1,14 +1,12 @@
 """Peak bytes of `naive`: the scores and weights of one head, and the outputs before it."""
 
 from ..problem import Device, Problem
-from .sizes import MASKS, Sizes, allocates_results_only
+from .sizes import Sizes, knows_scores
 
 
 def peak_bytes(problem: Problem, device: Device, threads: int) -> int | None:
     """With gradients, the weights of every head are kept."""
-    if problem.lengths:
-        return None
-    if problem.mask not in MASKS or not allocates_results_only(problem, device.type):
+    if not knows_scores(problem, device):
         return None
     if not problem.backward:
         return _forward_peak(problem)

@@ -124,13 +124,9 @@ def _chunks(tensor: Tensor, most: int, first: int) -> Iterator[tuple[Tensor, int
         yield tensor, first
         return
     size = tensor[0].numel()
-    together = max(1, most // size)
-    for index in range(0, len(tensor), together):
-        begin = first + index * size
-        if size <= most:
-            yield tensor[index : index + together], begin
-        else:
-            yield from _chunks(tensor[index], most, begin)
+    for part in tensor.split(max(1, most // size)):
+        yield from _chunks(part if size <= most else part[0], most, first)
+        first += part.numel()
 
 
 class _Numbers:

@@ -83,15 +83,6 @@ def quantized(values: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     return (codes.round() if dtype == torch.int8 else codes).to(dtype), scale
 
 
-def multiply(tensor: Tensor, factors: Tensor | float) -> None:
-    """In place; codes by 1 and -1 only, which is exact, to the bit."""
-    factors = torch.as_tensor(factors, device=tensor.device)
-    if tensor.dtype == torch.float8_e4m3fn:  # has a sign bit, and no product in torch
-        tensor.view(torch.uint8).bitwise_xor_((factors < 0).to(torch.uint8) << 7)
-    else:
-        tensor.mul_(factors.to(tensor.dtype))
-
-
 def from_fp8(codes: Tensor, dtype: torch.dtype) -> Tensor:
     """float8_e4m3fn as `dtype`, exact for all 256 codes.
 

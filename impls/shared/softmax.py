@@ -47,49 +47,47 @@ class Softmax(NamedTuple):
         return p if self.sink is None else p[..., :-1]
 
 
-def softmax_per_head(
-    problem: Problem, inputs: Inputs, given: Tensor | None = None
-) -> Callable[[], list[Softmax]]:
-    """Of each head's S, [batch, n_q, n_kv]; `given`: a caller's mask (shared/given_mask.py).
+def softmax_per_head(problem: Problem, inputs: Inputs) -> Callable[[], list[Softmax]]:
+    """Of each head's S, [batch, n_q, n_kv].
 
     What is returned is called in the timed call: a mask takes time and memory like the scores.
     """
-    device, sinks = inputs.query.device, inputs.more.get("sinks")
-    matrix = materialized_mask(problem, device) if given is None else None
+    p, device, given = problem, inputs.query.device, _given_mask(inputs)
+    sinks = inputs.more["sinks"].unbind() if p.sinks else [None] * p.heads
+    if given is not None:
+        masks = given.expand(-1, p.heads, -1, -1).unbind(1)
+        return lambda: [Softmax(p, *one) for one in zip(masks, sinks, strict=True)]
+    matrix = materialized_mask(p, device)
 
     def made() -> list[Softmax]:
-        per_head = [None] * problem.heads if sinks is None else sinks.unbind()
-        if given is not None:
-            masks = _to_mask(given).expand(-1, problem.heads, -1, -1).unbind(1)
-            return [Softmax(problem, *one) for one in zip(masks, per_head, strict=True)]
-        masked = masked_pairs(problem, device, matrix)
-        return [Softmax(problem, masked, sink) for sink in per_head]
+        masked = masked_pairs(p, device, matrix)
+        return [Softmax(p, masked, sink) for sink in sinks]
 
     return made
 
 
-def softmax_of_rows(
-    problem: Problem, inputs: Inputs, given: Tensor | None = None
-) -> Callable[[], Softmax]:
+def softmax_of_rows(problem: Problem, inputs: Inputs) -> Callable[[], Softmax]:
     """softmax_per_head of all heads at once, whose S is that of `group_rows`."""
-    p, device, sinks = problem, inputs.query.device, inputs.more.get("sinks")
-    matrix = materialized_mask(p, device) if given is None else None
+    p, device, given = problem, inputs.query.device, _given_mask(inputs)
+    if given is not None:
+        rows = group_rows(given.expand(-1, p.heads, p.seq_len, -1), p.kv_heads)
+        return lambda: Softmax(p, rows)
+    matrix, n_q = materialized_mask(p, device), p.seq_len - p.empty_rows
 
     def made() -> Softmax:
-        if given is not None:
-            rows = _to_mask(given).expand(-1, p.heads, p.seq_len, -1)
-            return Softmax(p, group_rows(rows, p.kv_heads))
-        masked, n_q = masked_group_rows(p, device, matrix), p.seq_len - p.empty_rows
-        if sinks is None:
+        masked = masked_group_rows(p, device, matrix)
+        if not p.sinks:
             return Softmax(p, masked)
-        sink = sinks[:, None].expand(-1, n_q).reshape(p.kv_heads, -1, 1)  # [.., group * n_q, 1]
-        return Softmax(p, masked, sink)
+        of_rows = inputs.more["sinks"][:, None].expand(-1, n_q)
+        return Softmax(p, masked, of_rows.reshape(p.kv_heads, -1, 1))  # [.., group * n_q, 1]
 
     return made
 
 
-def _to_mask(given: Tensor) -> Tensor:
-    return given.logical_not() if given.dtype == torch.bool else given
+def _given_mask(inputs: Inputs) -> Tensor | None:
+    """As `Softmax.mask`."""
+    mask = inputs.mask
+    return ~mask if mask is not None and mask.dtype == torch.bool else mask
 
 
 def group_rows(x: Tensor, kv_heads: int) -> Tensor:

@@ -20,93 +20,56 @@ from attnbench.impls.reference import reference, same_dtype_reference
 
 TOP_LEFT: dict[str, Any] = {"causal": True, "causal_align": "top_left"}
 BOTTOM_RIGHT: dict[str, Any] = {"causal": True, "causal_align": "bottom_right"}
+
+
+def shaped(batch: int, seq_len: int, d_model: int, heads: int, **more: Any) -> Problem:
+    return Problem(batch=batch, seq_len=seq_len, d_model=d_model, heads=heads, **more)
+
+
 PROBLEMS = {
-    "odd": Problem(batch=2, seq_len=37, d_model=24, heads=3),
-    "one_head": Problem(batch=1, seq_len=33, d_model=16, heads=1),
-    "one_token": Problem(batch=2, seq_len=1, d_model=16, heads=2),
-    # heads * d_k = 512, not d_model
-    "textbook": Problem(batch=1, seq_len=10, d_model=768, heads=8, d_k=64, d_v=64),
-    "wide_values": Problem(batch=2, seq_len=29, d_model=32, heads=4, d_k=8, d_v=24),
-    "grouped": Problem(batch=2, seq_len=35, d_model=32, heads=4, kv_heads=2),
-    "multi_query": Problem(batch=2, seq_len=19, d_model=64, heads=8, kv_heads=1, causal=True),
-    "causal": Problem(batch=2, seq_len=70, d_model=32, heads=2, causal=True),
-    "cross": Problem(batch=2, seq_len=21, kv_seq_len=50, d_model=32, heads=4),
-    "top_left_wide": Problem(batch=1, seq_len=20, kv_seq_len=31, d_model=32, heads=2, **TOP_LEFT),
-    "top_left_tall": Problem(batch=1, seq_len=31, kv_seq_len=20, d_model=32, heads=2, **TOP_LEFT),
-    "bottom_right": Problem(
-        batch=2, seq_len=20, kv_seq_len=31, d_model=32, heads=2, **BOTTOM_RIGHT
-    ),
-    "bottom_right_grouped": Problem(
-        batch=2, seq_len=9, kv_seq_len=31, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
-    ),
-    "decode": Problem(
-        batch=2, seq_len=1, kv_seq_len=64, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
-    ),
-    "empty_rows": Problem(
-        batch=2, seq_len=31, kv_seq_len=20, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
-    ),
+    "odd": shaped(2, 37, 24, 3),
+    "one_head": shaped(1, 33, 16, 1),
+    "one_token": shaped(2, 1, 16, 2),
+    "textbook": shaped(1, 10, 768, 8, d_k=64, d_v=64),  # heads * d_k = 512, not d_model
+    "wide_values": shaped(2, 29, 32, 4, d_k=8, d_v=24),
+    "grouped": shaped(2, 35, 32, 4, kv_heads=2),
+    "multi_query": shaped(2, 19, 64, 8, kv_heads=1, causal=True),
+    "causal": shaped(2, 70, 32, 2, causal=True),
+    "cross": shaped(2, 21, 32, 4, kv_seq_len=50),
+    "top_left_wide": shaped(1, 20, 32, 2, kv_seq_len=31, **TOP_LEFT),
+    "top_left_tall": shaped(1, 31, 32, 2, kv_seq_len=20, **TOP_LEFT),
+    "bottom_right": shaped(2, 20, 32, 2, kv_seq_len=31, **BOTTOM_RIGHT),
+    "bottom_right_grouped": shaped(2, 9, 32, 4, kv_seq_len=31, kv_heads=2, **BOTTOM_RIGHT),
+    "decode": shaped(2, 1, 32, 4, kv_seq_len=64, kv_heads=2, **BOTTOM_RIGHT),
+    "empty_rows": shaped(2, 31, 32, 4, kv_seq_len=20, kv_heads=2, **BOTTOM_RIGHT),
 }
-LOCAL: dict[str, Any] = {"d_model": 32, "mask": "local"}
-CHUNKED: dict[str, Any] = {"d_model": 32, "mask": "chunked"}
+LOCAL: dict[str, Any] = {"mask": "local"}
+CHUNKED: dict[str, Any] = {"mask": "chunked"}
+STRIDED: dict[str, Any] = {"mask": "strided"}
 MASKED = {
-    "padded": Problem(batch=4, seq_len=37, d_model=24, heads=3, mask="padding"),
-    "padded_causal": Problem(
-        batch=3, seq_len=31, d_model=32, heads=4, kv_heads=2, mask="padding", causal=True
+    "padded": shaped(4, 37, 24, 3, mask="padding"),
+    "padded_causal": shaped(3, 31, 32, 4, kv_heads=2, mask="padding", causal=True),
+    "padded_cross": shaped(3, 9, 32, 4, kv_seq_len=50, mask="padding"),
+    "random": shaped(2, 37, 32, 2, mask="random"),
+    "random_causal": shaped(2, 35, 32, 4, kv_heads=1, mask="random", causal=True),
+    "random_tall": shaped(1, 40, 16, 1, kv_seq_len=25, mask="random", **BOTTOM_RIGHT),
+    "local": shaped(2, 53, 32, 2, window=5, **LOCAL),
+    "local_causal": shaped(1, 53, 32, 4, kv_heads=2, window=7, causal=True, **LOCAL),
+    "local_decode": shaped(2, 1, 32, 2, kv_seq_len=64, window=9, **BOTTOM_RIGHT, **LOCAL),
+    "strided": shaped(2, 53, 32, 2, window=7, **STRIDED),
+    "strided_causal": shaped(1, 50, 48, 2, d_v=8, causal=True, **STRIDED),
+    "blocks": shaped(1, 330, 32, 2, mask="blocks", window=2),
+    "blocks_causal": shaped(2, 200, 16, 2, kv_heads=1, mask="blocks", window=2, causal=True),
+    "tree": shaped(2, 13, 32, 2, kv_seq_len=40, mask="tree", window=3, **BOTTOM_RIGHT),
+    "ragged": shaped(1, 0, 32, 2, lengths="q31_2q5_q1_q17"),
+    "ragged_causal": shaped(1, 0, 32, 4, kv_heads=2, lengths="q20_3q1s19_q4s9", causal=True),
+    "ragged_local": shaped(1, 0, 32, 2, lengths="q33_q2_q18", window=4, causal=True, **LOCAL),
+    "ragged_strided": shaped(
+        1, 0, 32, 4, kv_heads=1, d_v=16, lengths="q5_q20s31_q2", window=3, causal=True, **STRIDED
     ),
-    "padded_cross": Problem(batch=3, seq_len=9, kv_seq_len=50, d_model=32, heads=4, mask="padding"),
-    "random": Problem(batch=2, seq_len=37, d_model=32, heads=2, mask="random"),
-    "random_causal": Problem(
-        batch=2, seq_len=35, d_model=32, heads=4, kv_heads=1, mask="random", causal=True
-    ),
-    "random_tall": Problem(
-        batch=1, seq_len=40, kv_seq_len=25, d_model=16, heads=1, mask="random", **BOTTOM_RIGHT
-    ),
-    "local": Problem(batch=2, seq_len=53, heads=2, window=5, **LOCAL),
-    "local_causal": Problem(
-        batch=1, seq_len=53, heads=4, kv_heads=2, window=7, causal=True, **LOCAL
-    ),
-    "local_decode": Problem(
-        batch=2, seq_len=1, kv_seq_len=64, heads=2, window=9, **BOTTOM_RIGHT, **LOCAL
-    ),
-    "strided": Problem(batch=2, seq_len=53, d_model=32, heads=2, mask="strided", window=7),
-    "strided_causal": Problem(
-        batch=1, seq_len=50, d_model=48, heads=2, d_v=8, mask="strided", causal=True
-    ),
-    "blocks": Problem(batch=1, seq_len=330, d_model=32, heads=2, mask="blocks", window=2),
-    "blocks_causal": Problem(
-        batch=2, seq_len=200, d_model=16, heads=2, kv_heads=1, mask="blocks", window=2, causal=True
-    ),
-    "tree": Problem(
-        batch=2,
-        seq_len=13,
-        kv_seq_len=40,
-        heads=2,
-        d_model=32,
-        mask="tree",
-        window=3,
-        **BOTTOM_RIGHT,
-    ),
-    "ragged": Problem(batch=1, lengths="q31_2q5_q1_q17", d_model=32, heads=2),
-    "ragged_causal": Problem(
-        batch=1, lengths="q20_3q1s19_q4s9", d_model=32, heads=4, kv_heads=2, causal=True
-    ),
-    "ragged_local": Problem(batch=1, lengths="q33_q2_q18", heads=2, window=4, causal=True, **LOCAL),
-    "ragged_strided": Problem(
-        batch=1,
-        lengths="q5_q20s31_q2",
-        d_model=32,
-        heads=4,
-        kv_heads=1,
-        d_v=16,
-        mask="strided",
-        window=3,
-        causal=True,
-    ),
-    "chunked": Problem(batch=1, seq_len=53, heads=4, kv_heads=2, window=16, **CHUNKED),
-    "chunked_causal": Problem(batch=2, seq_len=53, heads=2, window=7, causal=True, **CHUNKED),
-    "chunked_decode": Problem(
-        batch=2, seq_len=3, kv_seq_len=65, heads=2, window=16, **BOTTOM_RIGHT, **CHUNKED
-    ),
+    "chunked": shaped(1, 53, 32, 4, kv_heads=2, window=16, **CHUNKED),
+    "chunked_causal": shaped(2, 53, 32, 2, window=7, causal=True, **CHUNKED),
+    "chunked_decode": shaped(2, 3, 32, 2, kv_seq_len=65, window=16, **BOTTOM_RIGHT, **CHUNKED),
 }
 CAP: dict[str, Any] = {"softcap": 1.5}  # bends scores around 1
 SCORED = {

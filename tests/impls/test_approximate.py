@@ -15,6 +15,7 @@ from attnbench.impls import Problem, linformer, load, make_inputs, performer
 from attnbench.impls.reference import reference
 from attnbench.impls.shared.mask_tensors import mask_matrix
 from tests.harness.measure.test_peak_memory import weighed
+from tests.impls.conftest import BOTTOM_RIGHT, TOP_LEFT
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 3, "seq_len": 37, "d_model": 32, "heads": 4}
@@ -25,15 +26,9 @@ SHAPES: dict[str, dict[str, Any]] = {
     "padded": {"mask": "padding"},
     "causal": {"causal": True, "seq_len": 300, "kv_heads": 1},
     "causal_padded": {"causal": True, "mask": "padding"},
-    "decode": {
-        "causal": True,
-        "seq_len": 3,
-        "kv_seq_len": 200,
-        "causal_align": "bottom_right",
-        "kv_heads": 2,
-    },
-    "top_left": {"causal": True, "kv_seq_len": 20, "causal_align": "top_left"},
-    "tall": {"causal": True, "kv_seq_len": 20, "causal_align": "bottom_right"},
+    "decode": {"seq_len": 3, "kv_seq_len": 200, "kv_heads": 2, **BOTTOM_RIGHT},
+    "top_left": {"kv_seq_len": 20, **TOP_LEFT},
+    "tall": {"kv_seq_len": 20, **BOTTOM_RIGHT},
 }
 
 
@@ -123,17 +118,13 @@ def test_linformer_projects_keys_and_values_along_n() -> None:
 
 
 def test_linformer_refuses_problems_whose_keys_must_not_be_mixed() -> None:
-    assert load("linformer").why_not(Problem(**SHAPE, causal=True), CPU) == (
-        "not for causal problems: a projected key is a mixture of all keys, later ones too"
-    )
-    assert (
-        load("linformer:64").why_not(Problem(**SHAPE, mask="padding"), CPU)
-        == "not under a mask: a projected key is a mixture of all keys"
-    )
-    assert (
-        load("performer").why_not(Problem(**SHAPE, mask="local"), CPU)
-        == "does not compute the mask local"
-    )
+    mixture = "a projected key is a mixture of all keys"
+    for name, changes, reason in (
+        ("linformer", {"causal": True}, f"not for causal problems: {mixture}, later ones too"),
+        ("linformer:64", {"mask": "padding"}, f"not under a mask: {mixture}"),
+        ("performer", {"mask": "local"}, "does not compute the mask local"),
+    ):
+        assert load(name).why_not(Problem(**SHAPE | changes), CPU) == reason
 
 
 @pytest.mark.parametrize("n_kv", [256, 250, 65, 64, 37])
@@ -157,11 +148,9 @@ def test_mean_pooling_attends_to_the_means_of_neighbours(n_kv: int) -> None:
 def test_bytes_grow_with_n(name: str, passes: Any) -> None:
     shapes: list[dict[str, Any]] = [{}] + ([{"causal": True}] if name == "performer" else [])
     for shape in shapes:
-        peaks = [
-            weighed(name, _long(n, passes, shape)).peak_bytes for n in (1 << 9, 1 << 10, 1 << 11)
-        ]
+        long = (
+            Problem(batch=1, seq_len=n, d_model=128, heads=2, passes=passes, **shape)
+            for n in (1 << 9, 1 << 10, 1 << 11)
+        )
+        peaks = [weighed(name, problem).peak_bytes for problem in long]
         assert peaks[2] - peaks[1] == 2 * (peaks[1] - peaks[0]) > 0
-
-
-def _long(n: int, passes: Any, shape: dict[str, Any]) -> Problem:
-    return Problem(batch=1, seq_len=n, d_model=128, heads=2, passes=passes, **shape)

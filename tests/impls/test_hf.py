@@ -19,21 +19,11 @@ def output(name: str, problem: Problem) -> Tensor:
         return load(name).prepare(problem, inputs, None)()
 
 
-def exact(name: str, problem: Problem) -> Tensor:
-    """What a backend must give, by naive on the same inputs."""
-    inputs = make_inputs(problem, CPU, 0, input_order(name, problem))
-    with torch.no_grad():
-        return load("naive").prepare(problem, inputs, None)()
-
-
-LLAMA = {
-    "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 10,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
-}  # fmt: skip
 BERT = {
     "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 10,
     "num_attention_heads": 4, "max_position_embeddings": 64,
 }  # fmt: skip
+LLAMA = {**BERT, "num_key_value_heads": 2}
 
 
 def axes_in_memory(tensor: Tensor) -> list[int]:
@@ -116,24 +106,37 @@ def test_inputs_lie_in_memory_as_those_of_a_real_model(
         assert axes_in_memory(gradient) == axes_in_memory(of_model)
 
 
-@installed
-def test_it_is_their_functions_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What their functions sdpa and flash_attention_2 are given; they return the values."""
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-    calls = []
+    seen = []
 
-    def theirs(
-        layer: object, q: Tensor, k: Tensor, v: Tensor, mask: object, **others: object
-    ) -> tuple:
-        name, group = layer.config._attn_implementation, layer.num_key_value_groups
-        calls.append((name, group, tuple(k.shape), mask, others))
-        return v.repeat_interleave(2, 1).transpose(1, 2), None
+    def theirs(layer: Any, q: Tensor, k: Tensor, v: Tensor, mask: Any, **options: Any) -> tuple:
+        of_layer = layer.config._attn_implementation, layer.num_key_value_groups
+        seen.append({"layer": of_layer, "keys": tuple(k.shape), "mask": mask, **options})
+        return v.repeat_interleave(layer.num_key_value_groups, 1).transpose(1, 2), None
 
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", theirs)
+    for name in ("sdpa", "flash_attention_2"):
+        monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, name, theirs)
+    return seen
+
+
+@installed
+def test_it_is_their_functions_that_run(calls: list[dict[str, Any]]) -> None:
     problem = Problem(batch=1, seq_len=4, d_model=16, heads=2, kv_heads=1, causal=True)
     assert output("hf", problem).shape == (1, 2, 4, 8)
-    options = {"scaling": problem.scale, "dropout": 0.0, "is_causal": True}
-    assert calls == [("sdpa", 2, (1, 1, 4, 8), None, options)]
+    given = {"layer": ("sdpa", 2), "keys": (1, 1, 4, 8), "mask": None}
+    assert calls == [{**given, "scaling": problem.scale, "dropout": 0.0, "is_causal": True}]
+
+
+@installed
+def test_flash_attn_is_told_the_window_as_models_count_it(calls: list[dict[str, Any]]) -> None:
+    problem = Problem(batch=1, seq_len=9, d_model=16, heads=2, causal=True, mask="local", window=3)
+    attend = hf.attend_like(problem, "flash_attention_2", CPU)
+    attend(*(torch.zeros(1, 2, 9, 8) for _ in range(3)))
+    assert [(one["sliding_window"], one["is_causal"]) for one in calls] == [(4, True)]
 
 
 HUB = "org/attention@v1"
@@ -178,7 +181,7 @@ def test_a_kernel_of_the_hub_is_asked_for_by_its_name_and_called_as_models_call_
         batch=2, seq_len=4, kv_seq_len=9, d_model=16, heads=4, kv_heads=2, causal=True,
         causal_align="bottom_right", mask=mask, window=3 if mask == "local" else 0, dtype="bf16",
     )  # fmt: skip
-    assert torch.allclose(output(HUB, problem), exact(HUB, problem), atol=0.02)
+    assert torch.allclose(output(HUB, problem), output("naive", problem), atol=0.02)
     assert set(fetched) <= {("org/attention", "v1")}  # once for both masks
 
 
@@ -200,20 +203,3 @@ def test_what_is_not_here_is_named_and_never_fetched(
 ) -> None:
     monkeypatch.setattr(hf.refusals, "_is_installed", lambda package: False)
     assert said in (load(name).unavailable(CUDA) or "")
-
-
-@installed
-def test_flash_attn_is_told_the_window_as_models_count_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
-
-    calls = []
-
-    def theirs(_: object, q: Tensor, *others: object, **options: object) -> tuple[Tensor, None]:
-        calls.append(options)
-        return q.transpose(1, 2), None
-
-    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "flash_attention_2", theirs)
-    problem = Problem(batch=1, seq_len=9, d_model=16, heads=2, causal=True, mask="local", window=3)
-    attend = hf.attend_like(problem, "flash_attention_2", CPU)
-    attend(*(torch.zeros(1, 2, 9, 8) for _ in range(3)))
-    assert [(one["sliding_window"], one["is_causal"]) for one in calls] == [(4, True)]

@@ -5,6 +5,7 @@ Torch's back ends without a C++ compiler replace the real one, which test_agreem
 
 import sysconfig
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -78,47 +79,43 @@ def test_all_is_compiled_before_the_call_is_timed(asked: str, compilations: list
     assert len(compilations) == compiled
 
 
-def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    for name in ("compiled", "flex"):
-        assert load(name).unavailable(CPU) == (
-            "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get install"
-            " g++, or name one in CXX"
-        )
-    monkeypatch.setenv("CXX", "python3")  # stands for a compiler
-    monkeypatch.setattr(sysconfig, "get_path", lambda name: "/no/include")
-    assert inductor.missing_for_compile(CPU) == (
-        "torch.compile needs Python's C headers, and there is no Python.h in /no/include: apt-get"
-        " install python3-dev"
-    )
-    monkeypatch.setattr(inductor, "find_spec", lambda name: None)
-    triton = "torch.compile needs triton, which is not installed: pip install triton"
-    assert inductor.missing_for_compile(CUDA) == triton
-    monkeypatch.setattr(inductor, "find_spec", lambda name: name)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    headers = "Triton needs Python's C headers, and there is no Python.h in /no/include"
-    assert (inductor.missing_for_compile(CUDA) or "").startswith(headers)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
-    old = "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
-    assert inductor.missing_for_compile(CUDA) == old
+NO_CXX = (
+    "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get install g++, or"
+    " name one in CXX"
+)
+NO_CC = (
+    "Triton needs a C compiler, and there is no {}: apt-get install gcc libc6-dev, or name one in"
+    " CC"
+)
+NO_HEADERS = (
+    "{} needs Python's C headers, and there is no Python.h in /no/include: apt-get install"
+    " python3-dev"
+)
+NO_TRITON = "torch.compile needs triton, which is not installed: pip install triton"
+OLD = "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
+LACKING: list[tuple[torch.device, dict[str, Any], str]] = [
+    (CPU, {"CXX": "no-such-compiler"}, NO_CXX),
+    (CPU, {"CXX": "python3", "headers": "/no/include"}, NO_HEADERS.format("torch.compile")),
+    (CUDA, {"triton": None}, NO_TRITON),
+    (CUDA, {"headers": "/no/include"}, NO_HEADERS.format("Triton")),
+    (CUDA, {"age": (6, 1)}, OLD),
+    (CUDA, {"CC": "no-such-compiler"}, NO_CC.format("no-such-compiler")),
+    (CUDA, {"CC": None, "PATH": "/nowhere"}, NO_CC.format("gcc or clang")),
+]
 
 
-@pytest.mark.parametrize("name", ["triton", "compiled", "flex", "hf:flex_attention"])
-@pytest.mark.parametrize("named", ["", "no-such-compiler"])
-def test_without_a_c_compiler_what_triton_compiles_is_unavailable_on_a_gpu(
-    monkeypatch: pytest.MonkeyPatch, name: str, named: str
+@pytest.mark.parametrize(("device", "here", "said"), LACKING, ids=str)
+def test_a_missing_part_is_reported_with_the_command_that_helps(
+    monkeypatch: pytest.MonkeyPatch, device: torch.device, here: dict[str, Any], said: str
 ) -> None:
     """As in images that only run programs: it would end as an error, one row after the other."""
-    monkeypatch.setattr(inductor, "find_spec", lambda name: name)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    if named:
-        monkeypatch.setenv("CC", named)
-    else:
-        monkeypatch.delenv("CC", raising=False)
-        monkeypatch.setenv("PATH", "/nowhere")
-    assert load(name).unavailable(CUDA) == (
-        f"Triton needs a C compiler, and there is no {named or 'gcc or clang'}: apt-get install gcc"
-        " libc6-dev, or name one in CC"
-    )
+    monkeypatch.setattr(inductor, "find_spec", lambda name: here.get("triton", name))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: here.get("age", (9, 0)))
+    if "headers" in here:
+        monkeypatch.setattr(sysconfig, "get_path", lambda name: here["headers"])
+    for name in {"CC", "CXX", "PATH"} & {*here}:
+        monkeypatch.delenv(name, raising=False) if here[name] is None else monkeypatch.setenv(
+            name, here[name]
+        )
+    for name in ("compiled", "flex", *(["triton", "hf:flex_attention"] if "CC" in here else [])):
+        assert load(name).unavailable(device) == said

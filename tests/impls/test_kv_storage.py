@@ -20,7 +20,7 @@ from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.problem import ALL_MASKS
 from attnbench.impls.reference import reference
 from attnbench.impls.shared.attention_flops import form_flops
-from attnbench.impls.shared.kv_tensors import from_fp8, multiply, quantized
+from attnbench.impls.shared.kv_tensors import from_fp8, quantized
 from tests.budget import first
 from tests.impls.conftest import complaints
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, measured_peak
@@ -156,8 +156,6 @@ def test_quantizing_is_off_by_half_a_step_at_most(dtype: torch.dtype) -> None:
     step = torch.maximum(size * 2.0**-3, torch.tensor(2.0**-9)) if dtype != torch.int8 else size
     assert (error <= 0.5001 * step * scale[:, None]).all()
     assert not codes[0].float().any()
-    multiply(codes, -1.0)
-    assert torch.equal(codes.float()[1:] < 0, values[1:] > error[1:])
 
 
 @pytest.mark.parametrize("name", [*STORED, "latent"])

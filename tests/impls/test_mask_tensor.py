@@ -1,6 +1,7 @@
 """MultiHeadAttention.forward(mask=): the usual conventions, exact in every backend."""
 
 from dataclasses import replace
+from itertools import product
 from math import inf
 
 import pytest
@@ -27,24 +28,22 @@ def layer_of(problem: Problem = SHAPE, backend: str = "fused") -> MultiHeadAtten
 
 
 def by_definition(layer: MultiHeadAttention, x: Tensor, source: Tensor, bias: Tensor) -> Tensor:
-    """In float64, score by score, from `bias` [2, 4, 7, 9]; a query without keys gives zeros."""
+    """In float64 from `bias` [2, 4, 7, 9]; a query without keys gives zeros."""
     p, w = replace(layer.problem, scope="layer"), layer.weights()
     q, k, v = (tensor.double() for tensor in split_heads(p, Inputs(x, source, source), w))
-    out = torch.zeros(2, 7, p.heads, p.d_v, dtype=torch.float64)
-    for b in range(2):
-        for i in range(7):
-            for h in range(p.heads):
-                group = h * p.kv_heads // p.heads
-                s = q[b, h, i] @ k[b, group].T / p.d_k**0.5 + bias[b, h, i].double()
-                if s.max() > -inf:
-                    e = (s - s.max()).exp()
-                    out[b, i, h] = (e / e.sum()) @ v[b, group]
+    k, v = (x.repeat_interleave(p.heads // p.kv_heads, 1) for x in (k, v))
+    weights = (q @ k.mT / p.d_k**0.5 + bias.double()).softmax(-1)  # NaN without keys
+    out = (weights.nan_to_num(0.0) @ v).transpose(1, 2)
     return linear(out.flatten(2), w.w_o.double(), w.b_o.double())
 
 
-@pytest.mark.parametrize("backend", TAKE_MASKS)
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("kind", ["boolean", "additive"])
+@pytest.mark.parametrize(
+    ("kind", "size", "backend"),
+    [
+        *product(("boolean", "additive"), SIZES, TAKE_MASKS),
+        pytest.param("additive", (2, 4, 7, 9), "compiled", marks=pytest.mark.long),
+    ],
+)
 def test_a_mask_gives_what_its_definition_gives(
     kind: str, size: tuple[int, ...], backend: str
 ) -> None:
@@ -68,9 +67,7 @@ def test_fills_of_minus_1e9_and_minus_infinity_are_equal_where_a_query_sees_a_ke
     boolean = layer(x, x, x, mask=seen)[0]
     for fill in (-1e9, -inf, torch.finfo(torch.float32).min):
         filled = torch.zeros(7, 7).masked_fill(~seen, fill)
-        assert torch.equal(layer(x, x, x, mask=filled)[0], boolean) or torch.allclose(
-            layer(x, x, x, mask=filled)[0], boolean, atol=1e-6
-        )
+        assert torch.allclose(layer(x, x, x, mask=filled)[0], boolean, atol=1e-6)
 
 
 @pytest.mark.parametrize("fill", [-1e9, torch.finfo(torch.float32).min])
@@ -154,16 +151,6 @@ def test_a_backend_that_takes_no_mask_says_which_do(backend: str) -> None:
     layer = layer_of(Problem(batch=2, seq_len=7, d_model=24, heads=4), backend)
     with pytest.raises(
         ValueError,
-        match=rf"^{backend}: takes no mask tensor; these do: compiled, fused, naive, sdpa, ",
+        match=rf"^{backend}: takes no mask tensor; these do: compiled, fused, naive, sdpa$",
     ):
         layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.bool))
-
-
-@pytest.mark.long
-def test_the_compiled_backend_takes_a_mask_too() -> None:
-    x, source, bias = drawn(2, 7, 24), drawn(2, 9, 24, seed=1), drawn(2, 4, 7, 9, seed=2)
-    layer = layer_of()
-    with torch.no_grad():
-        expected = layer(x, source, source, mask=bias)[0]
-        layer.backend = "compiled"
-        assert torch.allclose(layer(x, source, source, mask=bias)[0], expected, atol=1e-5)

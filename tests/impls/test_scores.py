@@ -3,6 +3,7 @@ against the reference, on problems drawn at random.
 """
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -27,11 +28,8 @@ def long(name: str) -> Any:
 def drawn(seed: int) -> Problem:
     """With one of softcap, sinks and chunks at least."""
     random = Random(seed)
-    kv_heads, causal, length = (
-        random.choice((1, 2, 3)),
-        random.random() < 0.6,
-        random.randint(1, 60),
-    )
+    kv_heads, causal = random.choice((1, 2, 3)), random.random() < 0.6
+    length = random.randint(1, 60)
     mask = random.choice(("none", "local", "chunked", "padding", "random"))
     softcap, sinks = random.choice(((0.0, True), (1.0, False), (1.0, True), (20.0, True)))
     more: dict[str, Any] = {}
@@ -68,16 +66,14 @@ def test_backend_is_as_close_as_the_same_dtype_reference(name: str, wide: bool, 
     """Also with scores beyond the cap and beyond what exp can hold."""
     if why := missing(name):
         pytest.skip(why)
-    computed = (find_error(name, drawn(seed), wide) for seed in itertools.count())
-    found = itertools.islice((one for one in computed if one is not None), count)
-    assert list(found) == [""] * count
+    assert errors(name, map(drawn, itertools.count()), count, wide=wide) == [""] * count
 
 
 @pytest.mark.long
 def test_the_compiler_keeps_softcap_and_sinks() -> None:
     if why := load("compiled").unavailable(CPU):
         pytest.skip(why)
-    assert [find_error("compiled", drawn(seed), wide=True) for seed in range(2)] == [""] * 2
+    assert errors("compiled", map(drawn, range(2)), 2) == [""] * 2
 
 
 @pytest.mark.long
@@ -87,16 +83,14 @@ def test_flex_attention_is_as_close_forward(name: str) -> None:
     if why := missing(name) or load(name).unavailable(CPU):
         pytest.skip(why)
     plain = (replace(drawn(seed), passes="forward", sinks=False) for seed in itertools.count())
-    computed = (find_error(name, one, wide=True) for one in plain if one.softcap)
-    assert list(itertools.islice((one for one in computed if one is not None), 2)) == [""] * 2
+    assert errors(name, (one for one in plain if one.softcap), 2) == [""] * 2
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["naive", "fused", "flex", "hf:eager", "triton"])
 def test_backend_is_as_close_on_cuda(name: str) -> None:
-    wide = (replace(drawn(seed), d_k=16, d_v=16) for seed in itertools.count())
-    computed = (find_error(name, one, wide=True, device="cuda") for one in wide)
-    assert list(itertools.islice((one for one in computed if one is not None), 12)) == [""] * 12
+    of_16 = (replace(drawn(seed), d_k=16, d_v=16) for seed in itertools.count())
+    assert errors(name, of_16, 12, device="cuda") == [""] * 12
 
 
 @pytest.mark.long
@@ -106,16 +100,17 @@ def test_flex_attention_gives_a_sink_its_share(count: int, monkeypatch: pytest.M
     """Not compiled: compiled it gives the log-sum-exp on a GPU only."""
     monkeypatch.setattr(flex, "compiled", lambda function: function)
     monkeypatch.setattr(flex, "why_not", lambda problem, device: None)
-    sinks = (replace(drawn(seed), passes="forward") for seed in itertools.count())
-    computed = (find_error("flex", one, wide=True) for one in sinks if one.sinks)
-    found = itertools.islice((one for one in computed if one is not None), count)
-    assert list(found) == [""] * count
+    forward = (replace(drawn(seed), passes="forward") for seed in itertools.count())
+    assert errors("flex", (one for one in forward if one.sinks), count) == [""] * count
 
 
-def find_error(name: str, problem: Problem, wide: bool, device: str = "cpu") -> str | None:
-    """None if the backend does not compute it, "" if it is right."""
-    complaint = complaints(problem, [name], 0, device, wide=wide).get(name)
-    return complaint and f"{complaint}: {problem}"
+def errors(
+    name: str, problems: Iterable[Problem], count: int, *, wide: bool = True, device: str = "cpu"
+) -> list[str]:
+    """Of the first `count` problems that the backend computes; "" where it is right."""
+    found = ((one, complaints(one, [name], 0, device, wide=wide)) for one in problems)
+    computed = (f"{said[name]}: {one}" if said[name] else "" for one, said in found if said)
+    return list(itertools.islice(computed, count))
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -173,13 +168,9 @@ def test_weights_are_those_of_the_output(name: str) -> None:
     """Of one key each: beside a sink they sum to less than 1. A given mask knows the cap, too."""
     for seed in range(20):
         p = replace(drawn(seed), passes="forward", scope="core", dtype="fp32")
-        inputs, group = make_inputs(p, CPU, seed), p.heads // p.kv_heads
-        backend = load(name)
-        output, values = (
-            backend.prepare(p, inputs, None)(),
-            inputs.value.repeat_interleave(group, 1),
-        )
-        weights = backend.attention_weights(p, inputs, None)
+        inputs, backend = make_inputs(p, CPU, seed), load(name)
+        output, weights = backend.prepare(p, inputs, None)(), backend.attention_weights(p, inputs)
+        values = inputs.value.repeat_interleave(p.heads // p.kv_heads, 1)
         assert torch.allclose(weights @ values, output, atol=1e-5)
         if p.sinks:
             assert float(weights.sum(-1).max()) < 1

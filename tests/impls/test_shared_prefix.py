@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_exps, work_flops
-from attnbench.impls import Problem, load, make_inputs
+from attnbench.impls import Inputs, Problem, load, make_inputs
 from attnbench.impls.backend import leaves
 from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.reference import reference, same_dtype_reference
 from tests.budget import first
 from tests.impls.conftest import BOTTOM_RIGHT, complaints
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, measured_peak
+from tests.impls.test_reference import dense
 
 CPU = torch.device("cpu")
 BACKENDS = ("kv_cache", "kv_cache:blocks", "cascade")
@@ -80,20 +81,12 @@ def test_backends_are_as_close_as_the_textbook_on_cuda(dtype: str) -> None:
 
 
 def by_hand(p: Problem, q: Tensor, k: Tensor, v: Tensor, *prefix: Tensor) -> Tensor:
-    """Query by query, over the prefix's keys one by one and then the sequence's own; float64."""
-    prefix_k, prefix_v = prefix
-    output = []
-    for entry in range(p.batch):
-        for head in range(p.heads):
-            shared = head * p.kv_heads // p.heads
-            for i in range(p.seq_len):
-                last = p.kv_seq_len - p.prefix - (p.seq_len - 1 - i if p.causal else 0)
-                keys = [*prefix_k[0, shared], *k[entry, shared, :last]]
-                values = [*prefix_v[0, shared], *v[entry, shared, :last]]
-                scores = torch.stack([key @ q[entry, head, i] for key in keys]) / p.d_k**0.5
-                weights = scores.exp() / scores.exp().sum()
-                output.append(sum(w * x for w, x in zip(weights, values, strict=True)))
-    return torch.stack(output).view(p.batch, p.heads, p.seq_len, p.d_v)
+    """The definition, over the prefix's keys and then the sequence's own; float64."""
+    whole = (
+        torch.cat([first.expand(p.batch, -1, -1, -1), own], 2)
+        for first, own in zip(prefix, (k, v), strict=True)
+    )
+    return dense(replace(p, prefix=0), Inputs(q, *whole))
 
 
 @pytest.mark.parametrize("changes", [{}, {"causal": False, "causal_align": ""}, {"d_v": 5}])

@@ -77,8 +77,8 @@ def test_properties_hold_within_the_rounding_of_half_precision(dtype: str) -> No
 @pytest.mark.long
 def test_a_backend_with_other_weights_has_other_properties(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sigmoid of a score is a weight of its own."""
-    wrong = lambda q, k, softmax: torch.sigmoid(softmax.scores(q @ k.mT))  # noqa: E731
-    monkeypatch.setattr("attnbench.impls.naive.head_weights", wrong)
+    weights = "attnbench.impls.shared.softmax.Softmax.weights"
+    monkeypatch.setattr(weights, lambda _, scores: torch.sigmoid(scores))
     properties = [one for one in anew("layer_properties") if one.backend == "naive"]
     assert held("property", properties)["rows_sum_to_one"] == {False}
     assert held("property", properties)["outputs_between_values"] == {False}

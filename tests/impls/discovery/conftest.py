@@ -15,6 +15,7 @@ raise_if_imported = {boom}
 def prepare(problem, inputs, weights, *, variant):
     return lambda: inputs.query * (2 if variant == "right" else 1)
 """
+MISSING = "needs no_such_package, which is not installed: pip install no_such_package"
 PROBLEM = Problem(batch=1, seq_len=2, d_model=4, heads=1)
 
 

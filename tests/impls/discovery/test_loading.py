@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,40 +45,35 @@ def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(
         load("number")
 
 
-def test_a_plain_callable_gets_causal_and_scale(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+ENDS = {"causal": True, "causal_align": "bottom_right"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "causal"),
+    [
+        ({"causal": True}, True),
+        ({}, False),
+        ({"seq_len": 4, "kv_seq_len": 9, **ENDS}, True),
+        ({"seq_len": 1, "kv_seq_len": 9, **ENDS}, False),  # it sees every key: no triangle
+        ({"seq_len": 1, "kv_seq_len": 9, "causal": True, "causal_align": "top_left"}, True),
+    ],
+)
+def test_a_plain_callable_gets_causal_and_scale_and_the_corner_if_it_takes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict, causal: bool
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "returning.py").write_text(
         "def attend(q, k, v, *, causal, scale): return q.shape, k.shape, v.shape, causal, scale\n"
-    )
-    shape = {"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, "kv_heads": 2, "d_k": 3, "d_v": 5}
-    problem = Problem(**shape, causal=True)
-    backend = load("attend@returning")
-    got = backend.prepare(problem, make_inputs(problem, CPU, 0), None)()
-    assert got == ((2, 4, 6, 3), (2, 2, 6, 3), (2, 2, 6, 5), True, problem.scale)
-    assert backend.why_not(problem, CPU) is None
-    full = replace(problem, kv_seq_len=9, causal=False, causal_align="")
-    assert backend.why_not(full, CPU) is None
-    assert not backend.compiles
-    assert backend.pinned_kernel is None
-
-
-@pytest.mark.parametrize(
-    ("n_q", "align", "causal"),
-    [(4, "bottom_right", True), (1, "bottom_right", False), (1, "top_left", True)],
-)
-def test_a_plain_callable_gets_the_corner_if_it_takes_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_q: int, align: str, causal: bool
-) -> None:
-    """Otherwise no triangle where one query sees every key."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "corners.py").write_text(
-        "def without(q, k, v, *, causal, scale): return causal\n"
         "def with_one(q, k, v, *, causal, scale, causal_align): return causal, causal_align\n"
     )
-    sizes = {"batch": 1, "seq_len": n_q, "kv_seq_len": 9, "d_model": 16, "heads": 4}
-    problem = Problem(**sizes, causal=True, causal_align=align)
-    inputs = make_inputs(problem, CPU, 0)
-    assert load("without@corners").prepare(problem, inputs, None)() is causal
-    assert load("with_one@corners").prepare(problem, inputs, None)() == (True, align)
+    shape = {"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, "kv_heads": 2, "d_k": 3, "d_v": 5}
+    p = Problem(**shape | changes)
+    backend, inputs = load("attend@returning"), make_inputs(p, CPU, 0)
+    keys = (2, 2, p.kv_seq_len)
+    sizes = (2, 4, p.seq_len, 3), (*keys, 3), (*keys, 5)
+    assert backend.prepare(p, inputs, None)() == (*sizes, causal, p.scale)
+    given = p.causal, p.causal_align or "top_left"
+    assert load("with_one@returning").prepare(p, inputs, None)() == given
+    assert backend.why_not(p, CPU) is None
+    assert not backend.compiles
+    assert backend.pinned_kernel is None

@@ -1,6 +1,6 @@
 import pytest
 
-from attnbench.impls import load, names, needs, third_party
+from attnbench.impls import find, load, names, third_party
 from attnbench.impls.discovery.names import (
     ALIASES,
     attribute_from_flag,
@@ -26,7 +26,7 @@ def test_aliases_are_other_names_of_our_backends() -> None:
     for alias, name in ALIASES.items():
         assert name in names()
         assert alias not in names()
-        assert needs(alias) == needs(name)
+        assert find(alias) == find(name)
     pytest.importorskip("transformers")
     assert load("eager").name == "hf:eager"
     assert load("_native_math").variant == "math"

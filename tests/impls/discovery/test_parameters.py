@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.impls import BadBackend, load, make_inputs, names
+from attnbench.impls import load, make_inputs, names
 from attnbench.impls.discovery.names import each, given_parameters, parts_of, separated
 from attnbench.impls.discovery.registry import find, unknown
-from attnbench.impls.discovery.source import declared
 from tests.impls.discovery.conftest import PROBLEM
 
 CPU = torch.device("cpu")
@@ -62,16 +61,6 @@ def test_what_a_backend_does_not_take_is_refused_in_one_line(
     assert "\n" not in unknown(name)
     with pytest.raises(ValueError, match="backend"):
         find(name)
-
-
-@pytest.mark.parametrize(
-    "value", ["{'rank': 64}", "['rank']", "{'a b': int}", "{'rank': list}", "3"]
-)
-def test_parameters_are_written_out(folder: Path, value: str) -> None:
-    file = folder / "odd.py"
-    file.write_text(f"PARAMETERS = {value}\ndef prepare(problem, inputs, weights): ...\n")
-    with pytest.raises(BadBackend, match=r"odd\.py:1: PARAMETERS must be written out"):
-        declared(file)
 
 
 def test_a_name_with_several_values_is_several_backends() -> None:

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.impls import about, ignored, load, make_inputs, missing, names, needs, third_party
+from attnbench.impls import find, ignored, load, make_inputs, missing, names, third_party
 from tests.conftest import environment, ran
-from tests.impls.discovery.conftest import FAKE, PROBLEM
-
-MISSING = "needs no_such_package, which is not installed: pip install no_such_package"
+from tests.impls.discovery.conftest import FAKE, MISSING, PROBLEM
 
 
 def test_shipped_backends_are_found_and_nothing_else() -> None:
@@ -38,7 +36,7 @@ def test_an_unknown_name_is_answered_with_all_names() -> None:
     with pytest.raises(ValueError, match=fused):
         load("fussed")
     with pytest.raises(ValueError, match=r"no backend 'sdpa:flush'.*did you mean sdpa:flash\?"):
-        needs("sdpa:flush")
+        find("sdpa:flush")
 
 
 def test_files_of_a_user_folder_are_backends_and_only_load_imports_them(folder: Path) -> None:
@@ -61,7 +59,7 @@ def test_a_file_with_a_plain_function_is_a_backend_and_one_with_neither_is_left_
     )
     (folder / "scores.py").write_text("def scores(q, k): return q @ k.mT\n")
     assert "mine" in names()
-    assert (about("mine"), missing("mine")) == ("Mine", MISSING)
+    assert (find("mine").declared.about, missing("mine")) == ("Mine", MISSING)
     inputs = make_inputs(PROBLEM, torch.device("cpu"), 0)
     assert load("mine").prepare(PROBLEM, inputs, None)() is inputs.value
     why = "'scores.py' in .* is left out: defines neither prepare nor attend; the name of a helper"
