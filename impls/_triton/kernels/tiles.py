@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-LN_2, LOG2_E = tl.constexpr(0.6931471805599453), tl.constexpr(1.4426950408889634)
+LOG2_E = tl.constexpr(1.4426950408889634)
 INFINITY = tl.constexpr(float("inf"))
 # Compiled for any value, so that a sweep over N compiles once.
 SIZES = ["heads", "group", "n_q", "n_kv", "packed_rows", "offset", "window"]
@@ -17,18 +17,26 @@ def tile_offsets(rows, strides, PAD: tl.constexpr):
 
 
 @triton.jit
-def head_start(x, batch, head, strides, DESCRIPTORS: tl.constexpr):
-    """Pointer to a head's first element; a descriptor covers all heads."""
+def head_start(x, strides, batch, head, first, DESCRIPTORS: tl.constexpr):
+    """Pointer to the row `first` of a head; a descriptor covers all heads."""
     if not DESCRIPTORS:
-        x += batch * strides[0] + head * strides[1]
+        x += batch * strides[0] + head * strides[1] + first * strides[2]
     return x
 
 
 @triton.jit
-def sequence(starts, number):
-    """Its first row among those of all sequences, in 64 bits, and how many it has."""
-    first, end = tl.load(starts + number), tl.load(starts + number + 1)
-    return first.to(tl.int64), end - first
+def sequence(q_starts, kv_starts, batch, n_q, n_kv, packed_rows, offset):
+    """Of a sequence: its entry of the batch, its first query and key, in 64 bits, how many it has,
+    its offset, and the rows of lse.
+    """
+    q_first, kv_first, lse_rows = 0, 0, n_q
+    if q_starts is not None:
+        q_first, q_end = tl.load(q_starts + batch), tl.load(q_starts + batch + 1)
+        kv_first, kv_end = tl.load(kv_starts + batch), tl.load(kv_starts + batch + 1)
+        n_q, n_kv = q_end - q_first, kv_end - kv_first
+        q_first, kv_first = q_first.to(tl.int64), kv_first.to(tl.int64)
+        batch, offset, lse_rows = batch * 0, n_kv - n_q, packed_rows
+    return batch, q_first, kv_first, n_q, n_kv, offset, lse_rows
 
 
 @triton.jit

@@ -15,7 +15,8 @@ from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.configs import BANDS, Config
+from attnbench.impls._triton.configs import KERNELS, Config
+from attnbench.impls._triton.kinds import BANDS
 from attnbench.impls.axes.lengths import canonical
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
@@ -38,6 +39,15 @@ def checked(problem: Problem, configs: Configs = SMALL) -> dict[str, Any]:
             gradients = torch.autograd.grad(output, leaves(inputs, weights), check.grad_output)
     result = check.check(output, gradients)
     return {"ratio": result.error_ratio, "complaint": result.complaint}
+
+
+def prepared() -> dict[str, Any]:
+    """What `prepare` chooses, and whether its call is right."""
+    problem = Problem(batch=1, seq_len=150, d_model=32, heads=2)
+    inputs = make_inputs(problem, CPU, seed=1)
+    call: Any = backend.prepare(problem, inputs, None, variant="")
+    complaint = CorrectnessCheck(problem, inputs, None, seed=3).check(call(), ()).complaint
+    return {"complaint": complaint, **call.facts}
 
 
 def shared_list(dtype: Dtype, every: str) -> dict[str, Any]:
@@ -141,14 +151,10 @@ def shapes(
         sinks=draw(st.booleans()),
         page=page,
     )
-    forward, grad_q, grad_kv = (
-        Config(draw(block), draw(block), 4, 1, descriptors=draw(st.booleans())) for _ in range(3)
-    )
-    return problem, (
-        replace(forward, specialize=forward.descriptors and draw(st.booleans())),
-        grad_q,
-        grad_kv,
-    )
+    return problem, {
+        kernel: Config(draw(block), draw(block), 4, 1, descriptors=draw(st.booleans()))
+        for kernel in KERNELS
+    }
 
 
 NARROW: dict[str, Any] = {"batch": 1, "d_model": 1, "d_k": 16, "d_v": 16}

@@ -7,9 +7,8 @@ The first import of triton chooses the interpreter for good, so it has processes
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,16 +19,12 @@ from torch import Tensor
 from triton.runtime import interpreter
 
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.configs import Config
+from attnbench.impls._triton.configs import KERNELS, Config, Kernel
 
 CPU = torch.device("cpu")
-Configs = tuple[Config, Config, Config]
-SMALL: Configs = (Config(32, 32, 4, 1),) * 3  # several tiles even for short sequences
-DESCRIBED: Configs = (
-    replace(SMALL[0], descriptors=True, specialize=True),
-    replace(SMALL[1], descriptors=True),
-    replace(SMALL[2], descriptors=True),
-)
+Configs = Mapping[Kernel, Config]
+SMALL: Configs = dict.fromkeys(KERNELS, Config(32, 32, 4, 1))  # several tiles even if short
+DESCRIBED: Configs = dict.fromkeys(KERNELS, Config(32, 32, 4, 1, descriptors=True))
 
 
 def fix_bf16() -> None:
