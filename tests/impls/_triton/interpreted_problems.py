@@ -21,6 +21,7 @@ from attnbench.impls.axes.lengths import canonical
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Dtype
+from tests.gpu_day.kernels import ran
 from tests.impls._triton.changed import changed_kernels
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
@@ -48,6 +49,11 @@ def prepared() -> dict[str, Any]:
     call: Any = backend.prepare(problem, inputs, None, variant="")
     complaint = CorrectnessCheck(problem, inputs, None, seed=3).check(call(), ()).complaint
     return {"complaint": complaint, **call.facts}
+
+
+def noted() -> list[str]:
+    """The kernels that a day with a GPU would note, of a small problem."""
+    return [f"{kernel} {config}" for kernel, config in ran(CPU, 80, [("fp32", 8, 9)])]
 
 
 def shared_list(dtype: Dtype, every: str) -> dict[str, Any]:
