@@ -110,6 +110,9 @@ GLUON: Single = {
 }
 
 
+SINGLES = (FP32, FEW, FEW_FP32, GLUON)
+
+
 def candidates(kernel: Kernel, kind: Kind) -> tuple[Config, ...]:
     """The entries for a kind of problems, most promising first; of short ones the last alone."""
     is_fp32 = kind.problem.dtype == "fp32"
@@ -131,9 +134,10 @@ def _cell(by_width: Mapping[int, T], kind: Kind) -> T:
 
 def listed() -> list[tuple[Kernel, Config]]:
     """Every kernel in every configuration, once."""
-    cells = [(one, chain(*table[one].values())) for table in (WARPGROUP, WARP) for one in table]
-    cells += [(one, table[one].values()) for table in (FP32, FEW, FEW_FP32, GLUON) for one in table]
-    return [*dict.fromkeys((kernel, config) for kernel, cell in cells for config in cell)]
+    found = [(name, one) for table in SINGLES for name in table for one in table[name].values()]
+    for table in (WARPGROUP, WARP):
+        found += [(name, one) for name in table for one in chain(*table[name].values())]
+    return [*dict.fromkeys(found)]
 
 
 def padded(width: int) -> int:

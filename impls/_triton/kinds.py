@@ -22,13 +22,15 @@ class Kind:
     """All on which a choice depends but the kernel.
 
     `problem` stands for all of its kind: batch and heads change the number of programs, not what
-    one does, and lengths are those of the longest sequence, rounded up to a power of two, at most
-    LONGEST. `capability` is 90 for 9.0. `tf32`: whether products in fp32 may be rounded to it.
-    `variant`: of the backend; "portable" leaves the kernel in Gluon out, "pointers" tensor
+    one does; `queries` and `keys` are those of the longest sequence, rounded up to a power of two,
+    at most LONGEST. `capability` is 90 for 9.0. `tf32`: whether products in fp32 may be rounded to
+    it. `variant`: of the backend; "portable" leaves the kernel in Gluon out, "pointers" tensor
     descriptors too.
     """
 
     problem: Problem
+    queries: int
+    keys: int
     gpu: str
     capability: int
     tf32: bool = False
@@ -41,26 +43,14 @@ class Kind:
         if p.lengths:
             n_q, n_kv = map(max, zip(*sequences(p.lengths), strict=True))
         n_q, n_kv = (min(LONGEST, 1 << (n - 1).bit_length()) for n in (n_q, n_kv))
+        sizes: dict[str, Any] = {"batch": BATCH, "seq_len": n_q, "kv_seq_len": n_kv}
         if p.lengths:
             sizes = {"lengths": canonical([(n_q, n_kv)] * BATCH), "seq_len": 0, "kv_seq_len": 0}
-        else:
-            sizes = {"batch": BATCH, "seq_len": n_q, "kv_seq_len": n_kv}
-            sizes["causal_align"] = "bottom_right" if p.causal else ""
-        made = replace(
-            p,
-            **sizes,
-            scope="core",
-            d_model=1,
-            heads=HEADS,
-            kv_heads=HEADS,
-            passes="forward" if p.page else "forward+backward",
-        )
-        return cls(problem=made, **more)
-
-    @property
-    def queries(self) -> int:
-        p = self.problem
-        return sequences(p.lengths)[0].queries if p.lengths else p.seq_len
+        elif p.causal:
+            sizes["causal_align"] = "bottom_right"
+        sizes |= {"scope": "core", "d_model": 1, "heads": HEADS, "kv_heads": HEADS}
+        passes: Any = "forward" if p.page else "forward+backward"
+        return cls(problem=replace(p, **sizes, passes=passes), queries=n_q, keys=n_kv, **more)
 
     @property
     def width(self) -> int:
@@ -68,10 +58,7 @@ class Kind:
 
     @property
     def is_short(self) -> bool:
-        p = self.problem
-        return (
-            max(self.queries, sequences(p.lengths)[0].keys if p.lengths else p.kv_seq_len) <= SHORT
-        )
+        return max(self.queries, self.keys) <= SHORT
 
     @property
     def describable(self) -> bool:

@@ -12,13 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache, partial
 from hashlib import sha256
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 import triton
@@ -38,12 +38,11 @@ PACKAGE_PARENT = Path(__file__).parents[3]
 OLDEST = (8, 0)  # what the interpreter stands in for
 BUSY = "busy or unavailable"  # CUDA's error where another process holds a GPU for itself
 
-Source = Literal["timed", "only", "untimed"]
-"""Timed by Triton; the only candidate; or the first in the list, as the GPU admits one process."""
+Source = Literal["only", "timed", "untimed"]
+"""The only candidate; timed by Triton; or the first in the list, as the GPU admits one process."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(NamedTuple):
     """`tuning_s`: how long compiling and timing the candidates took, when the choice was made.
     `median_ms`: theirs, in the order of the list; None for one that does not work on this GPU.
     """
@@ -66,42 +65,45 @@ def kind_of(problem: Problem, device: torch.device, *, variant: str) -> Kind:
 def chosen(problem: Problem, kind: Kind, device: torch.device) -> dict[Kernel, Choice]:
     """Of the kernels that the problem needs. Raises RuntimeError if no candidate works."""
     kernels = KERNELS if problem.backward else KERNELS[:1]
-    return {kernel: _chosen(kernel, kernels, kind, device.index) for kernel in kernels}
+    index = device.index or 0
+    return {kernel: _chosen(kernel, kernels, kind, index) for kernel in kernels}
 
 
 @cache
-def _chosen(kernel: Kernel, kernels: tuple[Kernel, ...], kind: Kind, device: int | None) -> Choice:
+def _chosen(kernel: Kernel, kernels: tuple[Kernel, ...], kind: Kind, device: int) -> Choice:
     """`kernels`: those that are timed together if this one is not known."""
     listed = candidates(kernel, kind)
     if len(listed) == 1 or knobs.runtime.interpret:  # timing needs a driver
-        return Choice(config=listed[-1], source="only")
+        return Choice(listed[-1], "only")
+    reason = "" if read(kernel, kind) else _time_apart(kernels, kind, device)
     if known := read(kernel, kind):
         return known
-    index = torch.cuda.current_device() if device is None else device
-    path = os.pathsep.join([str(PACKAGE_PARENT), os.environ.get("PYTHONPATH", "")])
+    if BUSY in reason:
+        return Choice(next(one for one in listed if not one.gluon), "untimed")
+    raise RuntimeError(f"timing the configurations of {kernel} failed: {reason}")
+
+
+def _time_apart(kernels: Sequence[Kernel], kind: Kind, device: int) -> str:
+    """In a process of its own; the last line of its errors."""
+    path = os.pathsep.join(filter(None, [str(PACKAGE_PARENT), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-P", "-m", PROGRAM],
-        input=json.dumps({"kernels": kernels, "kind": asdict(kind), "device": index}),
-        env=os.environ | {"PYTHONPATH": path.rstrip(os.pathsep)},
+        input=json.dumps({"kernels": kernels, "kind": asdict(kind), "device": device}),
+        env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
     )
-    if made := read(kernel, kind):
-        return made
-    reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    if BUSY in reason:
-        return Choice(config=next(one for one in listed if not one.gluon), source="untimed")
-    raise RuntimeError(f"timing the configurations of {kernel} failed: {reason}")
+    return [f"exit code {done.returncode}", *done.stderr.strip().splitlines()][-1]
 
 
 def facts(kind: Kind, choices: Mapping[Kernel, Choice]) -> dict[str, Any]:
     """Of a row, ready for JSON: what was chosen, and what it cost."""
-    sources, forward = [one.source for one in choices.values()], choices["forward"]
+    sources, forward = {one.source for one in choices.values()}, choices["forward"]
     slower = "another was faster" if forward.source == "timed" else "nothing was timed"
     return {
         "configuration": {kernel: asdict(one.config) for kernel, one in choices.items()},
-        "configuration_source": next(one for one in get_args(Source)[::-1] if one in sources),
+        "configuration_source": max(sources, key=get_args(Source).index),
         "forward_kernel": "gluon" if forward.config.gluon else "portable",
         "why_not_gluon": None if forward.config.gluon else kind.why_not_gluon or slower,
         "tuning_s": sum(one.tuning_s for one in choices.values()),
@@ -133,9 +135,9 @@ def path_of(kernel: Kernel, kind: Kind) -> Path:
 
 def read(kernel: Kernel, kind: Kind) -> Choice | None:
     """None if there is no file, or none that is whole."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(path_of(kernel, kind).read_text())
-        return Choice(**kept | {"config": Config(**kept["config"])})
+    with suppress(OSError, ValueError, TypeError):
+        config, *others = json.loads(path_of(kernel, kind).read_text())
+        return Choice(Config(**config), *others)
     return None
 
 
@@ -181,12 +183,8 @@ def tune(kernel: Kernel, kind: Kind, device: torch.device) -> Choice:
     place = min(times, key=lambda one: times[one])
     if times[place] == inf:
         raise RuntimeError(f"none of the configurations of {kernel} works on {kind.gpu}")
-    return Choice(
-        config=listed[place],
-        source="timed",
-        tuning_s=perf_counter() - began_s,
-        median_ms=[times[one] if isfinite(times[one]) else None for one in range(len(listed))],
-    )
+    median_ms = [times[one] if times[one] < inf else None for one in range(len(listed))]
+    return Choice(listed[place], "timed", perf_counter() - began_s, median_ms)
 
 
 def main() -> None:
@@ -200,9 +198,10 @@ def main() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for kernel in request["kernels"]:
             if len(candidates(kernel, kind)) > 1 and not read(kernel, kind):
-                choice, path = tune(kernel, kind, device), path_of(kernel, kind)
-                path.with_suffix(".new").write_text(json.dumps(asdict(choice)))
-                path.with_suffix(".new").replace(path)  # whole or not at all
+                config, *others = tune(kernel, kind, device)
+                new = folder() / "new"
+                new.write_text(json.dumps([asdict(config), *others]))
+                new.replace(path_of(kernel, kind))  # whole or not at all
 
 
 if __name__ == "__main__":
