@@ -107,10 +107,10 @@ def launch(kernel: Kernel, setting: Setting, **tensors: Any) -> Launch:
         "BLOCK_KV": config.block_kv,
     }
     values |= {f"{name}_strides": x.stride() for name, x in values.items() if hasattr(x, "stride")}
-    starts, masked = values.get("q_starts"), values["key_mask"] is not None
-    values |= {"MASKED": masked, "packed_rows": None if starts is None else q.shape[2]}
+    starts = values.get("q_starts")
+    values["packed_rows"] = None if starts is None else q.shape[2]
     # Descriptors would read masked keys and the next sequence, and follow no table.
-    scattered = masked or starts is not None or values["PAGE"]
+    scattered = not (values["key_mask"] is starts is None) or values["PAGE"]
     if config.gluon and not scattered and _in_gluon(values):
         return _hopper_forward(values, config)
     # A program iterates over the tiles of these, and holds a tile of the others.

@@ -42,7 +42,7 @@ def attention(
             f"q, k and v are {found}; wanted one dtype, equal batches, key widths and lengths, and"
             " heads a multiple of kv_heads"
         )
-    return _Attention.apply(q, k, v, sinks, setting)  # type: ignore[no-any-return]
+    return _Attention.apply(q, k, v, sinks, setting)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class _Attention(torch.autograd.Function):
@@ -60,7 +60,7 @@ class _Attention(torch.autograd.Function):
         return made["o"], made["lse"]
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, do: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
         if do is None:
             return (None,) * 5

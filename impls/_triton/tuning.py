@@ -118,11 +118,6 @@ def facts(kind: Kind, choices: Mapping[Kernel, Choice]) -> dict[str, Any]:
 # ---- the file of a choice ------------------------------------------------------------------------
 
 
-def known_by(kernel: Kernel, kind: Kind) -> str:
-    """Another text if the kernel's source, a candidate or Triton's version is another."""
-    return json.dumps([asdict(kind), [digest(kernel, one) for one in candidates(kernel, kind)]])
-
-
 def folder() -> Path:
     """In the user's cache, not in Triton's: torch.compile moves that while a process runs."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -130,7 +125,9 @@ def folder() -> Path:
 
 
 def path_of(kernel: Kernel, kind: Kind) -> Path:
-    return folder() / f"{kernel}-{sha256(known_by(kernel, kind).encode()).hexdigest()[:32]}.json"
+    """Another one if the kernel's source, a candidate or Triton's version is another."""
+    known_by = [asdict(kind), [digest(kernel, one) for one in candidates(kernel, kind)]]
+    return folder() / f"{kernel}-{sha256(json.dumps(known_by).encode()).hexdigest()[:32]}.json"
 
 
 def read(kernel: Kernel, kind: Kind) -> Choice | None:
@@ -178,7 +175,7 @@ def tune(kernel: Kernel, kind: Kind, device: torch.device) -> Choice:
     tunable = Tunable([partial(launched, kernel, one) for one in listed])
     tuner = triton.autotune(configs, key=["kind"], cache_results=True)(tunable)
     with suppress(PTXASError, OutOfResources):  # of the last launch, if no candidate works
-        tuner.run(known_by(kernel, kind))
+        tuner.run(path_of(kernel, kind).name)
     times = {one.kwargs["place"]: ms[0] for one, ms in tuner.configs_timings.items()}
     place = min(times, key=lambda one: times[one])
     if times[place] == inf:

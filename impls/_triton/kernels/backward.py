@@ -33,8 +33,8 @@ def grad_q_kernel(
     k_strides, v_strides, key_mask_strides, o_strides, do_strides, dq_strides, heads, group,
     n_q, n_kv, packed_rows, offset, window, scale, scale_log2, cap_factor,
     D_K: tl.constexpr, D_V: tl.constexpr, PAD_K: tl.constexpr, PAD_V: tl.constexpr,
-    CAUSAL: tl.constexpr, BAND: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
+    CAUSAL: tl.constexpr, BAND: tl.constexpr, PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr,
+    BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
 ):  # fmt: skip
     """dq of one tile of queries of one head; also delta, which so takes no pass over o and do.
 
@@ -52,25 +52,19 @@ def grad_q_kernel(
         entry = head
         n_kv = tl.where(tile * BLOCK_Q < n_q, n_kv, 0)  # tiles behind the end see nothing
     kv_head = head // group
-    q = tiles.head_start(q, q_strides, batch, head, q_first, False)
     k = tiles.head_start(k, k_strides, batch, kv_head, kv_first, DESCRIPTORS)
     v = tiles.head_start(v, v_strides, batch, kv_head, kv_first, DESCRIPTORS)
-    o = tiles.head_start(o, o_strides, batch, head, q_first, False)
-    do = tiles.head_start(do, do_strides, batch, head, q_first, False)
-    dq = tiles.head_start(dq, dq_strides, batch, head, q_first, False)
-    if MASKED:
-        key_mask += batch * key_mask_strides[0]
     first_row = entry.to(tl.int64) * lse_rows + q_first
     lse += first_row
     delta += first_row
 
     rows = tile * BLOCK_Q + tl.arange(0, BLOCK_Q)
     valid = rows < n_q
-    o_tile = tiles.load_tile(o, tiles.tile_offsets(rows, o_strides, PAD_V), valid, D_V, True)
-    do_tile = tiles.load_tile(do, tiles.tile_offsets(rows, do_strides, PAD_V), valid, D_V, True)
+    o_tile = tiles.load_own(o, o_strides, batch, head, q_first, rows, valid, D_V, PAD_V)
+    do_tile = tiles.load_own(do, do_strides, batch, head, q_first, rows, valid, D_V, PAD_V)
     delta_tile = tl.sum(o_tile.to(tl.float32) * do_tile.to(tl.float32), 1)
     tl.store(delta + rows, delta_tile, mask=valid)
-    q_tile = tiles.load_tile(q, tiles.tile_offsets(rows, q_strides, PAD_K), valid, D_K, True)
+    q_tile = tiles.load_own(q, q_strides, batch, head, q_first, rows, valid, D_K, PAD_K)
     lse_tile = load_lse(lse, rows, valid, True)
     k_offsets = tiles.tile_offsets(tl.arange(0, BLOCK_KV), k_strides, PAD_K)
     v_offsets = tiles.tile_offsets(tl.arange(0, BLOCK_KV), v_strides, PAD_V)
@@ -81,7 +75,6 @@ def grad_q_kernel(
     start, inner, whole, end = tiles.key_range(
         tile * BLOCK_Q, last_row, offset, n_kv, window, CAUSAL, BAND, BLOCK_KV
     )
-    key_mask_stride = key_mask_strides[1] if MASKED else 0
     for part in tl.static_range(3):  # keys before, among and behind those that all queries see
         if part != 0 or window is not None:
             first = start if part == 0 else (inner if part == 1 else whole)
@@ -89,18 +82,18 @@ def grad_q_kernel(
             if first < last:
                 for key in range(first, last, BLOCK_KV):
                     keys = key + tl.arange(0, BLOCK_KV)
-                    present = tiles.valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED)
+                    present = tiles.valid_keys(keys, n_kv, key_mask, key_mask_strides, batch)
                     k_tile = tiles.load_rows(
                         k, batch, kv_head, key, k_strides, k_offsets, present, D_K,
-                        part != 1 or MASKED, DESCRIPTORS,
+                        part != 1 or key_mask is not None, DESCRIPTORS,
                     )  # fmt: skip
                     v_tile = tiles.load_rows(
                         v, batch, kv_head, key, v_strides, v_offsets, present, D_V,
-                        part != 1 or MASKED, DESCRIPTORS,
+                        part != 1 or key_mask is not None, DESCRIPTORS,
                     )  # fmt: skip
                     qk = tiles.masked_scores(
                         q_tile, k_tile, rows, keys, present, offset, window, cap_factor,
-                        CAUSAL, BAND, MASKED, part != 1, PRECISION,
+                        CAUSAL, BAND, part != 1, part != 1 or key_mask is not None, PRECISION,
                     )  # fmt: skip
                     p = tl.exp2(qk * scale_log2 - lse_tile[:, None])
                     dp = tl.dot(do_tile, tl.trans(v_tile), input_precision=PRECISION)
@@ -112,8 +105,7 @@ def grad_q_kernel(
     if sinks is not None:
         weight = tl.exp2(tl.load(sinks + head).to(tl.float32) * tiles.LOG2_E - lse_tile)
         tl.store(sink_terms + first_row + rows, -weight * dp_mean, mask=valid)
-    offsets = tiles.tile_offsets(rows, dq_strides, PAD_K)
-    tiles.store_tile(dq, offsets, valid, dq_tile * scale, D_K)
+    tiles.store_own(dq, dq_strides, batch, head, q_first, rows, valid, dq_tile * scale, D_K)
 
 
 @triton.jit(do_not_specialize=tiles.SIZES)
@@ -122,8 +114,8 @@ def grad_kv_kernel(
     key_mask_strides, do_strides, dk_strides, dv_strides, heads, group, n_q, n_kv, packed_rows,
     offset, window, scale, scale_log2, cap_factor,
     D_K: tl.constexpr, D_V: tl.constexpr, PAD_K: tl.constexpr, PAD_V: tl.constexpr,
-    CAUSAL: tl.constexpr, BAND: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
+    CAUSAL: tl.constexpr, BAND: tl.constexpr, PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr,
+    BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
 ):  # fmt: skip
     """dk and dv of one tile of keys of one key/value head, summed over the query heads that share
     it.
@@ -137,17 +129,11 @@ def grad_kv_kernel(
     )
     if q_starts is not None:
         n_q = tl.where(tile * BLOCK_KV < n_kv, n_q, 0)  # no query sees tiles behind the end
-    k = tiles.head_start(k, k_strides, batch, kv_head, kv_first, False)
-    v = tiles.head_start(v, v_strides, batch, kv_head, kv_first, False)
-    dk = tiles.head_start(dk, dk_strides, batch, kv_head, kv_first, False)
-    dv = tiles.head_start(dv, dv_strides, batch, kv_head, kv_first, False)
-    if MASKED:
-        key_mask += batch * key_mask_strides[0]
 
     keys = tile * BLOCK_KV + tl.arange(0, BLOCK_KV)
-    valid = tiles.valid_keys(keys, n_kv, key_mask, key_mask_strides[1] if MASKED else 0, MASKED)
-    k_tile = tiles.load_tile(k, tiles.tile_offsets(keys, k_strides, PAD_K), valid, D_K, True)
-    v_tile = tiles.load_tile(v, tiles.tile_offsets(keys, v_strides, PAD_V), valid, D_V, True)
+    valid = tiles.valid_keys(keys, n_kv, key_mask, key_mask_strides, batch)
+    k_tile = tiles.load_own(k, k_strides, batch, kv_head, kv_first, keys, valid, D_K, PAD_K)
+    v_tile = tiles.load_own(v, v_strides, batch, kv_head, kv_first, keys, valid, D_V, PAD_V)
     q_offsets = tiles.tile_offsets(tl.arange(0, BLOCK_Q), q_strides, PAD_K)
     do_offsets = tiles.tile_offsets(tl.arange(0, BLOCK_Q), do_strides, PAD_V)
     dk_tile = tl.zeros([BLOCK_KV, PAD_K], dtype=tl.float32)
@@ -242,5 +228,5 @@ def grad_kv_kernel(
     # Masked keys read as zero above, which leaves meaningless numbers in their rows.
     dk_tile = tl.where(valid[:, None], dk_tile * scale, 0.0)
     dv_tile = tl.where(valid[:, None], dv_tile, 0.0)
-    tiles.store_tile(dk, tiles.tile_offsets(keys, dk_strides, PAD_K), keys < n_kv, dk_tile, D_K)
-    tiles.store_tile(dv, tiles.tile_offsets(keys, dv_strides, PAD_V), keys < n_kv, dv_tile, D_V)
+    tiles.store_own(dk, dk_strides, batch, kv_head, kv_first, keys, keys < n_kv, dk_tile, D_K)
+    tiles.store_own(dv, dv_strides, batch, kv_head, kv_first, keys, keys < n_kv, dv_tile, D_V)

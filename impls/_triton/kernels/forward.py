@@ -12,9 +12,8 @@ def forward_kernel(
     v_strides, key_mask_strides, o_strides, heads, group, n_q, n_kv, packed_rows, offset, window,
     scale_log2, cap_factor,
     D_K: tl.constexpr, D_V: tl.constexpr, PAD_K: tl.constexpr, PAD_V: tl.constexpr,
-    CAUSAL: tl.constexpr, BAND: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
-    PAGE: tl.constexpr,
+    CAUSAL: tl.constexpr, BAND: tl.constexpr, PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr,
+    BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr, PAGE: tl.constexpr,
 ):  # fmt: skip
     """Output and log-sum-exp of one tile of queries of one head."""
     tile_count = tl.cdiv(n_q, BLOCK_Q)
@@ -33,16 +32,12 @@ def forward_kernel(
     if page_table is not None:
         page_table += batch * tl.cdiv(n_kv, PAGE)
         pool = batch * 0  # which all sequences share
-    q = tiles.head_start(q, q_strides, batch, head, q_first, False)
     k = tiles.head_start(k, k_strides, pool, kv_head, kv_first, DESCRIPTORS)
     v = tiles.head_start(v, v_strides, pool, kv_head, kv_first, DESCRIPTORS)
-    o = tiles.head_start(o, o_strides, batch, head, q_first, False)
-    if MASKED:
-        key_mask += batch * key_mask_strides[0]
     lse += entry.to(tl.int64) * lse_rows + q_first
 
     rows = tile * BLOCK_Q + tl.arange(0, BLOCK_Q)
-    q_tile = tiles.load_tile(q, tiles.tile_offsets(rows, q_strides, PAD_K), rows < n_q, D_K, True)
+    q_tile = tiles.load_own(q, q_strides, batch, head, q_first, rows, rows < n_q, D_K, PAD_K)
     k_offsets = tiles.tile_offsets(tl.arange(0, BLOCK_KV), k_strides, PAD_K)
     v_offsets = tiles.tile_offsets(tl.arange(0, BLOCK_KV), v_strides, PAD_V)
     acc = tl.zeros([BLOCK_Q, PAD_V], dtype=tl.float32)
@@ -58,7 +53,6 @@ def forward_kernel(
     start, inner, whole, end = tiles.key_range(
         tile * BLOCK_Q, last_row, offset, n_kv, window, CAUSAL, BAND, BLOCK_KV
     )
-    key_mask_stride = key_mask_strides[1] if MASKED else 0
     for part in tl.static_range(3):  # keys before, among and behind those that all queries see
         if part != 0 or window is not None:
             first = start if part == 0 else (inner if part == 1 else whole)
@@ -66,32 +60,34 @@ def forward_kernel(
             if first < last:
                 for key in range(first, last, BLOCK_KV):
                     keys = key + tl.arange(0, BLOCK_KV)
-                    valid = tiles.valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED)
+                    valid = tiles.valid_keys(keys, n_kv, key_mask, key_mask_strides, batch)
                     k_tile = tiles.load_rows(
                         k, pool, kv_head, key, k_strides, k_offsets, valid, D_K,
-                        part != 1 or MASKED, DESCRIPTORS, page_table, PAGE,
+                        part != 1 or key_mask is not None, DESCRIPTORS, page_table, PAGE,
                     )  # fmt: skip
                     qk = tiles.masked_scores(
                         q_tile, k_tile, rows, keys, valid, offset, window, cap_factor,
-                        CAUSAL, BAND, MASKED, part != 1, PRECISION,
+                        CAUSAL, BAND, part != 1, part != 1 or key_mask is not None, PRECISION,
                     )  # fmt: skip
                     m_ij = tl.maximum(m_i, tl.max(qk, 1) * scale_log2)
                     # A query that has seen no key yet would give inf - inf.
                     unseen = m_ij == -tiles.INFINITY
-                    shift = tl.where(unseen, 0.0, m_ij) if part != 1 or MASKED else m_ij
+                    shift = (
+                        tl.where(unseen, 0.0, m_ij) if part != 1 or key_mask is not None else m_ij
+                    )
                     p = tl.exp2(qk * scale_log2 - shift[:, None])
                     alpha = tl.exp2(m_i - shift)
                     l_i = l_i * alpha + tl.sum(p, 1)
                     v_tile = tiles.load_rows(
                         v, pool, kv_head, key, v_strides, v_offsets, valid, D_V,
-                        part != 1 or MASKED, DESCRIPTORS, page_table, PAGE,
+                        part != 1 or key_mask is not None, DESCRIPTORS, page_table, PAGE,
                     )  # fmt: skip
                     p = p.to(v_tile.dtype)
                     acc = tl.dot(p, v_tile, acc * alpha[:, None], input_precision=PRECISION)
                     m_i = m_ij
     empty = l_i == 0.0
     acc = acc / tl.where(empty, 1.0, l_i)[:, None]
-    tiles.store_tile(o, tiles.tile_offsets(rows, o_strides, PAD_V), rows < n_q, acc, D_V)
+    tiles.store_own(o, o_strides, batch, head, q_first, rows, rows < n_q, acc, D_V)
     lse += rows
     tl.store(
         lse,

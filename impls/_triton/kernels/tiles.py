@@ -79,9 +79,18 @@ def load_tile(base, offsets, valid, WIDTH: tl.constexpr, GUARDED: tl.constexpr):
 
 
 @triton.jit
-def store_tile(base, offsets, valid, tile, WIDTH: tl.constexpr):
-    inside = valid[:, None] & (tl.arange(0, offsets.shape[1]) < WIDTH)[None, :]
-    tl.store(base + offsets, tile.to(base.dtype.element_ty), mask=inside)
+def load_own(x, strides, batch, head, first, rows, valid, WIDTH: tl.constexpr, PAD: tl.constexpr):
+    """The tile that a program holds, of rows behind the row `first`."""
+    x = head_start(x, strides, batch, head, first, False)
+    return load_tile(x, tile_offsets(rows, strides, PAD), valid, WIDTH, True)
+
+
+@triton.jit
+def store_own(x, strides, batch, head, first, rows, valid, tile, WIDTH: tl.constexpr):
+    x = head_start(x, strides, batch, head, first, False)
+    inside = valid[:, None] & (tl.arange(0, tile.shape[1]) < WIDTH)[None, :]
+    offsets = tile_offsets(rows, strides, tile.shape[1])
+    tl.store(x + offsets, tile.to(x.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -129,11 +138,11 @@ def key_range(
 
 
 @triton.jit
-def valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED: tl.constexpr):
+def valid_keys(keys, n_kv, key_mask, key_mask_strides, batch):
     valid = keys < n_kv
-    if MASKED:
-        present = tl.load(key_mask + keys.to(tl.int64) * key_mask_stride, mask=valid, other=0)
-        valid = valid & (present != 0)
+    if key_mask is not None:
+        places = batch * key_mask_strides[0] + keys.to(tl.int64) * key_mask_strides[1]
+        valid = valid & (tl.load(key_mask + places, mask=valid, other=0) != 0)
     return valid
 
 
@@ -153,13 +162,13 @@ def capped(scores, cap_factor, EXACT: tl.constexpr):
 @triton.jit
 def masked_scores(
     q_tile, k_tile, rows, keys, valid, offset, window, cap_factor,
-    CAUSAL: tl.constexpr, BAND: tl.constexpr, MASKED: tl.constexpr, EDGE: tl.constexpr,
+    CAUSAL: tl.constexpr, BAND: tl.constexpr, EDGE: tl.constexpr, GUARDED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Q K^T, capped, [queries, keys]; -inf for masked pairs."""
+    """Q K^T, capped, [queries, keys]; -inf for masked pairs. GUARDED: keys may be invalid."""
     qk = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)
     qk = capped(qk, cap_factor, q_tile.dtype == tl.float32)
-    if EDGE or MASKED:
+    if GUARDED:
         seen = valid[None, :]
         if EDGE and CAUSAL:
             seen = seen & (keys[None, :] <= (rows + offset)[:, None])
