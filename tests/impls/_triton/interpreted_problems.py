@@ -185,14 +185,14 @@ PAGED = Problem(
 # By what it breaks: a text of the kernels, its replacement, and a problem on which the check must
 # notice it.
 MUTATIONS = {
-    "a tile of keys is dropped": (
-        "in tl.range(first, last,",
-        "in tl.range(first, last if EDGE else last - BLOCK_KV,",
+    "a tile of values is dropped": (
+        "p = p.to(v_tile.dtype)",
+        "p = (p if part != 1 else tl.where(key + BLOCK_KV < last, p, 0.0)).to(v_tile.dtype)",
         PLAIN,
     ),
     "the gradient of q lacks a tile of keys": (
-        "in range(first, last,",
-        "in range(first, last if EDGE else last - BLOCK_KV,",
+        "ds = ds.to(k_tile.dtype)",
+        "ds = (ds if part != 1 else tl.where(key + BLOCK_KV < last, ds, 0.0)).to(k_tile.dtype)",
         PLAIN,
     ),
     "the last key is dropped": ("valid = keys < n_kv", "valid = keys < n_kv - 1", PLAIN),
@@ -226,20 +226,20 @@ MUTATIONS = {
     "the softcap is another": ("scores * cap_factor\n", "scores * cap_factor * 1.1\n", CAPPED),
     "the sink has no weight": ("l_i += 1.0", "l_i += 0.0", CAPPED),
     "a sequence's last key is dropped": ("< n_q, n_kv, 0)", "< n_q, n_kv - 1, 0)", RAGGED),
-    "a sequence's values are those of the first": ("v += kv_first", "v += 0 * kv_first", RAGGED),
-    "the log-sum-exp is that of the first": ("lse += q_first", "lse += 0 * q_first", RAGGED),
+    "a sequence's values are those of the first": (
+        "v_strides, pool, kv_head, kv_first",
+        "v_strides, pool, kv_head, 0 * kv_first",
+        RAGGED,
+    ),
+    "the log-sum-exp is that of the first": ("lse_rows + q_first\n\n", "lse_rows\n\n", RAGGED),
     "a page is that of the first keys": ("rows // PAGE", "rows * 0", PAGED),
     "a key's place in its page is the first": ("rows % PAGE", "rows * 0", PAGED),
     "pages are those of the first sequence": ("batch * tl.cdiv", "0 * tl.cdiv", PAGED),
     "delta is forgotten": ("dp - delta_tile[:, None]", "dp", PLAIN),
-    "the gradient of q is not scaled": (
-        "dq_tile * scale_of(scale_log2, cap_factor)",
-        "dq_tile",
-        PLAIN,
-    ),
+    "the gradient of q is not scaled": ("dq_tile * scale, D_K", "dq_tile, D_K", PLAIN),
     "a head of the group is forgotten": (
-        "range(group * edges)",
-        "range((group - 1) * edges)",
+        "range(group * count)",
+        "range((group - part) * count)",
         GROUPED,
     ),
     "the last queries are forgotten": (

@@ -1,8 +1,8 @@
 """Triton's interpreter, set up to run our kernels.
 
 The first import of triton chooses the interpreter for good, so it has processes of its own:
-`TRITON_INTERPRET=1 python -m tests.impls._triton.interpreted_problems CHECK`, or
-`interpreted_operator`. They print the result of the function CHECK as JSON; the tests check it.
+`TRITON_INTERPRET=1 python -m tests.impls._triton.interpreted_problems CHECK[:ARGUMENT]...`, or
+`interpreted_operator`. They print the results of the functions CHECK as JSON; the tests check them.
 """
 
 import json
@@ -82,4 +82,5 @@ def launches() -> Iterator[list[launch.Launch]]:
 def main(checks: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     fix_bf16()
-    print(json.dumps(checks[sys.argv[1]](*sys.argv[2:])))
+    asked = [one.split(":") for one in sys.argv[1:]]
+    print(json.dumps({name: checks[name](*given) for name, *given in asked}))

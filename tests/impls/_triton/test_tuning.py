@@ -92,7 +92,7 @@ def test_no_configuration_that_works_is_an_error_with_its_reason(others: Any) ->
 
 
 def test_the_interpreter_has_one_configuration() -> None:
-    found = child("interpreted_problems", "prepared")
+    found = child("interpreted_problems", "prepared")["prepared"]
     assert found["configuration_source"] == "only"
     assert found["tuning_s"] == 0
     assert found["complaint"] == ""
