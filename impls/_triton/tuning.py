@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import cache, partial
 from hashlib import sha256
+from itertools import chain
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -44,13 +45,13 @@ Source = Literal["only", "timed", "untimed"]
 
 class Choice(NamedTuple):
     """`tuning_s`: how long compiling and timing the candidates took, when the choice was made.
-    `median_ms`: theirs, in the order of the list; None for one that does not work on this GPU.
+    `candidates`: as in a row, with `median_ms`, None for one that does not work on this GPU.
     """
 
     config: Config
     source: Source
     tuning_s: float = 0.0
-    median_ms: Sequence[float | None] = ()
+    candidates: Sequence[dict[str, Any]] = ()
 
 
 def kind_of(problem: Problem, device: torch.device, *, variant: str) -> Kind:
@@ -107,11 +108,7 @@ def facts(kind: Kind, choices: Mapping[Kernel, Choice]) -> dict[str, Any]:
         "forward_kernel": "gluon" if forward.config.gluon else "portable",
         "why_not_gluon": None if forward.config.gluon else kind.why_not_gluon or slower,
         "tuning_s": sum(one.tuning_s for one in choices.values()),
-        "candidates": [
-            {"kernel": kernel, **asdict(config), "median_ms": ms}
-            for kernel, one in choices.items()
-            for config, ms in zip(candidates(kernel, kind), one.median_ms, strict=False)
-        ],
+        "candidates": [*chain(*(one.candidates for one in choices.values()))],
     }
 
 
@@ -176,12 +173,15 @@ def tune(kernel: Kernel, kind: Kind, device: torch.device) -> Choice:
     tuner = triton.autotune(configs, key=["kind"], cache_results=True)(tunable)
     with suppress(PTXASError, OutOfResources):  # of the last launch, if no candidate works
         tuner.run(path_of(kernel, kind).name)
-    times = {one.kwargs["place"]: ms[0] for one, ms in tuner.configs_timings.items()}
-    place = min(times, key=lambda one: times[one])
-    if times[place] == inf:
+    times = {listed[one.kwargs["place"]]: ms[0] for one, ms in tuner.configs_timings.items()}
+    best = min(times, key=lambda one: times[one])
+    if times[best] == inf:
         raise RuntimeError(f"none of the configurations of {kernel} works on {kind.gpu}")
-    median_ms = [times[one] if times[one] < inf else None for one in range(len(listed))]
-    return Choice(listed[place], "timed", perf_counter() - began_s, median_ms)
+    seen = [
+        {"kernel": kernel, **asdict(one), "median_ms": times[one] if times[one] < inf else None}
+        for one in listed
+    ]
+    return Choice(best, "timed", perf_counter() - began_s, seen)
 
 
 def main() -> None:

@@ -178,7 +178,7 @@ def grad_kv_kernel(
                 else:
                     start = tl.where(block < before, first + block * BLOCK_Q, whole_end)
                 rows = start + tl.arange(0, BLOCK_Q)
-                inside, row = rows < n_q, (batch * heads + head) * lse_rows + q_first + rows
+                inside, first_row = rows < n_q, (batch * heads + head) * lse_rows + q_first
                 q_at = tiles.head_start(q, q_strides, batch, head, q_first, DESCRIPTORS)
                 do_at = tiles.head_start(do, do_strides, batch, head, q_first, DESCRIPTORS)
                 q_tile = tiles.load_rows(
@@ -189,7 +189,7 @@ def grad_kv_kernel(
                 # begins before the exponentials, which then run beside it. By pointers that takes
                 # too many registers.
                 if DESCRIPTORS:
-                    lse_tile = load_lse(lse, row, inside, part == 1)
+                    lse_tile = load_lse(lse + first_row, rows, inside, part == 1)
                     do_tile = tiles.load_rows(
                         do_at, batch, head, start, do_strides, do_offsets, inside, D_V, part == 1,
                         DESCRIPTORS,
@@ -207,7 +207,7 @@ def grad_kv_kernel(
                         seen = seen & (places >= tiles.band_start(keys, window, BAND)[:, None])
                     kq = tl.where(seen, kq, -tiles.INFINITY)
                 if not DESCRIPTORS:
-                    lse_tile = load_lse(lse, row, inside, True)
+                    lse_tile = load_lse(lse + first_row, rows, inside, True)
                 p = tl.exp2(kq * scale_log2 - lse_tile[None, :])
                 if not DESCRIPTORS:
                     do_tile = tiles.load_rows(
@@ -219,9 +219,9 @@ def grad_kv_kernel(
                 if not DESCRIPTORS:
                     dp = tl.dot(v_tile, tl.trans(do_tile), input_precision=PRECISION)
                 if part == 1 or not DESCRIPTORS:
-                    delta_tile = tl.load(delta + row, mask=inside, other=0.0)
+                    delta_tile = tl.load(delta + first_row + rows, mask=inside, other=0.0)
                 else:
-                    delta_tile = tl.load(delta + row)
+                    delta_tile = tl.load(delta + first_row + rows)
                 ds = uncapped_gradient(p * (dp - delta_tile[None, :]), kq, cap_factor)
                 ds = ds.to(q_tile.dtype)
                 dk_tile = tl.dot(ds, q_tile, dk_tile, input_precision=PRECISION)

@@ -20,8 +20,8 @@ PARTS = [True, pytest.param(False, marks=NIGHTLY)]
 
 @cache
 def of_problems(dtype: str, every: int) -> Any:
-    checks = (f"{name}:{dtype}:{every}" for name in ("shared_list", "masks"))
-    return child("interpreted_problems", *checks)
+    masks = f"masks:{dtype}:{-(-every // 2)}"
+    return child("interpreted_problems", f"shared_list:{dtype}:{every}", masks)
 
 
 @cache
