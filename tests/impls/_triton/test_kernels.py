@@ -9,27 +9,22 @@ from typing import Any
 import pytest
 
 from attnbench.harness.measure.error_limits import LIMIT_RATIO
-from tests.impls._triton.conftest import child, needs_triton
+from tests.impls._triton.conftest import A_PART, child, needs_triton, on_problems
 from tests.impls.conftest import PROBLEMS
 
 pytestmark = [needs_triton, pytest.mark.long]  # minutes of interpreting
 NIGHTLY = pytest.mark.nightly
-SOME = [("bf16", 6), *(pytest.param((one, 1), marks=NIGHTLY) for one in ("bf16", "fp32", "fp16"))]
+SOME = [A_PART, *(pytest.param((one, 1), marks=NIGHTLY) for one in ("bf16", "fp32", "fp16"))]
 PARTS = [True, pytest.param(False, marks=NIGHTLY)]
-
-
-@cache
-def of_problems(dtype: str, every: int) -> Any:
-    masks = f"masks:{dtype}:{-(-every // 2)}"
-    return child("interpreted_problems", f"shared_list:{dtype}:{every}", masks)
 
 
 @cache
 def of_operator(*, part: bool) -> Any:
     """Each check of a part of its cases, or of all."""
-    several = {"masked_keys": 3, "strides": 3, "descriptors": 2, "paged": 3, "peaks": 6}
+    several = {"masked_keys": 3, "fully_masked_queries": 2, "strides": 4, "descriptors": 2}
+    several |= {"paged": 7, "peaks": 8}
     checks = [f"{name}:{every if part else 1}" for name, every in several.items()]
-    return child("interpreted_operator", *checks, "fully_masked_queries", "operator", "refusals")
+    return child("interpreted_operator", *checks, "operator", "refusals")
 
 
 def complaints(found: dict[str, Any]) -> dict[str, str]:
@@ -38,7 +33,7 @@ def complaints(found: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.parametrize("some", SOME)
 def test_kernels_are_as_close_as_the_same_dtype_reference(some: tuple[str, int]) -> None:
-    found = of_problems(*some)["shared_list"]
+    found = on_problems(*some)["shared_list"]
     described = [one for name, one in found.items() if name.endswith(" described")]
     assert 2 * len(described) == len(found) == 2 * len([*PROBLEMS][some[1] - 1 :: some[1]])
     assert complaints(found) == {}
@@ -48,7 +43,7 @@ def test_kernels_are_as_close_as_the_same_dtype_reference(some: tuple[str, int])
 
 @pytest.mark.parametrize("some", SOME)
 def test_masked_problems_are_as_close(some: tuple[str, int]) -> None:
-    found = of_problems(*some)["masks"]
+    found = on_problems(*some)["masks"]
     assert {name.split()[0] for name in found} >= {"padding", "local", "chunked"}
     assert complaints(found) == {}
 
@@ -82,9 +77,9 @@ def test_kernels_read_exactly_the_tiles_of_which_a_query_sees_something() -> Non
     ("name", "fewest"),
     [
         ("masked_keys", 2),  # their contents change no bit
-        ("fully_masked_queries", 4),  # zeros, and zero gradients
-        ("strides", 3),  # change no bit
-        ("paged", 7),  # as side by side, whatever else is in the pool
+        ("fully_masked_queries", 2),  # zeros, and zero gradients
+        ("strides", 2),  # change no bit
+        ("paged", 3),  # as side by side, whatever else is in the pool
     ],
 )
 def test_results_are_those_of_the_keys_that_are_seen(name: str, fewest: int, part: bool) -> None:
