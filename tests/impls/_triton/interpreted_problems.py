@@ -279,8 +279,8 @@ def canaries(every: str) -> dict[str, Any]:
     mutations = [(name, mutation, SMALL) for name, mutation in MUTATIONS.items()]
     mutations += [(name, mutation, DESCRIBED) for name, mutation in MUTATIONS_DESCRIBED.items()]
     mutations = mutations[:: int(every)]
-    problems = dict.fromkeys((problem, configs) for _, (_, _, problem), configs in mutations)
-    intact = [checked(problem, configs)["complaint"] for problem, configs in problems]
+    problems = {(mutation[2], configs is SMALL): configs for _, mutation, configs in mutations}
+    intact = [checked(one, configs)["complaint"] for (one, _), configs in problems.items()]
     found: dict[str, Any] = {"intact": intact}
     with TemporaryDirectory() as folder:
         for number, (name, (old, new, problem), configs) in enumerate(mutations):
