@@ -30,11 +30,14 @@ SHAPES = tuple(product(("bf16", "fp32"), (64, 128, 256), (1024, 16)))
 
 
 def ran(
-    device: torch.device, capability: int, shapes: Iterable[tuple[Any, int, int]] = SHAPES
+    device: torch.device,
+    capability: int,
+    shapes: Iterable[tuple[Any, int, int]] = SHAPES,
+    keys: int = 1000,
 ) -> Iterator[tuple[Kernel, Config]]:
     """The kernels whose output and gradients pass the harness's own check; prints the others."""
     for dtype, width, n_q in shapes:
-        sizes: dict[str, Any] = {"batch": 2, "seq_len": n_q, "kv_seq_len": max(n_q, 1000)}
+        sizes: dict[str, Any] = {"batch": 2, "seq_len": n_q, "kv_seq_len": max(n_q, keys)}
         sizes |= {"heads": 4, "kv_heads": 2, "d_model": 4 * width, "dtype": dtype}
         causal: dict[str, Any] = {"causal": True, "causal_align": "bottom_right"}
         problem = Problem(**sizes, **causal, passes="forward+backward")

@@ -37,7 +37,7 @@ A_PART = ("bf16", 6)
 
 
 @cache
-def on_problems(dtype: str = A_PART[0], every: int = A_PART[1]) -> Any:
+def on_problems(dtype: str, every: int) -> Any:
     """What the interpreter finds on whole problems: of the shared list every so many."""
     checks = (f"shared_list:{dtype}:{every}", f"masks:{dtype}:{-(-every // 2)}")
     return child("interpreted_problems", *checks, "prepared", "noted")

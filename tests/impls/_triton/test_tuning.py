@@ -9,7 +9,7 @@ import pytest
 from attnbench.impls import Problem
 from attnbench.impls._triton.configs import KERNELS, candidates
 from attnbench.impls._triton.kinds import Kind
-from tests.impls._triton.conftest import child, needs_triton, on_problems
+from tests.impls._triton.conftest import A_PART, child, needs_triton, on_problems
 
 pytestmark = [needs_triton, pytest.mark.long]
 
@@ -92,7 +92,7 @@ def test_no_configuration_that_works_is_an_error_with_its_reason(others: Any) ->
 
 
 def test_the_interpreter_has_one_configuration() -> None:
-    found = on_problems()["prepared"]
+    found = on_problems(*A_PART)["prepared"]
     assert found["configuration_source"] == "only"
     assert found["tuning_s"] == 0
     assert found["complaint"] == ""
