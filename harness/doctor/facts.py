@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from ...impls._triton.ran_on_gpu import not_yet_run
 from ...impls.shared.inductor import missing_for_compile
 from ..devices.calibration_file import newest_calibration
 from ..devices.environment import (
@@ -78,6 +79,7 @@ def read_machine(root: Path) -> tuple[Facts, Facts, list[Facts]]:
         "driver_cuda": system_fact("nvmlSystemGetCudaDriverVersion_v2"),
         "other": other_accelerator(),
         "missing_compiler": (missing_for_compile(device) or "").partition(": "),
+        "kernels": not_yet_run(),
         "load": os.getloadavg()[0],
         "free_bytes": available_bytes(device),
         "shares_memory": device.type == "cuda" and shares_host_memory(device),

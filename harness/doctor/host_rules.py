@@ -114,6 +114,7 @@ GIVE_ONE = "give the container a GPU (--gpus all), or look for 'fallen off the b
 DERIVED = "no counters; derived from FLOPs once attnbench doctor --deep has measured peaks"
 UPDATE = "update the driver, or install a build of torch for the driver's CUDA version"
 OTHER_CUDNN = "sdpa:cudnn will not run; usually LD_LIBRARY_PATH names another cuDNN"
+KERNELS = "its results are checked in every run all the same; make gpu notes what this GPU runs"
 SOFTWARE_RULES = (
     Rule("driver", "ok", why_unlisted, when=no_driver),
     # a note: without torch's GPU the finding on torch is bad, with it only counters are lost
@@ -135,6 +136,7 @@ SOFTWARE_RULES = (
     Rule("cudnn", "ok", "{loaded_cudnn.value[0]} from {loaded_cudnn.value[1]}", when=computes),
     Rule("utilization", "ok", "host: CPU time of the process, over torch's threads", when=no_gpu),
     Rule("compilers", "note", "{missing_compiler[0]}", "{missing_compiler[2]}", lacks_compiler),
+    Rule("triton", "note", "{kernels}", KERNELS, lambda f: computes(f) and f["kernels"]),
 )
 
 # ---- the host ------------------------------------------------------------------------------------

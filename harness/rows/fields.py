@@ -348,9 +348,9 @@ class Watched(Part):
     """why a value of `windows` or `tables` is null: name and reason"""
     configuration: Object | None = None
     """what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
-    sizes, warps and stages per kernel, how they were chosen, and which forward kernel ran
-    (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`); see Tuning. A `note` says that
-    rows of queries without keys were filled by attnbench"""
+    sizes, warps and stages per kernel, how they were chosen and at what cost, and which forward
+    kernel ran (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`); see Tuning. A `note`
+    says that rows of queries without keys were filled by attnbench"""
 
 
 class Ended(Part):

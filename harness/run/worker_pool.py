@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...impls._triton.launch_notes import unreturned
 from ..devices.nvml import has_gpu
 from ..devices.this_device import NO_TORCH, no_device
 from ..files.errors import EnvironmentUnmet, Stopped, option
@@ -164,11 +163,6 @@ class WorkerPool:
             raise
         finally:
             worker.kill(term_s=0)
-
-    def hanging_launch(self, seat: Seat) -> str:
-        """What of a worker's GPU kernels has not returned, for a sentence; "" if nothing."""
-        launch = unreturned(self._workers[seat].pid) if seat in self._workers else ""
-        return f", in a launch of {launch} that has not returned" if launch else ""
 
     def judged(self, timeout_s: float, **request: Any) -> Any:
         """What the process says that judges results; after a failure the next one gets another.

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ... import impls
+from ...impls._triton.ran_on_gpu import not_yet_run
 from ..devices.installed import installed_digest
 from ..devices.this_device import no_device
 from ..files.errors import EnvironmentUnmet, option
@@ -32,7 +33,10 @@ def asked(device: str, *, refresh: bool = False) -> tuple[str, list[Row]]:
     """The kind of device, and what runs on it. Raises EnvironmentUnmet without it."""
     from ..devices.environment import pick_device
 
-    path, digest = cache_folder() / f"backends-{device}.json", installed_digest(device=device)
+    path, digest = (
+        cache_folder() / f"backends-{device}.json",
+        installed_digest(device=device, kernels=not_yet_run()),
+    )
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(path.read_bytes())
         if kept["digest"] == digest and not refresh:
@@ -82,5 +86,7 @@ def backend_rows(device: "torch.device") -> Iterator[Row]:
             if only := next(fits, ""):
                 runs, why = "yes", f"{only} only"
         also = [one for one, real in ALIASES.items() if real == name and one[0] != "_"]
-        remark = "; ".join(filter(None, (why, f"also named {', '.join(also)}" if also else "")))
+        named = f"also named {', '.join(also)}" if also else ""
+        kernels = not_yet_run() if name.partition(":")[0] == "triton" else ""
+        remark = "; ".join(filter(None, (why, named, kernels)))
         yield name, impls.find(name).declared.about, impls.exactness(name), runs, remark

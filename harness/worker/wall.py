@@ -45,11 +45,11 @@ def _call_once(
 ) -> None:
     """As a user's program would: the inputs, the output's gradient, and one call."""
     device, budget = settings.device, settings.budget
+    with compiling.timed(), budget.for_code():  # choosing a configuration needs memory of the GPU
+        backend.compile_ahead(problem, device)
     order = input_order(backend.name, problem)
     tensors = make_tensors(problem, device, settings.seed, order)
     gradient = make_gradient(problem, device, settings.seed, order)
-    with compiling.timed(), budget.for_code():
-        backend.compile_ahead(problem, device)
     with ExitStack() as stack:
         if backend.compiles:
             stack.enter_context(compiling.timed())

@@ -24,7 +24,6 @@ backends:
   - gives_nan
   - raises
   - hangs
-  - hangs_in_launch
   - needs_package
   - sparse_local
   - forks
@@ -42,7 +41,6 @@ FAILED = {  # status, and words of the reason
     "gives_nan": ("incorrect", "NaN"),
     "raises": ("error", "KeyError: 'a bug of the backend'"),
     "hangs": ("timeout", "4 s"),
-    "hangs_in_launch": ("timeout", "in a launch of forward of Config(warps=8) that has not"),
     "needs_package": ("unavailable", "no_such_package_for_attnbench"),
     "sparse_local": ("unsupported", "local"),
 }

@@ -115,6 +115,13 @@ STEPS = (
     ),
     run("kernel-sweep", 95, "kernel_sweep", *WIDE, *TIMED, cpu=("--only", "-n512-")),
     run("heads-of-64", 50, "kernel_sweep", *OF_64, *TIMED, cpu=("--only", "-n512-")),
+    Step(
+        name="kernels",
+        words=(PYTHON, "-m", "tests.gpu_day.kernels", "--device", "{device}"),
+        most_s=0,
+        gpu=("--out", "{runs}/ran_on_gpu.json"),
+        cpu=("--out", "{runs}/ran_on_gpu.json"),
+    ),
     pytest("tests", 0, *TESTS),
     pytest("tests-of-backends", 0, "-k", f"not ({COMPILED})", *OF_BACKENDS, jobs=True),
     pytest("tests-of-compiled", 0, "-k", COMPILED, *OF_BACKENDS, jobs=True),

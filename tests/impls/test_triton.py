@@ -16,6 +16,8 @@ import torch
 
 from attnbench.impls import Problem, load, make_inputs
 from attnbench.impls._triton.configs import KERNELS, candidates
+from attnbench.impls._triton.kinds import Kind
+from attnbench.impls.backend import Inputs
 from tests.conftest import ran
 from tests.impls._triton.conftest import needs_triton
 from tests.impls.conftest import complaints
@@ -143,11 +145,30 @@ def test_long_wide_and_many_problems_are_as_close_on_a_gpu(problem: Problem) -> 
     assert complaints(problem, ["triton"], 1, "cuda") == {"triton": ""}
 
 
-def smallest(*, width: int, n_q: int) -> list[list[int]]:
-    """The smallest configurations for half precision, as the operator takes them."""
-    sizes = {"item_bytes": 2, "width": width, "n_q": n_q}
-    found = (candidates(name, capability=(9, 0), causal=True, **sizes) for name in KERNELS)
-    return [configs[-1].numbers() for configs in found]
+def attended(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    place: int = -1,
+    offset: int = 0,
+    mask: torch.Tensor | None = None,
+    causal: bool = True,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Output and log-sum-exp in the candidates at this place of their lists: the first, or the
+    smallest.
+    """
+    from attnbench.impls._triton.launch import Setting
+    from attnbench.impls._triton.op import attention
+
+    sizes: dict[str, Any] = {"batch": 2, "heads": 2, "d_k": q.shape[3], "d_v": v.shape[3]}
+    dtype: Any = {torch.bfloat16: "bf16", torch.float16: "fp16"}[q.dtype]
+    problem = Problem(**sizes, d_model=1, seq_len=1024, dtype=dtype, causal=causal)
+    kind = Kind.of(problem, gpu="", capability=90)
+    configs = {kernel: candidates(kernel, kind)[place] for kernel in KERNELS}
+    setting = Setting.of(problem, Inputs(q, k, v), configs)
+    more = {"offset": offset, "key_mask": mask if mask is None else mask.view(torch.uint8)}
+    return attention(q, k, v, setting._replace(arguments=setting.arguments | more))
 
 
 @pytest.mark.gpu
@@ -156,16 +177,13 @@ def test_offsets_beyond_32_bits_are_followed_on_a_gpu() -> None:
     """More than 2**32 elements per tensor; the last head is compared with the same head alone."""
     if torch.cuda.get_device_properties(CUDA).total_memory < 60 << 30:
         pytest.skip("needs 60 GiB of GPU memory")
-    from attnbench.impls._triton.op import attention
-
     heads, n = 2**14, 2**12
     q = torch.empty(1, heads, n, 80, dtype=torch.bfloat16, device=CUDA)
     assert q.numel() > 2**32
     q.normal_(generator=torch.Generator(CUDA).manual_seed(3))
     k = v = q[:, :1]
-    configs = smallest(width=80, n_q=n)
-    whole, _ = attention(q, k, v, None, 0.1, True, 0, False, *configs)
-    alone, _ = attention(q[:, -1:], k, v, None, 0.1, True, 0, False, *configs)
+    whole, _ = attended(q, k, v)
+    alone, _ = attended(q[:, -1:], k, v)
     assert torch.equal(whole[:, -1:], alone)
 
 
@@ -209,15 +227,10 @@ def test_results_repeat_to_the_bit_on_a_gpu() -> None:
 @needs_triton
 def test_a_thread_without_a_context_gets_one_on_a_gpu() -> None:
     """As autograd's, with all memory from torch's cache and tiles by descriptors."""
-    from attnbench.impls._triton.op import attention
-
     q, k, v = (torch.randn(1, 2, 256, 64, device=CUDA).bfloat16() for _ in range(3))
-    sizes = {"item_bytes": 2, "width": 64, "n_q": 256}
-    found = (candidates(name, capability=(9, 0), causal=True, **sizes) for name in KERNELS)
-    configs = [configs[0].numbers() for configs in found]
 
     def outputs() -> torch.Tensor:
-        return attention(q, k, v, None, 0.125, True, 0, False, *configs)[0]
+        return attended(q, k, v, place=0)[0]
 
     here = outputs().clone()
     outputs()  # its memory is in the cache now
@@ -248,17 +261,12 @@ def test_each_thread_makes_a_context_once(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.gpu
 @needs_triton
 def test_masked_keys_do_not_leak_on_a_gpu() -> None:
-    from attnbench.impls._triton.op import attention
-
     q, k, v = (torch.randn(2, heads, 300, 64, device=CUDA).bfloat16() for heads in (4, 2, 2))
     mask = torch.rand(2, 300, device=CUDA) > 0.5
-    configs = smallest(width=64, n_q=300)
 
     def passes(poison: float) -> list[torch.Tensor]:
         tensors = [q.clone(), *(torch.where(mask[:, None, :, None], x, poison) for x in (k, v))]
-        o, _ = attention(
-            *(x.requires_grad_() for x in tensors), mask, 0.125, True, 0, False, *configs
-        )
+        o, _ = attended(*(x.requires_grad_() for x in tensors), mask=mask)
         return [o.detach(), *torch.autograd.grad(o, tensors, torch.ones_like(o))]
 
     clean = passes(0.0)
@@ -287,19 +295,14 @@ def test_the_kernel_in_gluon_agrees_with_the_portable_one_on_a_gpu(
     """Log-sum-exp too, and again: a race would not show each time."""
     if torch.cuda.get_device_capability(CUDA)[0] != 9:
         pytest.skip("needs compute capability 9.x")
-    from attnbench.impls._triton.configs import GLUON
-    from attnbench.impls._triton.op import attention
 
     def tensor(heads: int, n: int, width: int) -> torch.Tensor:
         return torch.randn(2, heads, n, width, device=CUDA).to(dtype)
 
     q, k, v = tensor(8, n_q, d_k), tensor(4, n_kv, d_k), tensor(4, n_kv, d_v)
-    portable = smallest(width=max(d_k, d_v), n_q=n_q)
-    (config,) = GLUON["forward"][64 if max(d_k, d_v) <= 64 else 128]
-    in_gluon = [config.numbers(), *portable[1:]]
-    problem = (q, k, v, None, d_k**-0.5, causal, offset, False)
-    expected, expected_lse = attention(*problem, *portable)
+    how: dict[str, Any] = {"causal": causal, "offset": offset}
+    expected, expected_lse = attended(q, k, v, **how)
     for _ in range(20):
-        o, lse = attention(*problem, *in_gluon)
+        o, lse = attended(q, k, v, place=0, **how)
         assert torch.allclose(o.float(), expected.float(), atol=2e-2, rtol=2e-2)
         assert torch.allclose(lse, expected_lse, atol=1e-3)

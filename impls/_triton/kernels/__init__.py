@@ -14,8 +14,9 @@ base 2, -inf for a query that sees no key, and `delta` the sum over columns of o
 [batch, heads, n_q], contiguous, fp32. Query i stands at key i + offset, and sees no later key if
 CAUSAL. Under a BAND, "local" or "chunked" (masks/rules.py), it sees only keys around it; `window`
 is None without one. `cap_factor`, if not None, is scale / softcap, and `scale_log2` then softcap *
-log2(e). `sinks` [heads] are scores without a value, or None. `group` query heads share a key/value
-head. Widths that are not powers of two are padded with zeros (PAD_K, PAD_V) in registers only.
+log2(e), else scale * log2(e). `sinks` [heads] are scores without a value, or None. `group` query
+heads share a key/value head. Widths that are not powers of two are padded with zeros (PAD_K, PAD_V)
+in registers only.
 
 If `q_starts` is not None, sequences lie one after the other in the one row of a batch: it and
 `kv_starts` [sequences + 1] say where, n_q and n_kv are those of the longest, `packed_rows` is the
@@ -27,7 +28,7 @@ the page of each key of a tile, so that pages and tiles may have any size.
 
 The tensors that a program iterates over (k and v; in the last kernel q and do) are pointers or, if
 DESCRIPTORS, tensor descriptors: from compute capability 9.0 on, one instruction then copies a whole
-tile. WARP_SPECIALIZE gives these copies, the matrix products and the softmax to different warps.
+tile.
 """
 
 from .backward import grad_kv_kernel, grad_q_kernel

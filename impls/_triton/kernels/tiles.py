@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-LN_2, LOG2_E = tl.constexpr(0.6931471805599453), tl.constexpr(1.4426950408889634)
+LOG2_E = tl.constexpr(1.4426950408889634)
 INFINITY = tl.constexpr(float("inf"))
 # Compiled for any value, so that a sweep over N compiles once.
 SIZES = ["heads", "group", "n_q", "n_kv", "packed_rows", "offset", "window"]
@@ -17,18 +17,26 @@ def tile_offsets(rows, strides, PAD: tl.constexpr):
 
 
 @triton.jit
-def head_start(x, batch, head, strides, DESCRIPTORS: tl.constexpr):
-    """Pointer to a head's first element; a descriptor covers all heads."""
+def head_start(x, strides, batch, head, first, DESCRIPTORS: tl.constexpr):
+    """Pointer to the row `first` of a head; a descriptor covers all heads."""
     if not DESCRIPTORS:
-        x += batch * strides[0] + head * strides[1]
+        x += batch * strides[0] + head * strides[1] + first * strides[2]
     return x
 
 
 @triton.jit
-def sequence(starts, number):
-    """Its first row among those of all sequences, in 64 bits, and how many it has."""
-    first, end = tl.load(starts + number), tl.load(starts + number + 1)
-    return first.to(tl.int64), end - first
+def sequence(q_starts, kv_starts, batch, n_q, n_kv, packed_rows, offset):
+    """Of a sequence: its entry of the batch, its first query and key, in 64 bits, how many it has,
+    its offset, and the rows of lse.
+    """
+    q_first, kv_first, lse_rows = 0, 0, n_q
+    if q_starts is not None:
+        q_first, q_end = tl.load(q_starts + batch), tl.load(q_starts + batch + 1)
+        kv_first, kv_end = tl.load(kv_starts + batch), tl.load(kv_starts + batch + 1)
+        n_q, n_kv = q_end - q_first, kv_end - kv_first
+        q_first, kv_first = q_first.to(tl.int64), kv_first.to(tl.int64)
+        batch, offset, lse_rows = batch * 0, n_kv - n_q, packed_rows
+    return batch, q_first, kv_first, n_q, n_kv, offset, lse_rows
 
 
 @triton.jit
@@ -71,9 +79,18 @@ def load_tile(base, offsets, valid, WIDTH: tl.constexpr, GUARDED: tl.constexpr):
 
 
 @triton.jit
-def store_tile(base, offsets, valid, tile, WIDTH: tl.constexpr):
-    inside = valid[:, None] & (tl.arange(0, offsets.shape[1]) < WIDTH)[None, :]
-    tl.store(base + offsets, tile.to(base.dtype.element_ty), mask=inside)
+def load_own(x, strides, batch, head, first, rows, valid, WIDTH: tl.constexpr, PAD: tl.constexpr):
+    """The tile that a program holds, of rows behind the row `first`."""
+    x = head_start(x, strides, batch, head, first, False)
+    return load_tile(x, tile_offsets(rows, strides, PAD), valid, WIDTH, True)
+
+
+@triton.jit
+def store_own(x, strides, batch, head, first, rows, valid, tile, WIDTH: tl.constexpr):
+    x = head_start(x, strides, batch, head, first, False)
+    inside = valid[:, None] & (tl.arange(0, tile.shape[1]) < WIDTH)[None, :]
+    offsets = tile_offsets(rows, strides, tile.shape[1])
+    tl.store(x + offsets, tile.to(x.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -121,11 +138,11 @@ def key_range(
 
 
 @triton.jit
-def valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED: tl.constexpr):
+def valid_keys(keys, n_kv, key_mask, key_mask_strides, batch):
     valid = keys < n_kv
-    if MASKED:
-        present = tl.load(key_mask + keys.to(tl.int64) * key_mask_stride, mask=valid, other=0)
-        valid = valid & (present != 0)
+    if key_mask is not None:
+        places = batch * key_mask_strides[0] + keys.to(tl.int64) * key_mask_strides[1]
+        valid = valid & (tl.load(key_mask + places, mask=valid, other=0) != 0)
     return valid
 
 
@@ -145,13 +162,13 @@ def capped(scores, cap_factor, EXACT: tl.constexpr):
 @triton.jit
 def masked_scores(
     q_tile, k_tile, rows, keys, valid, offset, window, cap_factor,
-    CAUSAL: tl.constexpr, BAND: tl.constexpr, MASKED: tl.constexpr, EDGE: tl.constexpr,
+    CAUSAL: tl.constexpr, BAND: tl.constexpr, EDGE: tl.constexpr, GUARDED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Q K^T, capped, [queries, keys]; -inf for masked pairs."""
+    """Q K^T, capped, [queries, keys]; -inf for masked pairs. GUARDED: keys may be invalid."""
     qk = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)
     qk = capped(qk, cap_factor, q_tile.dtype == tl.float32)
-    if EDGE or MASKED:
+    if GUARDED:
         seen = valid[None, :]
         if EDGE and CAUSAL:
             seen = seen & (keys[None, :] <= (rows + offset)[:, None])

@@ -21,6 +21,8 @@ KNOWN = {
     "loaded_cudnn": Reading((91900, "/x/libcudnn.so.9")),
     "other": "",
     "missing_compiler": ("", "", ""),
+    "kernels": "",
+    "device_name": "NVIDIA H100",
 }
 
 
@@ -33,6 +35,13 @@ def test_a_gpu_that_is_listed_and_does_not_work_is_bad():
     said = found(why_not=reason)
     assert said["torch"].grade == "bad"
     assert "compute capability" in said["torch"].advice
+
+
+def test_kernels_of_ours_that_no_gpu_has_run_are_named_where_one_could_run_them():
+    kernels = "55 of 55 kernels not yet run on a GPU with Triton 3.9.0"
+    assert found(kernels=kernels)["triton"].found == kernels
+    assert "triton" not in found()
+    assert "triton" not in found(kernels=kernels, why_not="CUDA error")
 
 
 def test_a_working_gpu_with_a_silent_driver_costs_counters_only():

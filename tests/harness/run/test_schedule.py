@@ -125,9 +125,6 @@ class FakePool:
         right = {"op": "judged", "complaint": "", "error_ratio": 0.5, "error_limit_ratio": 2.0}
         return JUDGE["judged"].model_validate({**right, **self.judges})
 
-    def hanging_launch(self, seat: Seat) -> str:
-        return ""
-
     def dismiss(self, seat: Seat) -> None:
         self.notes.append((seat, "dismiss", ""))
 

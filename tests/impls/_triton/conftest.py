@@ -1,6 +1,7 @@
 import json
 import os
 import sys
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,6 +31,16 @@ def child(module: str, *arguments: str, **variables: str) -> Any:
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+A_PART = ("bf16", 6)
+
+
+@cache
+def on_problems(dtype: str, every: int) -> Any:
+    """What the interpreter finds on whole problems: of the shared list every so many."""
+    checks = (f"shared_list:{dtype}:{every}", f"masks:{dtype}:{-(-every // 2)}")
+    return child("interpreted_problems", *checks, "prepared", "noted")
 
 
 def pairs_seen(

@@ -5,19 +5,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.op import attention, attention_backward
-from attnbench.impls.backend import leaves
+from attnbench.impls._triton.launch import Setting
+from attnbench.impls._triton.op import _Attention, attention
+from attnbench.impls.backend import Inputs, leaves
 from attnbench.impls.layer import as_call
 from attnbench.impls.peak_formulas import triton as formula
 from tests.impls._triton.conftest import in_pages, pairs_seen
@@ -26,19 +27,27 @@ from tests.impls.conftest import PROBLEMS
 from tests.impls.peak_formulas.test_peak_bytes import peak
 
 
-def run(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
+def setting(
+    width: int,
     mask: Tensor | None = None,
     *,
     causal: bool = False,
     offset: int = 0,
+    band: str = "none",
+    window: int = 0,
     configs: Configs = SMALL,
     **more: Any,
-) -> tuple[Tensor, Tensor]:
-    scale, numbers = q.shape[-1] ** -0.5, (config.numbers() for config in configs)
-    return attention(q, k, v, mask, scale, causal, offset, False, *numbers, **more)
+) -> Setting:
+    """As of a problem, whose lengths do not matter. `more`: other arguments of kernels."""
+    sizes: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": width, "heads": 1}
+    problem = Problem(**sizes, causal=causal, mask=band, window=window)
+    found = Setting.of(problem, Inputs(*[torch.empty(0)] * 3), configs)
+    given = {"offset": offset, "key_mask": mask if mask is None else mask.view(torch.uint8)}
+    return found._replace(arguments=found.arguments | given | more)
+
+
+def run(q: Tensor, k: Tensor, v: Tensor, *mask: Tensor | None, **how: Any) -> tuple[Tensor, Tensor]:
+    return attention(q, k, v, setting(q.shape[-1], *mask, **how))
 
 
 def tensors(*, dtype: torch.dtype = torch.float32, kv_heads: int = 1) -> list[Tensor]:
@@ -64,36 +73,37 @@ def passes(call: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
         return [output.detach(), *gradients]
 
 
-def masked_keys() -> dict[str, bool]:
+def masked_keys(every: str) -> dict[str, bool]:
     """Whether results stay the same with NaN and infinity in masked keys and values."""
     mask = torch.ones(2, 50, dtype=torch.bool)
     mask[0, 20:] = False
     mask[1, ::3] = False
     clean = tensors()
     found = {}
-    for name, poison in (("nan", torch.nan), ("inf", torch.inf)):
+    cases = [*product((("nan", torch.nan), ("inf", torch.inf)), (False, True))]
+    for (name, poison), causal in cases[:: int(every)]:
         q, k, v = (x.detach().clone() for x in clean)
         for x in (k, v):
             x[:] = torch.where(mask[:, None, :, None], x, poison)
         poisoned_inputs = [x.requires_grad_() for x in (q, k, v)]
-        for causal in (False, True):
-            call = partial(run_output, mask=mask, causal=causal)
-            same = equal(passes(call, *poisoned_inputs), passes(call, *clean))
-            found[f"{name} {'causal' if causal else 'full'}"] = same
+        call = partial(run_output, mask=mask, causal=causal)
+        same = equal(passes(call, *poisoned_inputs), passes(call, *clean))
+        found[f"{name} {'causal' if causal else 'full'}"] = same
     return found
 
 
-def fully_masked_queries() -> dict[str, bool]:
+def fully_masked_queries(every: str) -> dict[str, bool]:
     """Queries that see no key: because of the mask, of the triangle, and of both."""
     mask = torch.ones(2, 50, dtype=torch.bool)
     mask[1] = False
     found = {}
-    for name, case_mask, offset in (
-        ("mask", mask, 100),
+    cases = [
         ("triangle", None, -20),
+        ("mask", mask, 100),
         ("both", mask, -20),
         ("all", mask & False, 100),
-    ):
+    ]
+    for name, case_mask, offset in cases[:: int(every)]:
         q, k, v = tensors()
         o, lse = run(q, k, v, case_mask, causal=True, offset=offset)
         call = partial(run_output, mask=case_mask, causal=True, offset=offset)
@@ -132,7 +142,7 @@ def unseen_tiles(every: str) -> dict[str, bool]:
     NaN in one tile of keys, or of queries, reaches the results of all programs that read it, even
     where its weights are zero, and no bit of the others.
     """
-    n_q, n_kv, block = 100, 110, SMALL[0].block_kv
+    n_q, n_kv, block = 100, 110, SMALL["forward"].block_kv
     generator = torch.Generator().manual_seed(9)
     q, k, v, do = (torch.randn(1, 1, n, 16, generator=generator) for n in (n_q, n_kv, n_kv, n_q))
     found = {}
@@ -142,14 +152,15 @@ def unseen_tiles(every: str) -> dict[str, bool]:
         bad_q, bad_k, bad_v, bad_do = (x.clone() for x in (q, k, v, do))
         for x in (bad_q, bad_k, bad_v, bad_do):
             x[:, :, part] = torch.nan
-        forward = partial(run, configs=configs, **mask)
+        how = setting(16, configs=configs, **mask)
+        forward = partial(attention, setting=how)
         o, lse = forward(q, k, v)
-        band = {"band": mask.get("band", ""), "window": mask.get("window", 0)}
-        backward = partial(
-            attention_backward, scale=0.25, causal=mask["causal"], causal_offset=mask["offset"],
-            tf32=False, grad_q=configs[1].numbers(), grad_kv=configs[2].numbers(), key_mask=None,
-            o=o, lse=lse, **band,
-        )  # fmt: skip
+
+        def backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, how: Any = how) -> list[Tensor]:
+            # o and lse are those of the clean pass: only what backward reads is to differ
+            ctx = SimpleNamespace(saved_tensors=(q, k, v, None, o, lse), setting=how)  # noqa: B023
+            return [*_Attention.backward(ctx, do, None)[:3]]
+
         seen = pairs_seen(n_q, n_kv, **mask)
         reads_keys = by_tile(seen[:, part].any(1), block)
         reads_queries = by_tile(seen[part].any(0), block)
@@ -172,30 +183,19 @@ def by_tile(rows: Tensor, block: int) -> Tensor:
 
 
 def operator() -> dict[str, Any]:
-    """The operator as torch sees it."""
+    """The function as torch sees it."""
     q, k, v = tensors()
-    arguments = (q, k, v, None, 0.25, True, 3, False, *(config.numbers() for config in SMALL))
-    o, lse = attention(*arguments)
+    how = {"causal": True, "offset": 3}
+    o, lse = run(q, k, v, **how)
     masked = torch.arange(50) > torch.arange(37)[:, None] + 3
-    s = q.double() @ k.double().repeat_interleave(2, 1).mT * 0.25
+    s = q.double() @ k.double().repeat_interleave(2, 1).mT * 24**-0.5
     s = s.masked_fill(masked, -torch.inf)
     first, again = (passes(run_output, q, k, v) for _ in range(2))
-
-    def doubled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return run(q, k, v, causal=True)[0] * 2
-
-    compiled = torch.compile(doubled, backend="aot_eager", fullgraph=True)
-    with FlopCounterMode(display=False) as forward:
-        output = run(q, k, v)[0]
-    with FlopCounterMode(display=False) as backward:
-        gradients = torch.autograd.grad(output.sum(), (q, k, v))
+    gradients = torch.autograd.grad(o.sum(), (q, k, v))
     return {
-        "opcheck": torch.library.opcheck(torch.ops.attnbench.triton_attention, arguments),
         "lse_error": float((lse.double() - s.logsumexp(-1) / np.log(2)).abs().max()),
         "lse_has_gradient": lse.requires_grad,
         "repeats": equal(first, again),
-        "compiles": equal(passes(compiled, q, k, v), passes(doubled, q, k, v)),
-        "flops": [forward.get_total_flops(), backward.get_total_flops()],
         "merged": o.transpose(1, 2).is_contiguous(),
         "layouts": [g.stride() == x.stride() for g, x in zip(gradients, (q, k, v), strict=True)],
     }
@@ -212,12 +212,12 @@ VIEWS = {
 }
 
 
-def strides() -> dict[str, bool]:
+def strides(every: str) -> dict[str, bool]:
     """Whether views of other layouts give the same results as contiguous copies."""
     mask = (torch.rand(50, 4, generator=torch.Generator().manual_seed(8)) > 0.3).mT[::2]
     call = partial(run_output, causal=True, offset=5)
     found = {}
-    for name, view in VIEWS.items():
+    for name, view in [*VIEWS.items()][:: int(every)]:
         views = [view(x.detach()) for x in tensors()]
         copies = [x.contiguous().requires_grad_() for x in views]
         ours = passes(partial(call, mask=mask), *(x.requires_grad_() for x in views))
@@ -225,12 +225,12 @@ def strides() -> dict[str, bool]:
     return found
 
 
-def descriptors() -> dict[str, Any]:
+def descriptors(every: str) -> dict[str, Any]:
     """Which of the three launches used descriptors, and whether the results are those of pointers,
     to the bit.
     """
     call, found = partial(run_output, causal=True), {}
-    for name, view in VIEWS.items():
+    for name, view in [*VIEWS.items()][:: int(every)]:
         views = [view(x.detach()).requires_grad_() for x in tensors(kv_heads=2)]
         by_pointers = passes(call, *views)
         with launches() as made:
@@ -245,43 +245,16 @@ def descriptors() -> dict[str, Any]:
 
 
 def refusals() -> list[str]:
-    """The operator's errors for arguments that it would read wrongly; "" if there is none."""
+    """The errors for shapes that it would read wrongly; "" if there is none."""
     q, k, v = tensors()
-    mask = torch.ones(2, 50, dtype=torch.bool)
-    starts = torch.tensor([0, 37], dtype=torch.int32)
-    numbers = [config.numbers() for config in SMALL]
     *pools, table = in_pages(k, v, 16)
-    of_pages = {"page_table": table, "longest_kv": 50}
-    ragged = {"q_starts": starts, "kv_starts": starts, "longest_q": 37, "longest_kv": 50}
-    first = [x[:1] for x in (q, k, v)]
     calls: list[Callable[[], object]] = [
-        lambda: run(q[0], k[0], v[0]),
         lambda: run(q, k[..., :-1], v),
         lambda: run(q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1)),
         lambda: run(q, k, v[:, :, :-1]),
-        lambda: run(q[:, :, :0], k, v),
-        lambda: run(*(x.repeat_interleave(20, 3) for x in (q, k, v))),
-        lambda: run(q.double(), k.double(), v.double()),
+        lambda: run(q, k[:1], v[:1]),
         lambda: run(q, k.half(), v),
-        lambda: run(q, k, v, mask[:, :-1]),
-        lambda: run(q, k, v, mask.float()),
-        lambda: run(q, k, v, sinks=torch.zeros(3)),
-        lambda: run(q, k, v, sinks=torch.zeros(2, dtype=torch.int32)),
-        lambda: run(q, k, v, softcap=-1.0),
-        lambda: run(q, k, v, band="strided", window=3),
-        lambda: run(q, k, v, band="local"),
-        lambda: run(q, k, v, band="chunked", window=3, causal=True, offset=-1),
-        lambda: run(q, k, v, **ragged),
-        lambda: run(*first, **ragged | {"kv_starts": starts.float()}),
-        lambda: run(*first, **ragged | {"kv_starts": starts[1:]}),
-        lambda: run(*first, q_starts=starts, kv_starts=starts, longest_q=37),
-        lambda: run(q.detach(), *pools, **of_pages | {"page_table": table.long()}),
-        lambda: run(q.detach(), *pools, **of_pages | {"page_table": table[:1]}),
-        lambda: run(q.detach(), *pools, **of_pages | {"longest_kv": 65}),
-        lambda: run(q.detach(), *pools, mask[:, :-1], **of_pages),
-        lambda: run(q[:1].detach(), *pools, **ragged | of_pages),
-        lambda: run(q, *pools, **of_pages),
-        lambda: attention(q, k, v, None, 0.0, False, 0, False, *numbers),
+        lambda: run(q, *pools, page_table=table, PAGE=16, n_kv=50)[0].sum().backward(),
     ]
     errors = []
     for call in calls:
@@ -333,4 +306,6 @@ def measured_peak(problem: Problem) -> int:
 
 
 if __name__ == "__main__":
-    main(globals())
+    from tests.impls._triton import interpreted_pages  # which uses this file
+
+    main(globals() | {"paged": interpreted_pages.paged})

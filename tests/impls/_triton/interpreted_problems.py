@@ -15,11 +15,13 @@ from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.configs import BANDS, Config
+from attnbench.impls._triton.configs import KERNELS, Config
+from attnbench.impls._triton.kinds import BANDS
 from attnbench.impls.axes.lengths import canonical
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Dtype
+from tests.gpu_day.kernels import ran
 from tests.impls._triton.changed import changed_kernels
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
@@ -38,6 +40,20 @@ def checked(problem: Problem, configs: Configs = SMALL) -> dict[str, Any]:
             gradients = torch.autograd.grad(output, leaves(inputs, weights), check.grad_output)
     result = check.check(output, gradients)
     return {"ratio": result.error_ratio, "complaint": result.complaint}
+
+
+def prepared() -> dict[str, Any]:
+    """What `prepare` chooses, and whether its call is right."""
+    problem = Problem(batch=1, seq_len=150, d_model=32, heads=2)
+    inputs = make_inputs(problem, CPU, seed=1)
+    call: Any = backend.prepare(problem, inputs, None, variant="")
+    complaint = CorrectnessCheck(problem, inputs, None, seed=3).check(call(), ()).complaint
+    return {"complaint": complaint, **call.facts}
+
+
+def noted() -> list[str]:
+    """The kernels that a day with a GPU would note, of a small problem."""
+    return [f"{kernel} {config}" for kernel, config in ran(CPU, 80, [("fp32", 8, 9)], keys=20)]
 
 
 def shared_list(dtype: Dtype, every: str) -> dict[str, Any]:
@@ -141,14 +157,10 @@ def shapes(
         sinks=draw(st.booleans()),
         page=page,
     )
-    forward, grad_q, grad_kv = (
-        Config(draw(block), draw(block), 4, 1, descriptors=draw(st.booleans())) for _ in range(3)
-    )
-    return problem, (
-        replace(forward, specialize=forward.descriptors and draw(st.booleans())),
-        grad_q,
-        grad_kv,
-    )
+    return problem, {
+        kernel: Config(draw(block), draw(block), 4, 1, descriptors=draw(st.booleans()))
+        for kernel in KERNELS
+    }
 
 
 NARROW: dict[str, Any] = {"batch": 1, "d_model": 1, "d_k": 16, "d_v": 16}
@@ -173,14 +185,14 @@ PAGED = Problem(
 # By what it breaks: a text of the kernels, its replacement, and a problem on which the check must
 # notice it.
 MUTATIONS = {
-    "a tile of keys is dropped": (
-        "in tl.range(first, last,",
-        "in tl.range(first, last if EDGE else last - BLOCK_KV,",
+    "a tile of values is dropped": (
+        "p = p.to(v_tile.dtype)",
+        "p = (p if part != 1 else tl.where(key + BLOCK_KV < last, p, 0.0)).to(v_tile.dtype)",
         PLAIN,
     ),
     "the gradient of q lacks a tile of keys": (
-        "in range(first, last,",
-        "in range(first, last if EDGE else last - BLOCK_KV,",
+        "ds = ds.to(k_tile.dtype)",
+        "ds = (ds if part != 1 else tl.where(key + BLOCK_KV < last, ds, 0.0)).to(k_tile.dtype)",
         PLAIN,
     ),
     "the last key is dropped": ("valid = keys < n_kv", "valid = keys < n_kv - 1", PLAIN),
@@ -214,20 +226,20 @@ MUTATIONS = {
     "the softcap is another": ("scores * cap_factor\n", "scores * cap_factor * 1.1\n", CAPPED),
     "the sink has no weight": ("l_i += 1.0", "l_i += 0.0", CAPPED),
     "a sequence's last key is dropped": ("< n_q, n_kv, 0)", "< n_q, n_kv - 1, 0)", RAGGED),
-    "a sequence's values are those of the first": ("v += kv_first", "v += 0 * kv_first", RAGGED),
-    "the log-sum-exp is that of the first": ("lse += q_first", "lse += 0 * q_first", RAGGED),
+    "a sequence's values are those of the first": (
+        "v_strides, pool, kv_head, kv_first",
+        "v_strides, pool, kv_head, 0 * kv_first",
+        RAGGED,
+    ),
+    "the log-sum-exp is that of the first": ("lse_rows + q_first\n\n", "lse_rows\n\n", RAGGED),
     "a page is that of the first keys": ("rows // PAGE", "rows * 0", PAGED),
     "a key's place in its page is the first": ("rows % PAGE", "rows * 0", PAGED),
     "pages are those of the first sequence": ("batch * tl.cdiv", "0 * tl.cdiv", PAGED),
     "delta is forgotten": ("dp - delta_tile[:, None]", "dp", PLAIN),
-    "the gradient of q is not scaled": (
-        "dq_tile * scale_of(scale_log2, cap_factor)",
-        "dq_tile",
-        PLAIN,
-    ),
+    "the gradient of q is not scaled": ("dq_tile * scale, D_K", "dq_tile, D_K", PLAIN),
     "a head of the group is forgotten": (
-        "range(group * edges)",
-        "range((group - 1) * edges)",
+        "range(group * count)",
+        "range((group - part) * count)",
         GROUPED,
     ),
     "the last queries are forgotten": (
@@ -267,8 +279,8 @@ def canaries(every: str) -> dict[str, Any]:
     mutations = [(name, mutation, SMALL) for name, mutation in MUTATIONS.items()]
     mutations += [(name, mutation, DESCRIBED) for name, mutation in MUTATIONS_DESCRIBED.items()]
     mutations = mutations[:: int(every)]
-    problems = dict.fromkeys((problem, configs) for _, (_, _, problem), configs in mutations)
-    intact = [checked(problem, configs)["complaint"] for problem, configs in problems]
+    problems = {(mutation[2], configs is SMALL): configs for _, mutation, configs in mutations}
+    intact = [checked(one, configs)["complaint"] for (one, _), configs in problems.items()]
     found: dict[str, Any] = {"intact": intact}
     with TemporaryDirectory() as folder:
         for number, (name, (old, new, problem), configs) in enumerate(mutations):

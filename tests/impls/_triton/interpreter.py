@@ -1,15 +1,14 @@
 """Triton's interpreter, set up to run our kernels.
 
 The first import of triton chooses the interpreter for good, so it has processes of its own:
-`TRITON_INTERPRET=1 python -m tests.impls._triton.interpreted_problems CHECK`, or
-`interpreted_operator`. They print the result of the function CHECK as JSON; the tests check it.
+`TRITON_INTERPRET=1 python -m tests.impls._triton.interpreted_problems CHECK[:ARGUMENT]...`, or
+`interpreted_operator`. They print the results of the functions CHECK as JSON; the tests check them.
 """
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,16 +19,12 @@ from torch import Tensor
 from triton.runtime import interpreter
 
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.configs import Config
+from attnbench.impls._triton.configs import KERNELS, Config, Kernel
 
 CPU = torch.device("cpu")
-Configs = tuple[Config, Config, Config]
-SMALL: Configs = (Config(32, 32, 4, 1),) * 3  # several tiles even for short sequences
-DESCRIBED: Configs = (
-    replace(SMALL[0], descriptors=True, specialize=True),
-    replace(SMALL[1], descriptors=True),
-    replace(SMALL[2], descriptors=True),
-)
+Configs = Mapping[Kernel, Config]
+SMALL: Configs = dict.fromkeys(KERNELS, Config(32, 32, 4, 1))  # several tiles even if short
+DESCRIBED: Configs = dict.fromkeys(KERNELS, Config(32, 32, 4, 1, descriptors=True))
 
 
 def fix_bf16() -> None:
@@ -87,4 +82,5 @@ def launches() -> Iterator[list[launch.Launch]]:
 def main(checks: dict[str, Any]) -> None:
     torch.set_num_threads(1)
     fix_bf16()
-    print(json.dumps(checks[sys.argv[1]](*sys.argv[2:])))
+    asked = [one.split(":") for one in sys.argv[1:]]
+    print(json.dumps({name: checks[name](*given) for name, *given in asked}))

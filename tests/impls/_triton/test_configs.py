@@ -1,3 +1,7 @@
+"""Which configurations are candidates, and for which problems the kernel in Gluon is one."""
+
+import json
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 
@@ -7,130 +11,137 @@ from attnbench.harness.run.group import COMPILE_TIMES
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.impls import Problem
-from attnbench.impls._triton.configs import (
-    KERNELS,
-    SPILLS_BY_3_6,
-    Kernel,
-    candidates,
-    why_not_gluon,
-    without_descriptors,
-)
+from attnbench.impls._triton.configs import KERNELS, Config, candidates, listed
+from attnbench.impls._triton.kinds import LONGEST, Kind
+from attnbench.impls.problem import Dtype
+
+PLAIN: dict[str, Any] = {"batch": 3, "d_model": 1, "heads": 5, "d_k": 128, "d_v": 128}
+HOPPER = {"gpu": "NVIDIA H200", "capability": 90}
+
+
+def kind(**changes: Any) -> Kind:
+    own = {name: changes.pop(name) for name in ("capability", "variant") if name in changes}
+    problem = Problem(**{**PLAIN, "seq_len": 3000, "dtype": "bf16", **changes})
+    return Kind.of(problem, **{**HOPPER, **own})
 
 
 @pytest.mark.parametrize(
-    ("capability", "item_bytes"),
-    [((8, 0), 2), ((8, 9), 2), ((9, 0), 2), ((10, 0), 2), ((12, 0), 2), ((9, 0), 4)],
+    ("capability", "dtype"),
+    [(80, "bf16"), (89, "fp16"), (90, "bf16"), (100, "bf16"), (120, "fp16"), (90, "fp32")],
 )
-def test_every_problem_has_candidates_that_its_gpu_can_run(
-    capability: tuple[int, int], item_bytes: int
-) -> None:
+def test_every_problem_has_candidates_that_its_gpu_can_run(capability: int, dtype: Dtype) -> None:
+    known = set(listed())
     widths, lengths = (1, 16, 64, 65, 128, 200, 256), (1, 16, 17, 10**6)
     for width, n_q, causal, kernel in product(widths, lengths, (False, True), KERNELS):
-        found = candidates(
-            kernel,
-            capability=capability,
-            item_bytes=item_bytes,
-            width=width,
-            n_q=n_q,
-            causal=causal,
-        )
-        assert 1 <= len(found) <= 6
-        assert not found[-1].descriptors  # the smallest, for short sequences, must run everywhere
+        shape = {"d_k": width, "d_v": width, "seq_len": n_q, "causal": causal}
+        found = candidates(kernel, kind(**shape, dtype=dtype, capability=capability))
+        assert 1 <= len(found) <= 4
+        assert not found[-1].descriptors  # the last, for short sequences, must run everywhere
         for config in found:
-            other = without_descriptors(kernel, config, width) if config.descriptors else config
-            assert other in found
-            assert not other.descriptors
-            assert config.descriptors <= (capability >= (9, 0))
-            assert config.specialize <= (config.descriptors and kernel == "forward")
+            assert (kernel, config) in known
+            assert config.descriptors <= (capability in (90, 100) and dtype != "fp32")
             if n_q <= 16 and kernel != "grad_kv":
                 assert config.block_q == 16
 
 
-def test_warps_are_specialized_by_triton_on_10_alone() -> None:
-    def specialized(capability: tuple[int, int], triton: str, *, causal: bool) -> list[int]:
-        found = candidates(
-            "forward",
-            capability=capability,
-            item_bytes=2,
-            width=100,
-            n_q=512,
-            causal=causal,
-            triton=triton,
-        )
-        return [place for place, config in enumerate(found, 1) if config.specialize]
-
-    for triton in ("3.6.0", "3.9.0", "", "main"):
-        assert specialized((8, 0), triton, causal=False) == []
-        assert specialized((9, 0), triton, causal=False) == []
-        assert specialized((10, 0), triton, causal=False) == [2]
-    # Their only loop masks every tile.
-    assert specialized((10, 0), "3.6.0", causal=True) == [5]
-
-
-@pytest.mark.parametrize(("triton", "is_listed"), [("3.6.0", False), ("3.9.0", True)])
-def test_a_configuration_that_one_version_spills_is_not_listed_for_it(
-    triton: str, is_listed: bool
+@pytest.mark.parametrize(
+    ("changes", "alike"),
+    [
+        ({"batch": 64, "heads": 8, "kv_heads": 2, "passes": "backward", "scope": "layer"}, True),
+        ({"seq_len": 2**17}, True),
+        ({"seq_len": 2**11 + 1}, True),
+        ({"seq_len": 2**11}, False),
+        ({"kv_seq_len": 9000}, True),
+        ({"seq_len": 1}, False),
+        ({"causal": True}, False),
+        ({"mask": "local", "window": 100}, False),
+        ({"softcap": 3.0}, False),
+        ({"lengths": "q3000_q20", "batch": 1, "seq_len": 0}, False),
+        ({"page": 16}, False),
+        ({"capability": 80}, False),
+        ({"variant": "portable"}, False),
+    ],
+)
+def test_problems_that_differ_in_no_tile_are_of_one_kind(
+    changes: dict[str, Any], alike: bool
 ) -> None:
-    problem = {"item_bytes": 2, "width": 128, "n_q": 512, "causal": True, "triton": triton}
-    found = candidates("grad_kv", capability=(9, 0), **problem)
-    assert (SPILLS_BY_3_6 in found) == is_listed
+    found = kind(**changes)
+    assert (found == kind()) == alike
+    fields = json.loads(json.dumps(asdict(found)))  # as the process that times gets it
+    assert Kind(**fields | {"problem": Problem(**fields["problem"])}) == found
 
 
-def test_the_kernel_in_gluon_is_offered_where_it_works() -> None:
-    usual: dict[str, Any] = {
-        "capability": (9, 0),
-        "item_bytes": 2,
-        "width": 128,
-        "n_q": 1024,
-        "causal": True,
-    }
-
-    def offered(kernel: Kernel = "forward", **changes: Any) -> bool:
-        return any(config.gluon for config in candidates(kernel, **usual | changes))
-
-    assert offered()
-    assert offered(width=64, causal=False, n_q=17)
-    assert not offered(beyond="key mask")
-    assert not offered("grad_q")
-    for changes in (
-        {"capability": (8, 0)},
-        {"capability": (10, 0)},
-        {"item_bytes": 4},
-        {"width": 129},
-        {"width": 32},
-        {"n_q": 16},
-    ):
-        assert not offered(**changes)
-        asked = {"beyond": "", **usual, **changes}
-        del asked["causal"]
-        assert why_not_gluon(**asked)
+def test_what_is_timed_is_bounded_whatever_the_problem() -> None:
+    found = kind(seq_len=2**20, batch=4096, heads=128, kv_heads=1, scope="layer").problem
+    assert (found.seq_len, found.kv_seq_len) == (LONGEST, LONGEST)
+    assert found.batch * found.heads == 32
+    assert found.scope == "core"
 
 
-# Of one kernel: the most that compiling and reading it took of a processor, by Triton 3.6 and 3.9,
-# without the kernel in Gluon, which took 4 s.
-KERNEL_S = 2.0
-SWEEP = [
-    case.problem
-    for case in select(load("kernel_sweep"), "cuda", Selection()).cases
-    if case.backend == "triton"
-]
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"d_k": 64, "d_v": 64, "causal": True, "seq_len": 129}, None),
+        ({"mask": "padding"}, "it takes no key mask"),
+        ({"mask": "local", "window": 10}, "it takes no local mask"),
+        ({"softcap": 1.0}, "it takes no softcap"),
+        ({"sinks": True}, "it takes no sinks"),
+        ({"page": 16}, "it takes no pages"),
+        ({"lengths": "q3000", "batch": 1, "seq_len": 0}, "it takes no ragged batch"),
+        ({"capability": 80}, "it is for compute capability 9.x; this is 8.0"),
+        ({"capability": 100}, "it is for compute capability 9.x; this is 10.0"),
+        ({"dtype": "fp32"}, "it takes fp16 and bf16 only"),
+        ({"d_k": 129}, "heads are 129 wide; it takes 33 to 128"),
+        ({"d_k": 32, "d_v": 32}, "heads are 32 wide; it takes 33 to 128"),
+        ({"d_k": 100, "d_v": 44}, "no descriptor fits rows that are no multiple of 16 bytes"),
+        (
+            {"seq_len": 9, "kv_seq_len": 4000},
+            "up to 16 queries leave most of its tiles of 128 empty",
+        ),
+        ({"seq_len": 128}, "sequences of up to 128 have one configuration"),
+        ({"variant": "portable"}, "triton:portable leaves it out"),
+    ],
+)
+def test_the_kernel_in_gluon_is_offered_where_it_works(
+    changes: dict[str, Any], reason: str | None
+) -> None:
+    found = kind(**changes)
+    assert found.why_not_gluon == reason
+    assert any(config.gluon for config in candidates("forward", found)) == (reason is None)
+    assert not any(one.gluon for name in KERNELS[1:] for one in candidates(name, found))
 
 
-def to_compile(problem: Problem, triton: str) -> set[tuple[Any, ...]]:
-    """The kernels that tuning compiles, each of which nvdisasm reads once."""
-    p = problem
-    shape = {"item_bytes": 2, "width": p.d_k, "n_q": p.seq_len, "causal": p.causal}
-    return {
-        (kernel, config, p.d_k, p.causal)
-        for kernel in KERNELS[: None if p.backward else 1]
-        for config in candidates(kernel, capability=(9, 0), triton=triton, **shape)
-    }
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mask": "padding"},
+        {"page": 16},
+        {"lengths": "q3000", "batch": 1, "seq_len": 0},
+        {"d_k": 100, "d_v": 100},
+        {"variant": "pointers"},
+    ],
+)
+def test_descriptors_are_no_candidates_where_they_do_not_fit(changes: dict[str, Any]) -> None:
+    for kernel in KERNELS:
+        found = candidates(kernel, kind(**changes))
+        assert found
+        assert not any(config.descriptors for config in found)
+        assert any(config.descriptors for config in candidates(kernel, kind()))
 
 
-@pytest.mark.parametrize("triton", ["3.6.0", "3.9.0"])
-def test_a_kind_of_kernel_sweep_is_compiled_in_time_on_a_single_core(triton: str) -> None:
+# Of one kernel: the most that compiling took of a processor, by Triton 3.6 and 3.9, without the
+# kernel in Gluon, which took 4 s; and what timing one takes at most.
+KERNEL_S, TIMING_S = 2.0, 0.5
+
+
+def test_a_kind_of_kernel_sweep_is_tuned_in_time_on_a_single_core() -> None:
     limit_s = load("kernel_sweep").limits.timeout_s * COMPILE_TIMES
-    for problem in SWEEP:
-        kernels = to_compile(problem, triton)
-        assert len(kernels) <= 14
-        assert len(kernels) * KERNEL_S <= limit_s / 4
+    found = select(load("kernel_sweep"), "cuda", Selection()).cases
+    for problem in {case.problem for case in found if case.backend == "triton"}:
+        of = Kind.of(problem, **HOPPER)
+        kernels: set[tuple[str, Config]] = {
+            (kernel, config) for kernel in KERNELS for config in candidates(kernel, of)
+        }
+        assert len(kernels) <= 10
+        assert len(kernels) * (KERNEL_S + TIMING_S) <= limit_s / 4
