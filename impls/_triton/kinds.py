@@ -75,6 +75,7 @@ class Kind:
         """Why hopper_forward.py is no candidate; None if it is one."""
         p, (major, minor) = self.problem, divmod(self.capability, 10)
         narrowest, widest = min(GLUON_WIDTHS) // 2, max(GLUON_WIDTHS)
+        fits, few = narrowest < self.width <= widest, self.queries <= FEW_QUERIES
         reasons = {
             f"triton:{self.variant} leaves it out": self.variant,
             f"sequences of up to {SHORT} have one configuration": self.is_short,
@@ -86,12 +87,8 @@ class Kind:
             "it takes no sinks": p.sinks,
             "it takes no pages": p.page,
             "it takes no ragged batch": p.lengths,
-            f"heads are {self.width} wide; it takes {narrowest + 1} to {widest}": (
-                not narrowest < self.width <= widest
-            ),
-            f"up to {FEW_QUERIES} queries leave most of its tiles of 128 empty": (
-                self.queries <= FEW_QUERIES
-            ),
+            f"heads are {self.width} wide; it takes {narrowest + 1} to {widest}": not fits,
+            f"up to {FEW_QUERIES} queries leave most of its tiles of 128 empty": few,
             "no descriptor fits rows that are no multiple of 16 bytes": not self.describable,
         }
         return next((reason for reason, holds in reasons.items() if holds), None)

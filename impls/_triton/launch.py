@@ -11,8 +11,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from ..axes.lengths import sequences, starts
 from ..backend import Inputs
-from ..masks.padding import padded_length
 from ..problem import Problem
+from ..shared.mask_tensors import padded_keys
 from . import kernels
 from .configs import Config, Kernel, padded
 from .kinds import BANDS, DESCRIPTOR_ALIGNED_BYTES, GLUON_WIDTHS
@@ -38,12 +38,8 @@ class Setting(NamedTuple):
     @classmethod
     def of(cls, problem: Problem, inputs: Inputs, configs: Mapping[Kernel, Config]) -> Self:
         """`configs`: of the kernels that the problem needs."""
-        p, device, mask, sizes = problem, inputs.query.device, None, dict[str, Any]()
-        if p.mask == "padding":
-            n_kv = torch.tensor(
-                [padded_length(p, entry) for entry in range(p.batch)], device=device
-            )
-            mask = torch.arange(p.kv_seq_len, device=device) < n_kv[:, None]
+        p, device, sizes = problem, inputs.query.device, dict[str, Any]()
+        padding = padded_keys(p, device)
         if p.lengths:  # the kernels' n_q and n_kv are those of the longest
             sizes["n_q"], sizes["n_kv"] = map(max, zip(*sequences(p.lengths), strict=True))
             for name, one in zip(("q_starts", "kv_starts"), starts(p.lengths), strict=True):
@@ -52,7 +48,7 @@ class Setting(NamedTuple):
             sizes |= {"n_kv": p.kv_seq_len, "page_table": inputs.more["page_table"]}
         tf32 = torch.get_float32_matmul_precision() != "highest"
         arguments = {
-            "key_mask": mask if mask is None else mask.view(torch.uint8),
+            "key_mask": None if padding is None else (~padding).view(torch.uint8),
             "offset": max(p.causal_offset, 0),  # queries that see no key never get here
             "window": min(p.window, WIDEST_WINDOW) if p.mask in BANDS else None,
             "scale": p.scale,
@@ -111,7 +107,7 @@ def launch(kernel: Kernel, setting: Setting, **tensors: Any) -> Launch:
     values["packed_rows"] = None if starts is None else q.shape[2]
     # Descriptors would read masked keys and the next sequence, and follow no table.
     scattered = not (values["key_mask"] is starts is None) or values["PAGE"]
-    if config.gluon and not scattered and _in_gluon(values):
+    if config.gluon and not scattered and all(describable(values[name]) for name in "qkv"):
         return _hopper_forward(values, config)
     # A program iterates over the tiles of these, and holds a tile of the others.
     rows, *iterated = (config.block_kv, "k", "v")
@@ -136,15 +132,10 @@ def launch(kernel: Kernel, setting: Setting, **tensors: Any) -> Launch:
     )
 
 
-def _in_gluon(values: Mapping[str, Any]) -> bool:
-    """Whether hopper_forward.py computes this, on a GPU that it is for."""
-    plain = values["window"] is values["cap_factor"] is values["sinks"] is None
-    narrow = max(values["PAD_K"], values["PAD_V"]) <= max(GLUON_WIDTHS)
-    return plain and narrow and all(describable(values[x], item_bytes=2) for x in "qkv")
-
-
 def _hopper_forward(values: dict[str, Any], config: Config) -> Launch:
-    """A program per SM, which takes one tile of queries after another."""
+    """A program per SM, which takes one tile of queries after another; of problems for which
+    Kind.why_not_gluon is None.
+    """
     from triton.experimental.gluon.language import NVMMASharedLayout
     from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor
 
@@ -180,12 +171,11 @@ def _hopper_forward(values: dict[str, Any], config: Config) -> Launch:
     )
 
 
-def describable(x: Tensor, item_bytes: int | None = None) -> bool:
-    """Whether a tensor descriptor can represent x, of items of this size.
-
-    cuTensorMapEncodeTiled and Triton restrict its address and strides.
+def describable(x: Tensor) -> bool:
+    """Whether a tensor descriptor can represent x: cuTensorMapEncodeTiled and Triton restrict its
+    address and strides.
     """
     *strides, last = (stride * x.element_size() for stride in x.stride())
     aligned = all(at % DESCRIPTOR_ALIGNED_BYTES == 0 for at in (x.data_ptr(), *strides))
     reached = all(0 < stride < DESCRIPTOR_REACH_BYTES for stride in strides)
-    return last == (item_bytes or x.element_size()) and aligned and reached
+    return last == x.element_size() and aligned and reached

@@ -31,12 +31,9 @@ def attention(
     key is seen; it has no gradient. Results are the same from run to run, to the bit, for the same
     configurations. Raises ValueError for shapes with which the kernels would read elsewhere.
     """
-    alike = (
-        q.shape[3] == k.shape[3] and k.shape[:3] == v.shape[:3] and q.dtype == k.dtype == v.dtype
-    )
-    if not (
-        alike and q.shape[1] % k.shape[1] == 0 and (setting.arguments["PAGE"] or len(q) == len(k))
-    ):
+    alike = q.shape[3] == k.shape[3] and k.shape[:3] == v.shape[:3]
+    fitting = q.shape[1] % k.shape[1] == 0 and (setting.arguments["PAGE"] or len(q) == len(k))
+    if not (alike and fitting and q.dtype == k.dtype == v.dtype):
         found = ", ".join(f"{x.dtype} {list(x.shape)}" for x in (q, k, v))
         raise ValueError(
             f"q, k and v are {found}; wanted one dtype, equal batches, key widths and lengths, and"

@@ -48,13 +48,11 @@ def grad_q_kernel(
     batch, q_first, kv_first, n_q, n_kv, offset, lse_rows = tiles.sequence(
         q_starts, kv_starts, batch, n_q, n_kv, packed_rows, offset
     )
-    if q_starts is not None:
-        entry = head
-        n_kv = tl.where(tile * BLOCK_Q < n_q, n_kv, 0)  # tiles behind the end see nothing
+    n_kv = tl.where(tile * BLOCK_Q < n_q, n_kv, 0)  # tiles behind a sequence's end see nothing
     kv_head = head // group
     k = tiles.head_start(k, k_strides, batch, kv_head, kv_first, DESCRIPTORS)
     v = tiles.head_start(v, v_strides, batch, kv_head, kv_first, DESCRIPTORS)
-    first_row = entry.to(tl.int64) * lse_rows + q_first
+    first_row = (batch * heads + head) * lse_rows + q_first
     lse += first_row
     delta += first_row
 
@@ -127,8 +125,7 @@ def grad_kv_kernel(
     batch, q_first, kv_first, n_q, n_kv, offset, lse_rows = tiles.sequence(
         q_starts, kv_starts, batch, n_q, n_kv, packed_rows, offset
     )
-    if q_starts is not None:
-        n_q = tl.where(tile * BLOCK_KV < n_kv, n_q, 0)  # no query sees tiles behind the end
+    n_q = tl.where(tile * BLOCK_KV < n_kv, n_q, 0)  # no query sees tiles behind a sequence's end
 
     keys = tile * BLOCK_KV + tl.arange(0, BLOCK_KV)
     valid = tiles.valid_keys(keys, n_kv, key_mask, key_mask_strides, batch)
@@ -158,10 +155,7 @@ def grad_kv_kernel(
         last_whole = tl.maximum(tiles.band_end(tile * BLOCK_KV, window, BAND) - offset, 0)
         whole_end = tl.minimum(last_whole // BLOCK_Q * BLOCK_Q, whole_end)
     before = tl.maximum(tl.minimum(whole, end) - first, 0) // BLOCK_Q
-    if window is not None:
-        behind = tl.maximum(end - tl.maximum(whole_end, whole), 0) // BLOCK_Q
-    else:  # the last block, if it is not full
-        behind = tl.where((whole < end) & (whole_end < n_q), 1, 0)
+    behind = tl.maximum(end - tl.maximum(whole_end, whole), 0) // BLOCK_Q
     edges = before + behind
     blocks = tl.maximum(whole_end - whole, 0) // BLOCK_Q
     # A loop counts heads and blocks: nested loops would hold twice the registers.
@@ -172,11 +166,9 @@ def grad_kv_kernel(
                 head, block = kv_head * group + step // count, step % count
                 if part == 0:
                     start = whole + block * BLOCK_Q
-                elif window is not None:
+                else:
                     later = tl.maximum(whole_end, whole) + (block - before) * BLOCK_Q
                     start = tl.where(block < before, first + block * BLOCK_Q, later)
-                else:
-                    start = tl.where(block < before, first + block * BLOCK_Q, whole_end)
                 rows = start + tl.arange(0, BLOCK_Q)
                 inside, first_row = rows < n_q, (batch * heads + head) * lse_rows + q_first
                 q_at = tiles.head_start(q, q_strides, batch, head, q_first, DESCRIPTORS)
@@ -198,13 +190,9 @@ def grad_kv_kernel(
                 if DESCRIPTORS:
                     dp = tl.dot(v_tile, tl.trans(do_tile), input_precision=PRECISION)
                 kq = tiles.capped(kq, cap_factor, q_tile.dtype == tl.float32)
-                if part == 1 and CAUSAL:
-                    kq = tl.where(keys[:, None] <= (rows + offset)[None, :], kq, -tiles.INFINITY)
-                if part == 1 and window is not None:
-                    places = (rows + offset)[None, :]
-                    seen = places < tiles.band_end(keys, window, BAND)[:, None]
-                    if not CAUSAL:
-                        seen = seen & (places >= tiles.band_start(keys, window, BAND)[:, None])
+                if part == 1 and (CAUSAL or window is not None):
+                    positions = (rows + offset)[None, :]
+                    seen = tiles.visible(positions, keys[:, None], window, CAUSAL, BAND)
                     kq = tl.where(seen, kq, -tiles.INFINITY)
                 if not DESCRIPTORS:
                     lse_tile = load_lse(lse + first_row, rows, inside, True)

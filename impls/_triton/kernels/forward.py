@@ -24,9 +24,7 @@ def forward_kernel(
     batch, q_first, kv_first, n_q, n_kv, offset, lse_rows = tiles.sequence(
         q_starts, kv_starts, batch, n_q, n_kv, packed_rows, offset
     )
-    if q_starts is not None:
-        entry = head
-        n_kv = tl.where(tile * BLOCK_Q < n_q, n_kv, 0)  # tiles behind the end see nothing
+    n_kv = tl.where(tile * BLOCK_Q < n_q, n_kv, 0)  # tiles behind a sequence's end see nothing
     kv_head = head // group
     pool = batch
     if page_table is not None:
@@ -34,7 +32,7 @@ def forward_kernel(
         pool = batch * 0  # which all sequences share
     k = tiles.head_start(k, k_strides, pool, kv_head, kv_first, DESCRIPTORS)
     v = tiles.head_start(v, v_strides, pool, kv_head, kv_first, DESCRIPTORS)
-    lse += entry.to(tl.int64) * lse_rows + q_first
+    lse += (batch * heads + head) * lse_rows + q_first
 
     rows = tile * BLOCK_Q + tl.arange(0, BLOCK_Q)
     q_tile = tiles.load_own(q, q_strides, batch, head, q_first, rows, rows < n_q, D_K, PAD_K)
@@ -44,10 +42,7 @@ def forward_kernel(
     l_i = tl.zeros([BLOCK_Q], dtype=tl.float32)
     m_i = tl.full([BLOCK_Q], -tiles.INFINITY, dtype=tl.float32)
     if sinks is not None:  # as a key of this score, whose value is zero
-        m_i = (
-            tl.zeros([BLOCK_Q], dtype=tl.float32)
-            + tl.load(sinks + head).to(tl.float32) * tiles.LOG2_E
-        )
+        m_i = l_i + tl.load(sinks + head).to(tl.float32) * tiles.LOG2_E
         l_i += 1.0
     last_row = tl.minimum(tile * BLOCK_Q + BLOCK_Q, n_q) - 1
     start, inner, whole, end = tiles.key_range(
@@ -71,10 +66,9 @@ def forward_kernel(
                     )  # fmt: skip
                     m_ij = tl.maximum(m_i, tl.max(qk, 1) * scale_log2)
                     # A query that has seen no key yet would give inf - inf.
-                    unseen = m_ij == -tiles.INFINITY
-                    shift = (
-                        tl.where(unseen, 0.0, m_ij) if part != 1 or key_mask is not None else m_ij
-                    )
+                    shift = m_ij
+                    if part != 1 or key_mask is not None:
+                        shift = tl.where(m_ij == -tiles.INFINITY, 0.0, m_ij)
                     p = tl.exp2(qk * scale_log2 - shift[:, None])
                     alpha = tl.exp2(m_i - shift)
                     l_i = l_i * alpha + tl.sum(p, 1)
@@ -85,12 +79,7 @@ def forward_kernel(
                     p = p.to(v_tile.dtype)
                     acc = tl.dot(p, v_tile, acc * alpha[:, None], input_precision=PRECISION)
                     m_i = m_ij
-    empty = l_i == 0.0
-    acc = acc / tl.where(empty, 1.0, l_i)[:, None]
+    l_i = tl.where(l_i == 0.0, 1.0, l_i)  # a query that sees no key: acc is 0, and m_i -inf
+    acc = acc / l_i[:, None]
     tiles.store_own(o, o_strides, batch, head, q_first, rows, rows < n_q, acc, D_V)
-    lse += rows
-    tl.store(
-        lse,
-        tl.where(empty, -tiles.INFINITY, m_i + tl.log2(tl.where(empty, 1.0, l_i))),
-        mask=rows < n_q,
-    )
+    tl.store(lse + rows, m_i + tl.log2(l_i), mask=rows < n_q)

@@ -47,9 +47,8 @@ def load_rows(
 ):  # fmt: skip
     """The tile whose first row is `start`. A descriptor reads zero beyond the edges."""
     if DESCRIPTORS:
-        tile = x.load([batch.to(tl.int32), head.to(tl.int32), start, 0]).reshape(
-            offsets.shape[0], offsets.shape[1]
-        )
+        tile = x.load([batch.to(tl.int32), head.to(tl.int32), start, 0])
+        tile = tile.reshape(offsets.shape[0], offsets.shape[1])
     elif page_table is not None:
         # Each row by itself: a tile may hold several pages, or end within one.
         rows = start + tl.arange(0, offsets.shape[0])
@@ -118,17 +117,14 @@ def key_range(
     them see the keys from `inner` to `whole`, none sees a key from `end` on. All but `end` are
     multiples of BLOCK_KV.
     """
-    start, inner = 0, 0
+    start, inner, whole, end = 0, 0, n_kv, n_kv
     if CAUSAL:
-        whole = tl.minimum(tl.maximum(first_row + offset + 1, 0), n_kv)
-        end = tl.minimum(tl.maximum(last_row + offset + 1, 0), n_kv)
+        whole, end = first_row + offset + 1, last_row + offset + 1
     elif window is not None:
-        whole = tl.minimum(band_end(first_row + offset, window, BAND), n_kv)
-        end = tl.minimum(band_end(last_row + offset, window, BAND), n_kv)
-    else:
-        whole = n_kv
-        end = n_kv
-    whole = whole // BLOCK_KV * BLOCK_KV
+        whole = band_end(first_row + offset, window, BAND)
+        end = band_end(last_row + offset, window, BAND)
+    end = tl.minimum(tl.maximum(end, 0), n_kv)
+    whole = tl.minimum(tl.maximum(whole, 0), n_kv) // BLOCK_KV * BLOCK_KV
     if window is not None:
         start = tl.maximum(band_start(first_row + offset, window, BAND), 0) // BLOCK_KV * BLOCK_KV
         inner = tl.maximum(band_start(last_row + offset, window, BAND), 0)
@@ -160,6 +156,19 @@ def capped(scores, cap_factor, EXACT: tl.constexpr):
 
 
 @triton.jit
+def visible(positions, keys, window, CAUSAL: tl.constexpr, BAND: tl.constexpr):
+    """Whether queries at these positions see these keys, of shapes that broadcast; one of CAUSAL
+    and `window` is given.
+    """
+    if window is None:
+        seen = keys <= positions
+    else:
+        seen = keys >= band_start(positions, window, BAND)
+        seen = seen & (keys <= positions if CAUSAL else keys < band_end(positions, window, BAND))
+    return seen
+
+
+@triton.jit
 def masked_scores(
     q_tile, k_tile, rows, keys, valid, offset, window, cap_factor,
     CAUSAL: tl.constexpr, BAND: tl.constexpr, EDGE: tl.constexpr, GUARDED: tl.constexpr,
@@ -170,11 +179,8 @@ def masked_scores(
     qk = capped(qk, cap_factor, q_tile.dtype == tl.float32)
     if GUARDED:
         seen = valid[None, :]
-        if EDGE and CAUSAL:
-            seen = seen & (keys[None, :] <= (rows + offset)[:, None])
-        if EDGE and window is not None:
-            seen = seen & (keys[None, :] >= band_start(rows + offset, window, BAND)[:, None])
-            if not CAUSAL:
-                seen = seen & (keys[None, :] < band_end(rows + offset, window, BAND)[:, None])
+        if EDGE and (CAUSAL or window is not None):
+            positions = (rows + offset)[:, None]
+            seen = seen & visible(positions, keys[None, :], window, CAUSAL, BAND)
         qk = tl.where(seen, qk, -INFINITY)
     return qk

@@ -26,6 +26,8 @@ from tests.impls._triton.changed import changed_kernels
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
+COMPUTED_MASKS = ("none", "padding", *BANDS)
+
 
 def checked(problem: Problem, configs: Configs = SMALL) -> dict[str, Any]:
     """The harness's own correctness check of output and gradients."""
@@ -72,7 +74,7 @@ def shared_list(dtype: Dtype, every: str) -> dict[str, Any]:
 
 def masks(dtype: Dtype, every: str) -> dict[str, Any]:
     """The shared list of masked problems, as far as the kernels compute them; or every third."""
-    named = [(name, p) for name, p in MASKED.items() if p.mask in ("none", *backend.MASKS)]
+    named = [(name, p) for name, p in MASKED.items() if p.mask in COMPUTED_MASKS]
     return {
         f"{p.mask} mask, {name}": checked(replace(p, dtype=dtype))
         for name, p in named[int(every) // 2 :: int(every)]
@@ -113,7 +115,7 @@ def shapes(
     page = 0
     if mask == "paged":
         page = draw(st.sampled_from((1, 7, 16, 48)))
-        mask = draw(st.sampled_from(("none", *backend.MASKS)))
+        mask = draw(st.sampled_from(COMPUTED_MASKS))
     block = st.sampled_from((16, 32))
     # the second kind: widths that fit descriptors, in any dtype
     width = st.integers(1, 40) | st.sampled_from((8, 16, 24, 32, 40))
@@ -197,12 +199,16 @@ MUTATIONS = {
     ),
     "the last key is dropped": ("valid = keys < n_kv", "valid = keys < n_kv - 1", PLAIN),
     "no query sees itself": (
-        "keys[None, :] <= (rows + offset)[:, None]",
-        "keys[None, :] < (rows + offset)[:, None]",
+        "seen = keys <= positions",
+        "seen = keys < positions",
         SHIFTED,
     ),
-    "a query sees the next key": ("keys[None, :] <= (rows", "keys[None, :] - 1 <= (rows", SHIFTED),
-    "whole blocks begin too late": ("first_row + offset + 1", "first_row + offset + 2", SHIFTED),
+    "a query sees the next key": (
+        "seen = keys <= positions",
+        "seen = keys - 1 <= positions",
+        SHIFTED,
+    ),
+    "whole blocks begin too late": ("first_row + offset + 1,", "first_row + offset + 2,", SHIFTED),
     "the scale is wrong": ("tl.exp2(qk * scale_log2", "tl.exp2(qk * 1.05 * scale_log2", PLAIN),
     "old sums are not rescaled": ("acc * alpha[:, None]", "acc", PLAIN),
     "a row is not written": ("rows < n_q, acc", "(rows < n_q) & (rows != 5), acc", PLAIN),
@@ -243,8 +249,8 @@ MUTATIONS = {
         GROUPED,
     ),
     "the last queries are forgotten": (
-        "(whole_end < n_q), 1, 0)",
-        "(whole_end < n_q), 0, 0)",
+        "behind = tl.maximum(end - ",
+        "behind = 0 * tl.maximum(end - ",
         PLAIN,
     ),
     "the first queries are forgotten": (
