@@ -1,15 +1,12 @@
-"""Ragged batches: what a text of lengths says, and every backend that computes them."""
+"""Ragged batches: what a text of lengths says, and their work."""
 
 from dataclasses import replace
-from math import sqrt
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor
 
 from attnbench.harness.cases.costs import input_bytes, minimal_bytes, work_exps, work_flops
-from attnbench.impls import Problem, load, make_inputs
+from attnbench.impls import Problem
 from attnbench.impls.axes.lengths import (
     canonical,
     padding_ratio,
@@ -18,9 +15,7 @@ from attnbench.impls.axes.lengths import (
     starts,
     words,
 )
-from attnbench.impls.reference import reference
 
-CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 1, "d_model": 32, "heads": 4}
 LONG = "_".join(f"q{n}" for n in range(1, 41))
 
@@ -70,97 +65,3 @@ def test_the_work_is_that_of_the_sequences_one_by_one() -> None:
     assert work_exps(p) == 4 * pairs
     assert input_bytes(p) == 4 * 8 * (4 * queries + 2 * 2 * keys)
     assert minimal_bytes(p) == 4 * 8 * (2 * 4 * queries + 2 * 2 * keys)
-
-
-def by_hand(p: Problem, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Attention of each sequence cut out, in float64, by loops over heads and queries."""
-    output = torch.zeros(1, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
-    first_q = first_k = 0
-    for n_q, n_kv in sequences(p.lengths):
-        for head in range(p.heads):
-            shared = head * p.kv_heads // p.heads
-            keys, values = (x[0, shared, first_k : first_k + n_kv].double() for x in (k, v))
-            for i in range(n_q):
-                own = n_kv - n_q + i
-                last = own if p.causal else n_kv - 1
-                first = max(0, own - p.window) if p.mask == "local" else 0
-                last = min(last, own + p.window) if p.mask == "local" else last
-                seen = torch.arange(first, last + 1)
-                if p.mask == "strided":
-                    seen = seen[(seen - own) % p.window == 0]
-                scores = keys[seen] @ q[0, head, first_q + i].double() / sqrt(p.d_k)
-                weights = scores.exp() / scores.exp().sum()
-                output[0, head, first_q + i] = weights @ values[seen]
-        first_q, first_k = first_q + n_q, first_k + n_kv
-    return output
-
-
-@pytest.mark.parametrize("asks_for_gqa", [False, True])
-def test_varlen_gets_packed_tokens_and_where_each_sequence_begins(
-    monkeypatch: pytest.MonkeyPatch, asks_for_gqa: bool
-) -> None:
-    """The signatures of torch 2.11 and of later ones, with a loop in place of the kernel, which
-    needs a GPU.
-    """
-    varlen = pytest.importorskip("torch.nn.attention.varlen")
-    asked: list[dict[str, Any]] = []
-
-    def loop(query: Tensor, key: Tensor, value: Tensor, **more: Any) -> Tensor:
-        asked.append(more)
-        packed = (x.transpose(0, 1)[None] for x in (query, key, value))
-        sizes = zip(more["cu_seq_q"].diff().tolist(), more["cu_seq_k"].diff().tolist(), strict=True)
-        left, right = more["window_size"]
-        p = Problem(
-            batch=1,
-            d_model=32,
-            heads=query.shape[1],
-            kv_heads=key.shape[1],
-            lengths=canonical(sizes),
-            causal=right == 0,
-            mask="none" if left < 0 else "local",
-            window=max(left, 0),
-        )
-        return by_hand(p, *packed)[0].transpose(0, 1).float()
-
-    def of_2_11(
-        query: Tensor, key: Tensor, value: Tensor, cu_seq_q: Tensor, cu_seq_k: Tensor,
-        max_q: int, max_k: int, *, scale: float, window_size: tuple[int, int],
-    ) -> Tensor:  # fmt: skip
-        return loop(
-            query, key, value, cu_seq_q=cu_seq_q, cu_seq_k=cu_seq_k, max_q=max_q, max_k=max_k,
-            scale=scale, window_size=window_size,
-        )  # fmt: skip
-
-    def later(*tensors: Tensor, enable_gqa: bool = False, **more: Any) -> Tensor:
-        return loop(*tensors, enable_gqa=enable_gqa, **more)
-
-    monkeypatch.setattr(varlen, "varlen_attn", later if asks_for_gqa else of_2_11)
-    for more in ({"causal": True}, {"causal": True, "mask": "local", "window": 3}):
-        p = Problem(**SHAPE, kv_heads=2, lengths="q7_2q1s9", **more)
-        inputs = make_inputs(p, CPU, 0)
-        output = load("varlen").prepare(p, inputs, None)()
-        exact = reference(p, inputs, None, torch.arange(p.seq_len))
-        assert torch.allclose(output.double(), exact, atol=1e-6)
-    assert asked[0]["cu_seq_q"].tolist() == [0, 7, 8, 9]
-    assert asked[0]["cu_seq_k"].dtype == torch.int32
-    assert (asked[0]["max_q"], asked[0]["max_k"]) == (7, 9)
-    assert asked[0].get("enable_gqa", False) == asks_for_gqa
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"lengths": "", "seq_len": 8}, "needs lengths"),
-        ({"dtype": "fp32"}, "takes bf16 and fp16 only"),
-        ({"dtype": "bf16", "d_v": 16}, "needs one width"),
-        ({"dtype": "bf16", "d_k": 4, "d_v": 4}, "a multiple of 8"),
-        ({"dtype": "bf16"}, None),
-    ],
-)
-def test_varlen_says_what_the_kernel_cannot(more: dict[str, Any], said: str | None) -> None:
-    from attnbench.impls import varlen
-
-    p = Problem(**SHAPE | {"lengths": "q5_q4"} | more)
-    found = varlen.why_not(p, torch.device("cuda"), variant="")
-    assert (found is None) if said is None else (said in str(found))
-    assert "CUDA only" in str(varlen.unavailable(CPU, variant=""))

@@ -135,6 +135,16 @@ def test_what_nobody_stores_or_packs_so_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("name", "values", "reason"),
     [
+        (
+            "sdpa",
+            {"softcap": 50.0},
+            "does not compute softcap 50.0; see compiled, flex, fused, hf, library, naive, triton",
+        ),
+        (
+            "sdpa",
+            {"sinks": True},
+            "does not compute sinks; see compiled, flex, fused, hf, naive, triton",
+        ),
         ("sdpa", {"latent": 16, "rope": 2}, "does not compute latent 16; see mla"),
         ("naive", {"kv_dtype": "int8"}, "does not compute kv_dtype int8; see kv_cache"),
         ("fused", {"page": 8}, "does not compute page 8; see kv_cache, paged_flex, triton, varlen"),

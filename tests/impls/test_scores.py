@@ -179,13 +179,3 @@ def test_weights_are_those_of_the_output(name: str) -> None:
             mask, empty = given_mask(all_pairs, p, torch.float32)
             found = backend.under_mask(p, *inputs, mask).masked_fill(empty, 0.0)
             assert torch.allclose(found, output, atol=1e-5)
-
-
-def test_backends_that_do_not_compute_an_axis_refuse_it_in_a_line() -> None:
-    plain = Problem(batch=1, seq_len=8, d_model=16, heads=2)
-    sdpa = load("sdpa")
-    caps = "; see compiled, flex, fused, hf, library, naive, triton"
-    cap = sdpa.why_not(replace(plain, softcap=50.0), CPU)
-    sinks = sdpa.why_not(replace(plain, sinks=True), CPU)
-    assert cap == "does not compute softcap 50.0" + caps
-    assert sinks == "does not compute sinks" + caps.replace("library, ", "")
