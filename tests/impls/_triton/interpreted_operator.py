@@ -16,6 +16,7 @@ from torch import Tensor
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
+from attnbench.impls._triton.configs import KERNELS, Config
 from attnbench.impls._triton.launch import Setting
 from attnbench.impls._triton.op import _Attention, attention
 from attnbench.impls.backend import Inputs, leaves
@@ -50,10 +51,10 @@ def run(q: Tensor, k: Tensor, v: Tensor, *mask: Tensor | None, **how: Any) -> tu
     return attention(q, k, v, setting(q.shape[-1], *mask, **how))
 
 
-def tensors(*, dtype: torch.dtype = torch.float32, kv_heads: int = 1) -> list[Tensor]:
+def tensors(*, batch: int = 2, kv_heads: int = 1) -> list[Tensor]:
     generator = torch.Generator().manual_seed(5)
-    shapes = ((2, 2, 37, 24), (2, kv_heads, 50, 24), (2, kv_heads, 50, 20))
-    return [torch.randn(shape, generator=generator).to(dtype).requires_grad_() for shape in shapes]
+    shapes = ((batch, 2, 37, 24), (batch, kv_heads, 50, 24), (batch, kv_heads, 50, 20))
+    return [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
 
 
 def run_output(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
@@ -184,7 +185,7 @@ def by_tile(rows: Tensor, block: int) -> Tensor:
 
 def operator() -> dict[str, Any]:
     """The function as torch sees it."""
-    q, k, v = tensors()
+    q, k, v = tensors(batch=1)
     how = {"causal": True, "offset": 3}
     o, lse = run(q, k, v, **how)
     masked = torch.arange(50) > torch.arange(37)[:, None] + 3
@@ -213,12 +214,15 @@ VIEWS = {
 
 
 def strides(every: str) -> dict[str, bool]:
-    """Whether views of other layouts give the same results as contiguous copies."""
-    mask = (torch.rand(50, 4, generator=torch.Generator().manual_seed(8)) > 0.3).mT[::2]
+    """Whether views of other layouts give the same results as contiguous copies; of a part of them
+    in a batch of one.
+    """
+    batch = 2 if every == "1" else 1
+    mask = (torch.rand(50, 4, generator=torch.Generator().manual_seed(8)) > 0.3).mT[: 2 * batch : 2]
     call = partial(run_output, causal=True, offset=5)
     found = {}
     for name, view in [*VIEWS.items()][:: int(every)]:
-        views = [view(x.detach()) for x in tensors()]
+        views = [view(x.detach()) for x in tensors(batch=batch)]
         copies = [x.contiguous().requires_grad_() for x in views]
         ours = passes(partial(call, mask=mask), *(x.requires_grad_() for x in views))
         found[name] = equal(ours, passes(partial(call, mask=mask.contiguous()), *copies))
@@ -227,17 +231,17 @@ def strides(every: str) -> dict[str, bool]:
 
 def descriptors(every: str) -> dict[str, Any]:
     """Which of the three launches used descriptors, and whether the results are those of pointers,
-    to the bit.
+    to the bit; of a part of the layouts in a batch of one.
     """
-    call, found = partial(run_output, causal=True), {}
+    batch, call, found = 2 if every == "1" else 1, partial(run_output, causal=True), {}
     for name, view in [*VIEWS.items()][:: int(every)]:
-        views = [view(x.detach()).requires_grad_() for x in tensors(kv_heads=2)]
+        views = [view(x.detach()).requires_grad_() for x in tensors(batch=batch, kv_heads=2)]
         by_pointers = passes(call, *views)
         with launches() as made:
             ours = passes(partial(call, configs=DESCRIBED), *views)
         found[name] = [[one.config.descriptors for one in made], equal(ours, by_pointers)]
-    q, k, v = tensors()
-    mask = torch.ones(2, 50, dtype=torch.bool)
+    q, k, v = tensors(batch=batch)
+    mask = torch.ones(batch, 50, dtype=torch.bool)
     with launches() as made:
         passes(partial(run_output, mask=mask, configs=DESCRIBED), q, k, v)
         run(q, k, v, configs=DESCRIBED)[0].sum().backward()  # this gradient has strides of 0
@@ -292,7 +296,8 @@ def peaks(every: str) -> dict[str, list[int | None]]:
 def measured_peak(problem: Problem) -> int:
     inputs = make_inputs(problem, CPU, seed=1)
     weights = make_weights(problem, CPU, seed=2) if problem.scope == "layer" else None
-    call = as_call(problem, inputs, weights, backend.attend(problem, inputs, SMALL), fills=True)
+    core = backend.attend(problem, inputs, dict.fromkeys(KERNELS, Config(64, 64, 4, 1)))
+    call = as_call(problem, inputs, weights, core, fills=True)
     with torch.no_grad():
         gradient = torch.ones_like(call())
         if not problem.backward:

@@ -14,10 +14,10 @@ N_KV = 110
 MASKS: tuple[
     tuple[int, int, dict[str, Any]], ...
 ] = (  # queries, keys that are not masked, the rest
-    (37, N_KV, {"causal": False}),
-    (37, 70, {"causal": True, "offset": 73}),
+    (20, N_KV, {"causal": False}),
+    (20, 70, {"causal": True, "offset": 90}),
     (1, N_KV, {"causal": True, "offset": 109, "band": "local", "window": 20}),
-    (37, N_KV, {"causal": True, "offset": 60, "band": "chunked", "window": 40}),
+    (20, N_KV, {"causal": True, "offset": 65, "band": "chunked", "window": 40}),
 )
 
 

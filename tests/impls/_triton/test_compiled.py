@@ -20,12 +20,14 @@ def hold(found: list[dict[str, Any]]) -> None:
         assert one["cubin_bytes"] > 0, one
 
 
-def test_each_kernel_compiles_to_the_instructions_of_its_gpu(tmp_path: Path) -> None:
-    found = child("compiled", "some", "80", "90", TRITON_CACHE_DIR=str(tmp_path))
+@pytest.mark.parametrize("capability", [90, pytest.param(80, marks=pytest.mark.nightly)])
+def test_each_kernel_compiles_to_the_instructions_of_its_gpu(
+    tmp_path: Path, capability: int
+) -> None:
+    found = child("compiled", "some", str(capability), TRITON_CACHE_DIR=str(tmp_path))
     hold(found)
-    assert sum(one["gluon"] for one in found) == 1
-    kernels = {(one["capability"], one["kernel"].split()[0]) for one in found}
-    assert len(kernels) == 2 * 3
+    assert sum(one["gluon"] for one in found) == (capability == 90)
+    assert len({one["kernel"].split()[0] for one in found}) == 3
     # The last of each list, here those for 8.0, must run on the smallest GPUs.
     assert all(one["shared_bytes"] <= SHARED_BYTES[one["capability"]] for one in found)
 

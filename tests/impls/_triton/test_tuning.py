@@ -1,7 +1,6 @@
 """Which configurations a call gets, with the fake of Triton's do_bench in faked_tuning.py."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +12,8 @@ from tests.impls._triton.conftest import A_PART, child, needs_triton, on_problem
 
 pytestmark = [needs_triton, pytest.mark.long]
 
-SIZES: dict[str, Any] = {"batch": 1, "seq_len": 300, "d_model": 128, "heads": 2, "dtype": "bf16"}
+SIZES: dict[str, Any] = {"batch": 1, "seq_len": 200, "d_model": 128, "heads": 2, "dtype": "bf16"}
 KIND = Kind.of(Problem(**SIZES), gpu="", capability=80)
-
-
-def prepared(cache: Path, *, bench: str, **more: str) -> Any:
-    """The facts of a row, from a process that has no kernel in Triton's cache."""
-    folders = {"ATTNBENCH_CACHE": str(cache), "TRITON_CACHE_DIR": str(cache / f"triton-{bench}")}
-    return child("faked_tuning", "prepare", BENCH=bench, **{**folders, **more})
 
 
 def choice(place: int) -> dict[str, Any]:
@@ -29,14 +22,15 @@ def choice(place: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    cache = tmp_path_factory.mktemp("cache")
+    return {"ATTNBENCH_CACHE": str(cache), "TRITON_CACHE_DIR": str(cache / "triton")}
 
 
 @pytest.fixture(scope="module")
-def timed(cache: Path) -> dict[str, Any]:
-    found: dict[str, Any] = prepared(cache, bench="last")
-    return found
+def timed(folders: dict[str, str]) -> Any:
+    """The facts of a row, from a process that has no kernel in Triton's cache."""
+    return child("faked_tuning", "prepare", BENCH="last", **folders)
 
 
 def test_a_call_uses_what_triton_found_fastest_and_says_what_that_cost(
@@ -55,17 +49,16 @@ def test_a_call_uses_what_triton_found_fastest_and_says_what_that_cost(
     assert all(one["median_ms"] > 0 for one in timed["candidates"])
 
 
-def test_a_second_process_without_tritons_cache_carries_the_same_choice(
-    cache: Path, timed: dict[str, Any]
-) -> None:
-    assert prepared(cache, bench="first") == timed, "it was made again"
-
-
 @pytest.fixture(scope="module")
-def others(cache: Path, timed: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def others(folders: dict[str, str], timed: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = str(tmp_path_factory.mktemp("others"))
-    kept = str(cache / "triton-last")
-    return child("faked_tuning", "others", folder, BENCH="", TRITON_CACHE_DIR=kept)
+    return child("faked_tuning", "others", folder, BENCH="", **folders)
+
+
+def test_a_second_process_without_tritons_cache_carries_the_same_choice(
+    timed: dict[str, Any], others: Any
+) -> None:
+    assert others["carried"] == timed, "it was made again"
 
 
 def test_triton_keeps_what_it_timed(timed: dict[str, Any], others: Any) -> None:
