@@ -28,7 +28,7 @@ NORM_EPSILON = 1e-5  # torch's default
 BLOCK_SCORES = 1 << 22  # scores of one block: 32 MiB in float64
 
 
-class Mask(NamedTuple):
+class Masked(NamedTuple):
     """Of a block of n queries. A softmax over nothing is NaN, also in its gradient: rows without
     keys keep finite scores, and are then set to zero.
     """
@@ -111,7 +111,7 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor, width: int) -> tuple[Ten
     return tuple(linear(x, w, b) for w, b in heads)
 
 
-def _attend(p: Problem, dtype: torch.dtype, mask: Mask | None, *tensors: Tensor) -> Tensor:
+def _attend(p: Problem, dtype: torch.dtype, mask: Masked | None, *tensors: Tensor) -> Tensor:
     """q [n, d_k], k [N, d_k], v [N, d_v] of one head, and its sink if it has one, give [n, d_v]."""
     q, k, v, *sink = (x.to(dtype) for x in tensors)
     s = (q @ k.mT).mul_(_scale(p))  # [n, N]
@@ -169,7 +169,7 @@ def absorbed_reference(
     return torch.einsum("bhql,hvl->bhqv", o, w_uv)
 
 
-def _mask(p: Problem, rows: Tensor, entry: int) -> Mask | None:
+def _mask(p: Problem, rows: Tensor, entry: int) -> Masked | None:
     """Of these queries in one entry of the batch; None if they see every key."""
     if p.mask == "none" and not p.causal and not p.lengths:
         return None
@@ -186,7 +186,7 @@ def _mask(p: Problem, rows: Tensor, entry: int) -> Mask | None:
     if p.mask != "none":
         seen = seen & MASKS[p.mask].rule(p, entry, own, key)
     empty = ~seen.any(-1, keepdim=True)
-    return Mask(~(seen | empty), empty)
+    return Masked(~(seen | empty), empty)
 
 
 def _first_position(p: Problem) -> int:

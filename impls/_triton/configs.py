@@ -18,7 +18,7 @@ Kernel = Literal["forward", "grad_q", "grad_kv"]
 T = TypeVar("T")
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 WIDEST = 256  # the widest head: beyond it no tile fits into registers
-SMALLEST_BLOCK = 16  # queries or keys of a tile: the least that matrix instructions take
+SMALLEST_BLOCK = 16  # queries, keys or columns of a tile: the least that matrix instructions take
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,5 +141,5 @@ def listed() -> list[tuple[Kernel, Config]]:
 
 
 def padded(width: int) -> int:
-    """The width of a tile in registers: a power of two, at least the 16 of matrix instructions."""
-    return max(16, 1 << (width - 1).bit_length())
+    """The width of a tile in registers: a power of two that matrix instructions take."""
+    return max(SMALLEST_BLOCK, 1 << (width - 1).bit_length())

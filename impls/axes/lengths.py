@@ -23,7 +23,7 @@ OfProblem = TypeVar("OfProblem", bound=ProblemFields)
 
 PART = re.compile(r"([0-9]{0,4})q([0-9]{1,9}[kKmM]?)(?:s([0-9]{1,9}[kKmM]?))?", re.ASCII)
 UNITS = {"k": 1024, "m": 1024**2}
-MASKS = ("none", *BY_DISTANCE)
+PACKABLE = ("none", *BY_DISTANCE)
 """Those that depend on the distance of query and key alone, which packing leaves as it is."""
 MOST_SEQUENCES = 4096
 LONGEST_NAME = 24  # characters, in ids and labels
@@ -120,8 +120,8 @@ def packed(problem: ProblemFields) -> dict[str, str | int]:
                 f"{name} is {getattr(p, name)}, but lengths have {total} tokens in all; leave"
                 f" {name} out"
             )
-    if p.mask not in MASKS:
-        raise ValueError(f"mask {p.mask} with lengths; wanted one of: {', '.join(MASKS)}")
+    if p.mask not in PACKABLE:
+        raise ValueError(f"mask {p.mask} with lengths; wanted one of: {', '.join(PACKABLE)}")
     found: dict[str, str | int] = {"lengths": canonical(batch), **totals}
     if p.causal and totals["seq_len"] != totals["kv_seq_len"]:
         if p.causal_align == "top_left":

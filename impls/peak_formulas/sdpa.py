@@ -6,7 +6,7 @@ from ..masks import is_causal, needs_matrix
 from ..problem import Device, Problem
 from ..shared.cpu_flags import cpu_flags
 from . import sdpa_on_cuda
-from .sizes import MASKS, Sizes
+from .sizes import KNOWN_MASKS, Sizes
 
 
 def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) -> int | None:
@@ -20,7 +20,7 @@ def peak_bytes(problem: Problem, device: Device, threads: int, *, variant: str) 
         return None
     z = Sizes(p)
     flash = variant in ("", "flash") and takes_flash(p)
-    if matrix and (p.backward or p.lengths or p.mask not in MASKS or not flash):
+    if matrix and (p.backward or p.lengths or p.mask not in KNOWN_MASKS or not flash):
         return None
     if p.backward:
         known = flash and p.scope == "core" and not p.empty_rows

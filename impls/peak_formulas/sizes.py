@@ -8,7 +8,7 @@ from ..problem import Device, Problem
 
 SCALE_BYTES = 8  # a float64
 POSITION_BYTES = 8  # an int64
-MASKS = ("none", "local", "chunked")  # whose bytes are known
+KNOWN_MASKS = ("none", "local", "chunked")  # whose bytes are known
 
 
 class Sizes:
@@ -78,4 +78,4 @@ def knows_scores(problem: Problem, device: Device) -> bool:
     allocates buffers.
     """
     p = problem
-    return p.mask in MASKS and not p.lengths and (device.type == "cuda" or p.dtype == "fp32")
+    return p.mask in KNOWN_MASKS and not p.lengths and (device.type == "cuda" or p.dtype == "fp32")
