@@ -25,7 +25,7 @@ from ..judging.noise import noise_of
 from ..words import NOISY, NOT_DECIDED, SEEN
 from .compare import Comparison
 from .gate import GateResult
-from .verdict import JUDGED, METRICS, NO_VALUE, SAME, CaseVerdict
+from .verdict import MEASURED, METRICS, NO_VALUE, SAME, CaseVerdict
 
 MOST_NAMED = 4
 MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters
@@ -147,8 +147,8 @@ def count_texts(found: Comparison) -> Iterator[str]:
     """Of each metric: `Latency: slower in 2; same in 3 of 5 cases.`, and what of that holds among
     all at once, where fewer differences do than have the mark.
     """
-    for metric in METRICS:
-        some, of = found.of(metric), JUDGED[metric]
+    for metric in MEASURED:
+        some, of = found.of(metric), METRICS[metric]
         counts = Counter(one.said for one in some)
         order = (of.worse, of.better, SAME, SEEN.words, NOISY.words, NOT_DECIDED, NO_VALUE)
         texts = [f"{word} in {counts[word]}" for word in order if counts[word]]
@@ -286,4 +286,4 @@ def _idle_text(metric: str, cases: int, reasons: Collection[str]) -> str:
     known = (said for code, said in REASONS.items() if code in reasons and "; " in said)
     why, _, hint = next(known, "; use more turns").partition("; ")
     of = f"0 of {cases}: {why}" if why else f"0 of {cases}"
-    return f"{JUDGED[metric].title}: nothing decided ({of}); {hint}"
+    return f"{METRICS[metric].title}: nothing decided ({of}); {hint}"

@@ -29,7 +29,7 @@ MOST_ROWS = 100
 MOST_DOTS = 40
 KEPT = ("method", "environment", "rows")
 """What is shown on demand of the runs, as on their own pages."""
-Judged = Sequence[CaseVerdict]
+Verdicts = Sequence[CaseVerdict]
 """All verdicts on a case."""
 
 
@@ -148,7 +148,7 @@ class ComparisonReport(Answered):
         ]
 
 
-def by_case(verdicts: Sequence[CaseVerdict]) -> list[Judged]:
+def by_case(verdicts: Sequence[CaseVerdict]) -> list[Verdicts]:
     """All verdicts on each case, those cases first of which most is decided."""
     found = by(verdicts, lambda one: (id(one.base), id(one.new)))
     return sorted(found.values(), key=lambda some: min(map(_severity, some)))
@@ -164,11 +164,11 @@ def _severity(found: CaseVerdict) -> tuple[int, bool, float]:
     return rank, found.metric not in ("latency", "status"), -change
 
 
-def case_table(cases: Sequence[Judged], axes: Sequence[str], sides: tuple[str, str]) -> Table:
+def case_table(cases: Sequence[Verdicts], axes: Sequence[str], sides: tuple[str, str]) -> Table:
     """A row per case. `sides`: what base and new are called."""
 
-    def judged(*metrics: str) -> Callable[[Judged], Marked | str]:
-        def cell(some: Judged) -> Marked | str:
+    def judged(*metrics: str) -> Callable[[Verdicts], Marked | str]:
+        def cell(some: Verdicts) -> Marked | str:
             one = next((one for one in some if one.metric in metrics), None)
             if one is None:
                 return ""
@@ -202,7 +202,7 @@ def _time(row: Row | None) -> Cell:
 
 
 def _dots(
-    cases: Sequence[Judged], axes: Sequence[str], against: str, table: Table
+    cases: Sequence[Verdicts], axes: Sequence[str], against: str, table: Table
 ) -> DotPlot | None:
     """The ratios of times, if there are not too many for a picture."""
     every = [one for some in cases for one in some if one.metric == "latency" and one.mark]

@@ -15,7 +15,7 @@ from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
 from .exactness_marks import marked
 from .report import COSTS, Part, Report, told
-from .terminal_blocks import MOST_ROWS, grid, render_block, safe, table_of
+from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
 SHORT_SENTENCE = 30  # characters
 MOST_OF_ALL = 8  # rows of a table among all sections
@@ -105,7 +105,7 @@ def _section(part: Part, elsewhere: str = "") -> Iterator[RenderableType]:
     folded_rows = 0
     for block in part.blocks:
         folded = isinstance(block, Table) and block.folded
-        rows = len(table.rows) if (table := table_of(block)) else 0
+        rows = 0 if isinstance(block, Text) else len(block.table.rows)
         folded_rows += rows * folded
         if elsewhere and (folded or rows > MOST_OF_ALL):
             yield from render_block(block, elsewhere)
@@ -159,7 +159,7 @@ def render_card(card: Card) -> Iterator[RenderableType]:
     yield from map(safe, filter(None, (card.sentence, card.sure)))
     picture = card.decisions or card.picture
     if picture is not None:
-        yield grid(picture if isinstance(picture, Table) else picture.table)
+        yield grid(picture.table)
 
 
 def searched_walls(report: Report) -> Iterator[RenderableType]:
