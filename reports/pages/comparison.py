@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, log
 from pathlib import Path
+from typing import ClassVar
 
 from ..comparison.compare import Comparison, Side
 from ..comparison.sentences import clipped, count_texts, gate_text, lines, means_text, verdict_text
@@ -48,6 +49,8 @@ def page(found: Comparison) -> "ComparisonReport":
 class ComparisonReport(Answered):
     """A report of the runs with the comparison in place of their answers."""
 
+    MADE_BY: ClassVar = "compare"
+    AVERAGED: ClassVar = "No number on this page but the mean ratios is averaged over problems"
     found: Comparison
 
     @property
@@ -58,6 +61,8 @@ class ComparisonReport(Answered):
         new, base = self._title(self.found.new), self._title(self.found.base)
         if self.found.rules.baseline is not None:
             new, base = "every backend", self.found.rules.baseline
+        elif self.found.base is self.found.new:
+            new, base = "a run", "itself"
         return f"{scenario}{clipped(new)} against {clipped(base)}"
 
     @property

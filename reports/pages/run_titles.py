@@ -55,7 +55,7 @@ _TOLD_BY: Sequence[Callable[[Mapping[str, Any]], str]] = (
     scenario_name,
     _device,
     lambda run: when_text(run).rpartition(" ")[0].replace(" ", "\u00a0"),
-    lambda run: when_text(run, clock=True),
+    lambda run: when_text(run, clock=True).rpartition(" ")[2],
     lambda run: str(run["run"]).rpartition("-")[2],
 )
 
