@@ -69,9 +69,9 @@ def lines(found: Comparison) -> Iterator[str]:
         named = {clipped(one): found.means[one] for one in of_backends[: 2 * MOST_NAMED]}
         more = len(of_backends) - len(named)
         yield f"By backend: {means_text(named)}{f', and {more} more' if more else ''}."
-    notes = {one.shown["backend"]: exactness_note(one.shown) for one in found.verdicts}
-    if inexact := [f"{name} ({note})" for name, note in notes.items() if note]:
-        yield f"Not exact attention, so not the same result: {line(list_text(inexact))}."
+    inexact = {one.shown["backend"]: None for one in found.verdicts if exactness_note(one.shown)}
+    if inexact:
+        yield f"Not exact attention, so not the same result: {line(list_text([*inexact]))}."
     yield from map(line, _ends(found.of("status")))
     yield from _doubts(found.verdicts, noise_of(found.new.rows[0]).process)
     yield from map(line, differing_baselines(found.new.rows))

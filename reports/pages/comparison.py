@@ -10,6 +10,7 @@ from typing import ClassVar
 from ..comparison.compare import Comparison, Side
 from ..comparison.sentences import clipped, count_texts, gate_text, lines, means_text, verdict_text
 from ..comparison.verdict import CaseVerdict, value_of
+from ..data.exactness import exactness_note
 from ..data.load import rows_of
 from ..data.processor_time import disturbed
 from ..data.row_groups import Row, by, case_key, first_copies, label, problem
@@ -185,7 +186,7 @@ def case_table(cases: Sequence[Verdicts], axes: Sequence[str], sides: tuple[str,
         "",
         cases,
         {
-            "backend": lambda some: clipped(some[0].shown["backend"]),
+            "backend": lambda some: _backend(some[0].shown),
             "problem": lambda some: label(problem(some[0].shown), axes),
             sides[0]: lambda some: _time(some[0].base),
             sides[1]: lambda some: _time(some[0].new),
@@ -196,6 +197,11 @@ def case_table(cases: Sequence[Verdicts], axes: Sequence[str], sides: tuple[str,
         case=lambda some: case_key(some[0].shown),
         optional=("problem", *sides, "memory", "energy"),
     )
+
+
+def _backend(row: Row) -> str:
+    name, note = clipped(row["backend"]), exactness_note(row)
+    return f"{name} ({note})" if note else name
 
 
 def _time(row: Row | None) -> Cell:

@@ -17,7 +17,7 @@ from attnbench.reports.comparison.compare import (
 from attnbench.reports.formatting import markdown_cell
 from attnbench.reports.pages import html, markdown, terminal
 from attnbench.reports.pages.comparison import page
-from tests.made_runs import case, fake_run, problem
+from tests.made_runs import case, fake_run, inexact, problem
 from tests.reports.pages.test_html import check_references
 from tests.reports.rendering import text_of
 
@@ -90,3 +90,10 @@ def test_with_many_cases_the_table_stands_alone(tmp_path: Path) -> None:
         text = html.render(page(compare_runs(*runs)))
         assert text.count('<div class="drawn">') == pictures
         assert text.count("<tr>") > count
+
+
+def test_each_case_of_an_inexact_backend_has_its_own_error(tmp_path: Path) -> None:
+    text = printed(compare_backends(inexact(tmp_path, lengths=(256, 512)), "sdpa"))
+    assert "rnn ≠ (not attention)" in text
+    assert text.count("linformer ~ (approximate, error ") == 2
+    assert "so not the same result: " in text
