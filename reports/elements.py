@@ -72,6 +72,11 @@ class Table:
     of_two_axes: bool = False
 
     @property
+    def table(self) -> "Table":
+        """Its numbers, as other pictures have them."""
+        return self
+
+    @property
     def turned(self) -> "Table":
         """A row for each column, a column for each row."""
         names = tuple(row[0].text for row in self.cells)

@@ -140,7 +140,12 @@ def compare(request: CompareRequest) -> "pd.DataFrame":
 
 def compared(request: CompareRequest) -> "Comparison":
     """Raises Refusal."""
-    from ...reports.comparison.compare import Asked, compare_backends, compare_history, compare_runs
+    from ...reports.comparison.compare import (
+        Criteria,
+        compare_backends,
+        compare_history,
+        compare_runs,
+    )
     from ...reports.comparison.gate import Gate
     from ..rows.names import earlier_runs, find, number_of_last
     from .margins import margin_ratio, read_margins
@@ -150,7 +155,7 @@ def compared(request: CompareRequest) -> "Comparison":
         margins = read_margins(request.gate)
         limits = Gate(margins=margins, fail_on_undecided=request.fail_on_undecided)
     base, new = request.base, request.new
-    asked = Asked(
+    asked = Criteria(
         gate=limits,
         only=[*map(named_backend, request.only)],
         margin_ratio=margin_ratio(request.margin),

@@ -25,7 +25,7 @@ from .several_runs import FEWEST, beside, merged
 from .verdict import CaseVerdict, Rules, case_verdicts
 
 Folder = str | Path
-Pair = tuple[Row | None, Row | None]
+Pairing = tuple[Row | None, Row | None]
 """Base and new."""
 
 
@@ -34,7 +34,7 @@ class DifferentDevices(EnvironmentUnmet, ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Criteria:
     """`only`: backends, shell patterns or parts of case ids. `margin_ratio`: times and energies
     within it are the same. `salvage`: without rows that cannot be read.
     """
@@ -127,7 +127,7 @@ class Comparison:
 
 
 def compare_runs(
-    base: Folder | Sequence[Folder], new: Folder | Sequence[Folder], asked: Asked = Asked()
+    base: Folder | Sequence[Folder], new: Folder | Sequence[Folder], asked: Criteria = Criteria()
 ) -> Comparison:
     """Case by case, by case id. Of two versions that were measured alternately all runs of each are
     given, and paired turn by turn.
@@ -149,7 +149,7 @@ def compare_runs(
 
 
 def compare_history(
-    earlier: Iterable[Folder], most: int, new: Folder, asked: Asked = Asked()
+    earlier: Iterable[Folder], most: int, new: Folder, asked: Criteria = Criteria()
 ) -> Comparison:
     """`new` against the `most` newest of the `earlier` runs, given newest first, that were measured
     on its machine with its versions and settings: their middle, and how much they differ.
@@ -171,7 +171,7 @@ def compare_history(
     return _by_case(before, now, replace(asked, allow_different_devices=False), history=True)
 
 
-def compare_backends(path: Folder, baseline: str, asked: Asked = Asked()) -> Comparison:
+def compare_backends(path: Folder, baseline: str, asked: Criteria = Criteria()) -> Comparison:
     """Every other backend of a run with `baseline`, by problem.
 
     Raises BadRun, BadInput and NothingSelected.
@@ -191,7 +191,7 @@ def compare_backends(path: Folder, baseline: str, asked: Asked = Asked()) -> Com
     return _compared(run, run, pairs, asked, baseline=baseline)
 
 
-def read_sides(paths: Sequence[Folder], asked: Asked) -> list[Side]:
+def read_sides(paths: Sequence[Folder], asked: Criteria) -> list[Side]:
     """One per run; the same run has the same rows. Raises BadRun and BadInput."""
     runs = {Path(path): read_run(path, salvage=asked.salvage) for path in paths}
     for path, run in runs.items():
@@ -220,7 +220,7 @@ def as_one(sides: Sequence[Side]) -> Side:
     )
 
 
-def _by_case(base: Side, new: Side, asked: Asked, **rules: Any) -> Comparison:
+def _by_case(base: Side, new: Side, asked: Criteria, **rules: Any) -> Comparison:
     """Pairs by case id. `rules`: some of the Rules.
 
     Raises BadInput, DifferentDevices and NothingSelected.
@@ -238,14 +238,14 @@ def _by_case(base: Side, new: Side, asked: Asked, **rules: Any) -> Comparison:
     return _compared(base, new, pairs, asked, **rules)
 
 
-def _pairs(rows: Sequence[Row], bases: Sequence[Row], on: Sequence[str]) -> list[Pair]:
+def _pairs(rows: Sequence[Row], bases: Sequence[Row], on: Sequence[str]) -> list[Pairing]:
     """Of all rows, also of those without a base."""
     before = {row["case"]: base for row, base, _ in paired(rows, bases, on)}
     return [(before.get(row["case"]), row) for row in rows]
 
 
 def _compared(
-    base: Side, new: Side, every: Sequence[Pair], asked: Asked, **rules: Any
+    base: Side, new: Side, every: Sequence[Pairing], asked: Criteria, **rules: Any
 ) -> Comparison:
     """`every` pair; those that `only` takes are compared."""
     pairs = _selected(every, asked.only)
@@ -269,7 +269,7 @@ def _compared(
     )
 
 
-def _selected(pairs: Sequence[Pair], only: Sequence[str]) -> Sequence[Pair]:
+def _selected(pairs: Sequence[Pairing], only: Sequence[str]) -> Sequence[Pairing]:
     """The pairs that the patterns take, as `attnbench run --only` does. Raises NothingSelected."""
 
     def taken(row: Row) -> bool:

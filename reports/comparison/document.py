@@ -16,7 +16,7 @@ from ..judging.ratio import Ratio
 from .compare import Comparison, Side
 from .gate import GateResult
 from .sentences import among_all
-from .verdict import JUDGED, METRICS, CaseVerdict
+from .verdict import MEASURED, METRICS, CaseVerdict
 
 SCHEMA = 1
 NO_RATIO = Ratio(value=nan, low=nan, high=nan, paired=False, margin_ratio=nan)
@@ -91,7 +91,7 @@ def _case(one: CaseVerdict, of: Comparison) -> dict[str, Any]:
         "exactness": row.get("exactness") or "exact",
         **{axis: row.get(axis) for axis in AXES if axis != "run"},
         "metric": one.metric,
-        "unit": JUDGED[one.metric].unit,
+        "unit": METRICS[one.metric].unit,
         **json_fields(one, "verdict", "reasons"),
         "mark": mark_word(one.mark),
         "ratio": json_fields(ratio, "value")["value"],
@@ -134,7 +134,7 @@ def facts(found: Comparison) -> Iterator[Fact]:
         return Fact(answer="comparison", place=place, quantity=quantity, value=value, **more)
 
     for one in found.verdicts:
-        row, ratio, of = one.shown, one.ratio or NO_RATIO, JUDGED[one.metric]
+        row, ratio, of = one.shown, one.ratio or NO_RATIO, METRICS[one.metric]
         place = {**sides, "backend": row["backend"], **{axis: row.get(axis) for axis in axes}}
         yield fact(
             "status" if one.metric == "status" else f"{one.metric}_ratio",
@@ -151,7 +151,7 @@ def facts(found: Comparison) -> Iterator[Fact]:
     for backend, mean in found.means.items():
         place = {**sides, "backend": backend} if backend else sides
         yield fact("mean_latency_ratio", mean.value, place, low=mean.low, high=mean.high)
-    for metric in METRICS:
+    for metric in MEASURED:
         if some := found.of(metric):
             reason = f"among all {len(some)} at once (Holm)"
             yield fact(f"differing_{metric}_count", len(among_all(some)), reason=reason)

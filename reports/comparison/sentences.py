@@ -25,7 +25,7 @@ from ..judging.noise import noise_of
 from ..words import NOISY, NOT_DECIDED, SEEN
 from .compare import Comparison
 from .gate import GateResult
-from .verdict import JUDGED, METRICS, NO_VALUE, SAME, CaseVerdict
+from .verdict import MEASURED, METRICS, NO_VALUE, SAME, CaseVerdict
 
 MOST_NAMED = 4
 MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters
@@ -69,9 +69,9 @@ def lines(found: Comparison) -> Iterator[str]:
         named = {clipped(one): found.means[one] for one in of_backends[: 2 * MOST_NAMED]}
         more = len(of_backends) - len(named)
         yield f"By backend: {means_text(named)}{f', and {more} more' if more else ''}."
-    notes = {one.shown["backend"]: exactness_note(one.shown) for one in found.verdicts}
-    if inexact := [f"{name} ({note})" for name, note in notes.items() if note]:
-        yield f"Not exact attention, so not the same result: {line(list_text(inexact))}."
+    inexact = {one.shown["backend"]: None for one in found.verdicts if exactness_note(one.shown)}
+    if inexact:
+        yield f"Not exact attention, so not the same result: {line(list_text([*inexact]))}."
     yield from map(line, _ends(found.of("status")))
     yield from _doubts(found.verdicts, noise_of(found.new.rows[0]).process)
     yield from map(line, differing_baselines(found.new.rows))
@@ -147,8 +147,8 @@ def count_texts(found: Comparison) -> Iterator[str]:
     """Of each metric: `Latency: slower in 2; same in 3 of 5 cases.`, and what of that holds among
     all at once, where fewer differences do than have the mark.
     """
-    for metric in METRICS:
-        some, of = found.of(metric), JUDGED[metric]
+    for metric in MEASURED:
+        some, of = found.of(metric), METRICS[metric]
         counts = Counter(one.said for one in some)
         order = (of.worse, of.better, SAME, SEEN.words, NOISY.words, NOT_DECIDED, NO_VALUE)
         texts = [f"{word} in {counts[word]}" for word in order if counts[word]]
@@ -286,4 +286,4 @@ def _idle_text(metric: str, cases: int, reasons: Collection[str]) -> str:
     known = (said for code, said in REASONS.items() if code in reasons and "; " in said)
     why, _, hint = next(known, "; use more turns").partition("; ")
     of = f"0 of {cases}: {why}" if why else f"0 of {cases}"
-    return f"{JUDGED[metric].title}: nothing decided ({of}); {hint}"
+    return f"{METRICS[metric].title}: nothing decided ({of}); {hint}"

@@ -16,7 +16,7 @@ from ..judging.ratio import Ratio, exact_ratio
 from ..words import NOT_DECIDED, SAME_RATIO, Mark
 
 
-class Judged(NamedTuple):
+class Metric(NamedTuple):
     """What is judged of a case, and the words of its verdicts. `quantity`: in facts."""
 
     title: str
@@ -26,12 +26,12 @@ class Judged(NamedTuple):
     quantity: str = "status"
 
 
-METRICS = ("latency", "peak_bytes", "energy_per_call")
-JUDGED = {
-    "latency": Judged("latency", "faster", "slower", "ms", "latency_ms"),
-    "peak_bytes": Judged("peak bytes", "less", "more", "bytes", "peak_bytes"),
-    "energy_per_call": Judged("energy per call", "less", "more", "J", "energy_per_call_j"),
-    "status": Judged("status", "mended", "broken"),
+MEASURED = ("latency", "peak_bytes", "energy_per_call")
+METRICS = {
+    "latency": Metric("latency", "faster", "slower", "ms", "latency_ms"),
+    "peak_bytes": Metric("peak bytes", "less", "more", "bytes", "peak_bytes"),
+    "energy_per_call": Metric("energy per call", "less", "more", "J", "energy_per_call_j"),
+    "status": Metric("status", "mended", "broken"),
 }
 """`status` stands for a case that did not end ok on both sides."""
 SAME = "same"
@@ -95,16 +95,16 @@ class CaseVerdict:
         """`slower`, `same`, `not decided`, as the mark says; or how the case ended."""
         if self.ratio is None or self.mark is None:
             return self.ended
-        of = JUDGED[self.metric]
+        of = METRICS[self.metric]
         return {"more": of.worse, "less": of.better}.get(self.ratio.word, self.ratio.word)
 
     @property
     def worse(self) -> bool:
-        return self.verdict == JUDGED[self.metric].worse
+        return self.verdict == METRICS[self.metric].worse
 
     @property
     def better(self) -> bool:
-        return self.verdict == JUDGED[self.metric].better
+        return self.verdict == METRICS[self.metric].better
 
     @property
     def said(self) -> str:
@@ -133,7 +133,7 @@ def _verdicts(base: Row | None, new: Row | None, rules: Rules) -> Iterator[CaseV
     # one backend was measured on inputs in two orders: by an earlier version, and now
     order = {row.get("input_order") or "heads" for row in (base, new)}
     apart = base["backend"] == new["backend"] and len(order) > 1
-    for metric in METRICS:
+    for metric in MEASURED:
         if value_of(base, metric) is not None:
             found = _judged(metric, base, new, rules)
             yield replace(found, reasons=("inputs_differ", *found.reasons)) if apart else found
@@ -150,7 +150,7 @@ def value_of(row: Row, metric: str) -> float | None:
 
 def _status(base: Row | None, new: Row | None, rules: Rules) -> CaseVerdict:
     """A case that fails now is worse, whatever its speed was; one not reached is not decided."""
-    of = JUDGED["status"]
+    of = METRICS["status"]
     ended: str = NOT_DECIDED
     reasons: tuple[str, ...] = ("status_differs",)
     if base is None or new is None:

@@ -17,6 +17,8 @@ Row = dict[str, Any]
 Found = TypeVar("Found")
 Key = TypeVar("Key")
 AXES = ("run", "device", "python", *PROBLEM_AXES)
+OF_A_RUN = ("device", "dtype", "batch", "d_model")
+"""What the header of a page says of a run, if all its cases have one value."""
 COPY = "replica"  # of earlier versions, which measured a case several times on purpose
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 WIDTHS = ("d_k", "d_v")  # of one head
@@ -269,9 +271,15 @@ def _strides_are_roots(rows: Iterable[Row]) -> bool:
 
 
 def varying_axes(problems: list[dict[str, Any]]) -> list[str]:
-    """The corner of a causal mask only if causal problems differ in it."""
+    """The corner of a causal mask only if causal problems differ in it. Of several runs what each
+    has one value of is told with the run's name, where pages have that.
+    """
     found = {axis: {problem.get(axis) for problem in problems} for axis in AXES}
     found["causal_align"] -= {None, ""}
+    several = len(found["run"]) > 1
+    for axis in OF_A_RUN if several else ():
+        if len({(problem["run"], problem.get(axis)) for problem in problems}) == len(found["run"]):
+            found[axis] = set()
     return [axis for axis, values in found.items() if len(values) > 1]
 
 

@@ -79,20 +79,26 @@ def _of_run(run: Run) -> Iterator[Fact]:
 
 
 def _number(
-    answer: str, place: Place, quantity: str, value: float | None, reason: str = ""
+    answer: str,
+    place: Place,
+    quantity: str,
+    value: float | None,
+    reason: str = "",
+    bounds: Sequence[float | None] = (None, None),
 ) -> Fact:
-    return Fact(answer=answer, place=place, quantity=quantity, value=value, reason=reason)
-
-
-def _interval(answer: str, place: Place, quantity: str, found: Interval) -> Fact:
     return Fact(
         answer=answer,
         place=place,
         quantity=quantity,
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        value=value,
+        low=bounds[0],
+        high=bounds[1],
+        reason=reason,
     )
+
+
+def _interval(answer: str, place: Place, quantity: str, found: Interval) -> Fact:
+    return _number(answer, place, quantity, found.value, bounds=(found.low, found.high))
 
 
 def _why(row: Row) -> str:
@@ -107,20 +113,14 @@ def _why(row: Row) -> str:
 
 def _times(told: Told) -> Iterator[Fact]:
     for row in told.rows:
-        low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
-        known = row.get("latency_ms") is not None
-        yield Fact(
-            answer="time",
-            place=told.place(row),
-            quantity="latency_ms",
-            value=row.get("latency_ms"),
-            low=low,
-            high=high,
-            reason="" if known else _why(row),
+        place = told.place(row)
+        value, *bounds = (row.get(f"latency_{of}ms") for of in ("", "low_", "high_"))
+        yield _number(
+            "time", place, "latency_ms", value, _why(row) if value is None else "", bounds
         )
         for name in LATENCIES[1:]:
             if row.get(name) is not None:
-                yield _number("time", told.place(row), name, row[name])
+                yield _number("time", place, name, row[name])
 
 
 def _memory(told: Told) -> Iterator[Fact]:
@@ -140,18 +140,11 @@ def _memory(told: Told) -> Iterator[Fact]:
 
 def _decode(told: Told) -> Iterator[Fact]:
     for row in filter(is_decode, told.rows):
+        place, note = told.place(row), row.get("decode_bandwidth_note") or ""
         for start, end in (("decode_", "bytes_per_s"), ("decode_bandwidth_", "ratio")):
-            value, low, high = (row.get(f"{start}{of}{end}") for of in ("", "low_", "high_"))
+            value, *bounds = (row.get(f"{start}{of}{end}") for of in ("", "low_", "high_"))
             if value is not None:
-                yield Fact(
-                    answer="decode",
-                    place=told.place(row),
-                    quantity=f"{start}{end}",
-                    value=value,
-                    low=low,
-                    high=high,
-                    reason=row.get("decode_bandwidth_note") or "",
-                )
+                yield _number("decode", place, f"{start}{end}", value, note, bounds)
 
 
 def _roofline(told: Told) -> Iterator[Fact]:

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, log
 from pathlib import Path
+from typing import ClassVar
 
 from ..comparison.compare import Comparison, Side
 from ..comparison.sentences import clipped, count_texts, gate_text, lines, means_text, verdict_text
 from ..comparison.verdict import CaseVerdict, value_of
+from ..data.exactness import exactness_note
 from ..data.load import rows_of
 from ..data.processor_time import disturbed
 from ..data.row_groups import Row, by, case_key, first_copies, label, problem
@@ -29,7 +31,7 @@ MOST_ROWS = 100
 MOST_DOTS = 40
 KEPT = ("method", "environment", "rows")
 """What is shown on demand of the runs, as on their own pages."""
-Judged = Sequence[CaseVerdict]
+Verdicts = Sequence[CaseVerdict]
 """All verdicts on a case."""
 
 
@@ -48,6 +50,8 @@ def page(found: Comparison) -> "ComparisonReport":
 class ComparisonReport(Answered):
     """A report of the runs with the comparison in place of their answers."""
 
+    MADE_BY: ClassVar = "compare"
+    AVERAGED: ClassVar = "No number on this page but the mean ratios is averaged over problems"
     found: Comparison
 
     @property
@@ -58,6 +62,8 @@ class ComparisonReport(Answered):
         new, base = self._title(self.found.new), self._title(self.found.base)
         if self.found.rules.baseline is not None:
             new, base = "every backend", self.found.rules.baseline
+        elif self.found.base is self.found.new:
+            new, base = "a run", "itself"
         return f"{scenario}{clipped(new)} against {clipped(base)}"
 
     @property
@@ -148,7 +154,7 @@ class ComparisonReport(Answered):
         ]
 
 
-def by_case(verdicts: Sequence[CaseVerdict]) -> list[Judged]:
+def by_case(verdicts: Sequence[CaseVerdict]) -> list[Verdicts]:
     """All verdicts on each case, those cases first of which most is decided."""
     found = by(verdicts, lambda one: (id(one.base), id(one.new)))
     return sorted(found.values(), key=lambda some: min(map(_severity, some)))
@@ -164,11 +170,11 @@ def _severity(found: CaseVerdict) -> tuple[int, bool, float]:
     return rank, found.metric not in ("latency", "status"), -change
 
 
-def case_table(cases: Sequence[Judged], axes: Sequence[str], sides: tuple[str, str]) -> Table:
+def case_table(cases: Sequence[Verdicts], axes: Sequence[str], sides: tuple[str, str]) -> Table:
     """A row per case. `sides`: what base and new are called."""
 
-    def judged(*metrics: str) -> Callable[[Judged], Marked | str]:
-        def cell(some: Judged) -> Marked | str:
+    def judged(*metrics: str) -> Callable[[Verdicts], Marked | str]:
+        def cell(some: Verdicts) -> Marked | str:
             one = next((one for one in some if one.metric in metrics), None)
             if one is None:
                 return ""
@@ -180,7 +186,7 @@ def case_table(cases: Sequence[Judged], axes: Sequence[str], sides: tuple[str, s
         "",
         cases,
         {
-            "backend": lambda some: clipped(some[0].shown["backend"]),
+            "backend": lambda some: _backend(some[0].shown),
             "problem": lambda some: label(problem(some[0].shown), axes),
             sides[0]: lambda some: _time(some[0].base),
             sides[1]: lambda some: _time(some[0].new),
@@ -193,6 +199,11 @@ def case_table(cases: Sequence[Judged], axes: Sequence[str], sides: tuple[str, s
     )
 
 
+def _backend(row: Row) -> str:
+    name, note = clipped(row["backend"]), exactness_note(row)
+    return f"{name} ({note})" if note else name
+
+
 def _time(row: Row | None) -> Cell:
     value = value_of(row, "latency") if row and row["status"] == "ok" else None
     if row is None or value is None:
@@ -202,7 +213,7 @@ def _time(row: Row | None) -> Cell:
 
 
 def _dots(
-    cases: Sequence[Judged], axes: Sequence[str], against: str, table: Table
+    cases: Sequence[Verdicts], axes: Sequence[str], against: str, table: Table
 ) -> DotPlot | None:
     """The ratios of times, if there are not too many for a picture."""
     every = [one for some in cases for one in some if one.metric == "latency" and one.mark]

@@ -60,7 +60,7 @@ def answer(report: Report) -> Iterator[str]:
 def _sections(report: Report) -> Iterator[tuple[str, str]]:
     """Titles and texts: the cards of each section, then its parts, folded."""
     for section in report.sections:
-        shown = [text for card in section.cards for text in _card(card)]
+        shown = [text for card in section.cards for text in _card(card, section.title) if text]
         shown += [f"- {markdown_cell(line)}" for line in section.lines]
         if section.choices is not None:
             shown.append(_table(section.choices, _title(section.choices.title)))
@@ -73,20 +73,16 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
             yield part.title, text
 
 
-def _card(card: Card) -> Iterator[str]:
-    """The sentence, and the table of its picture."""
-    yield ": ".join(
-        filter(None, (f"**{markdown_cell(card.title)}**", markdown_cell(card.sentence)))
-    )
+def _card(card: Card, section: str) -> Iterator[str]:
+    """The sentence, and the table of its picture. `section`: the title that stands above."""
+    title = f"**{markdown_cell(card.title)}**" if card.title != section else ""
+    yield ": ".join(filter(None, (title, markdown_cell(card.sentence))))
     if card.sure:
         yield f"How sure: {markdown_cell(card.sure)}"
-    picture = card.picture
     if card.decisions is not None:
-        beside = card.decisions
-        yield _table(beside if isinstance(beside, Table) else beside.table)
-    if picture == card.decisions:
-        return
-    if isinstance(picture, Table):
+        yield _table(card.decisions.table)
+    picture = card.picture
+    if isinstance(picture, Table) and picture != card.decisions:
         yield _table(picture, _title(card.subtitle))
     elif picture is not None and picture.table != card.decisions:
         title = markdown_cell(card.subtitle or picture.table.title)

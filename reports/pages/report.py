@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from ..data.anonymous import anonymous
 from ..data.load import rows_of
@@ -66,6 +67,8 @@ class Section:
 class Report:
     """`names`: each backend, with its mark if it is not exact: `linformer ~`."""
 
+    MADE_BY: ClassVar = "report"
+    AVERAGED: ClassVar = "No number on this page is averaged over problems"
     runs: Sequence[Run]
     rows: list[Row]
     meta: Meta

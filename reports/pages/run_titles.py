@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..data.row_groups import Row, by
+from ..data.row_groups import OF_A_RUN, Row, by
 from ..data.run_meta import (
     Meta,
     cpu_threads,
@@ -19,7 +19,6 @@ from ..data.run_meta import (
 from ..formatting import plural
 
 MOST_NAMED = 4  # scenarios in a title, and runs in a header
-EQUAL = ("dtype", "batch", "d_model")  # named in the header if all cases have one value
 
 
 def run_titles(meta: Meta) -> dict[str, str]:
@@ -55,7 +54,7 @@ _TOLD_BY: Sequence[Callable[[Mapping[str, Any]], str]] = (
     scenario_name,
     _device,
     lambda run: when_text(run).rpartition(" ")[0].replace(" ", "\u00a0"),
-    lambda run: when_text(run, clock=True),
+    lambda run: when_text(run, clock=True).rpartition(" ")[2],
     lambda run: str(run["run"]).rpartition("-")[2],
 )
 
@@ -85,7 +84,7 @@ def subtitle(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
     device = device_name(run)
     if count := cpu_threads(run):
         device += f", {plural(count, 'thread')}"
-    values = {axis: {row.get(axis) for row in rows} for axis in EQUAL}
+    values = {axis: {row.get(axis) for row in rows} for axis in OF_A_RUN[1:]}
     same = {axis: found.pop() for axis, found in values.items() if len(found) == 1}
     equal = [
         str(value) if axis == "dtype" else f"{axis} {value}"

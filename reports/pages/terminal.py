@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ..data.run_meta import unanswered_texts
-from ..elements import Card, Table, Text
+from ..elements import Table, Text
 from ..formatting import list_text
 from ..subjects import name_of, tellers
 from ..subjects._gpu_use import NOT_MEASURED
@@ -15,7 +15,7 @@ from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
 from .exactness_marks import marked
 from .report import COSTS, Part, Report, told
-from .terminal_blocks import MOST_ROWS, grid, render_block, safe, table_of
+from .terminal_blocks import MOST_ROWS, grid, render_block, safe
 
 SHORT_SENTENCE = 30  # characters
 MOST_OF_ALL = 8  # rows of a table among all sections
@@ -105,7 +105,7 @@ def _section(part: Part, elsewhere: str = "") -> Iterator[RenderableType]:
     folded_rows = 0
     for block in part.blocks:
         folded = isinstance(block, Table) and block.folded
-        rows = len(table.rows) if (table := table_of(block)) else 0
+        rows = 0 if isinstance(block, Text) else len(block.table.rows)
         folded_rows += rows * folded
         if elsewhere and (folded or rows > MOST_OF_ALL):
             yield from render_block(block, elsewhere)
@@ -115,19 +115,21 @@ def _section(part: Part, elsewhere: str = "") -> Iterator[RenderableType]:
 
 
 def answers(report: Report) -> Iterator[RenderableType]:
-    yield from head(report)
-    yield from cards(report)
-    lines = report.lines
-    yield from ("" for _ in lines[:1])
-    yield from map(safe, lines)
-
-
-def head(report: Report) -> Iterator[RenderableType]:
-    """Scenario, device and date, the question, and how far to trust the numbers."""
+    """The question, the answer, the other answers with the tables of their pictures, and lines."""
     yield f"[bold]{safe(report.heading)}[/]"
     yield from _headers(report)
     yield from map(safe, report.questions)
     yield from _answer(report, report.certainty, report.regret)
+    for section in report.answered.values():
+        for card in section.cards:
+            subtitle = f" [dim]{safe(card.subtitle)}[/]" if card.subtitle else ""
+            yield f"\n[bold]{safe(card.title)}[/]{subtitle}"
+            yield from map(safe, filter(None, (card.sentence, card.sure)))
+            if (picture := card.decisions or card.picture) is not None:
+                yield grid(picture.table)
+    lines = report.lines
+    yield from ("" for _ in lines[:1])
+    yield from map(safe, lines)
 
 
 def _answer(report: Report, sure: str, regret: Table | None) -> Iterator[RenderableType]:
@@ -143,23 +145,6 @@ def _answer(report: Report, sure: str, regret: Table | None) -> Iterator[Rendera
 def _headers(report: Report) -> Iterator[str]:
     for header in report.headers.values():
         yield f"[dim]{safe(': '.join(filter(None, header)))}[/]"
-
-
-def cards(report: Report) -> Iterator[RenderableType]:
-    """The answers: a sentence each, and the table of its picture."""
-    for section in report.answered.values():
-        for card in section.cards:
-            yield ""
-            yield from render_card(card)
-
-
-def render_card(card: Card) -> Iterator[RenderableType]:
-    subtitle = f" [dim]{safe(card.subtitle)}[/]" if card.subtitle else ""
-    yield f"[bold]{safe(card.title)}[/]{subtitle}"
-    yield from map(safe, filter(None, (card.sentence, card.sure)))
-    picture = card.decisions or card.picture
-    if picture is not None:
-        yield grid(picture if isinstance(picture, Table) else picture.table)
 
 
 def searched_walls(report: Report) -> Iterator[RenderableType]:

@@ -9,17 +9,11 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ...harness.files.printable import visible
-from ..elements import Bars, Block, Figure, Maps, Marked, Table, Text
+from ..elements import Block, Marked, Table, Text
 from .terminal_table import TerminalTable
 
 MOST_ROWS = 60
 LOOKS = {"good": "green", "bad": "red", "mixed": "yellow", "open": "dim"}  # of verdicts
-
-
-def table_of(block: Block) -> Table | None:
-    if isinstance(block, Figure | Maps | Bars):
-        return block.table
-    return block if isinstance(block, Table) else None
 
 
 def render_block(block: Block, elsewhere: str = "") -> Iterator[RenderableType]:
@@ -28,16 +22,14 @@ def render_block(block: Block, elsewhere: str = "") -> Iterator[RenderableType]:
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         text = escape(visible(block.text, lines=block.kind == "log"))
         yield f"[{style}]{text}[/]" if style else text
-    elif (table := table_of(block)) is None:
-        return
     elif elsewhere:
-        yield f"[dim]{safe(block.title)}: {len(table.rows)} rows, {elsewhere}[/]"
+        yield f"[dim]{safe(block.title)}: {len(block.table.rows)} rows, {elsewhere}[/]"
     else:
-        if table is not block:
+        if block.table is not block:
             yield safe(block.title)
-        if table.title:
-            yield f"[italic]{safe(table.title)}[/]"
-        yield grid(table)
+        if block.table.title:
+            yield f"[italic]{safe(block.table.title)}[/]"
+        yield grid(block.table)
 
 
 def safe(text: str) -> str:

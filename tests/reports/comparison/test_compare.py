@@ -4,7 +4,7 @@ import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.reports.comparison.compare import (
-    Asked,
+    Criteria,
     DifferentDevices,
     compare_backends,
     compare_runs,
@@ -53,7 +53,7 @@ def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
     )
     with pytest.raises(DifferentDevices, match="device_uuid differs"):
         compare_runs(one, other)
-    assert compare_runs(one, other, Asked(allow_different_devices=True))
+    assert compare_runs(one, other, Criteria(allow_different_devices=True))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_bytes_of_two_devices_are_judged_for_one_kernel_only(run, kernels, verdi
         retold(changed(run, name, lambda row, of=kernel: row | {"kernel": of}), cpu=f"CPU {name}")
         for name, kernel in zip("ab", kernels, strict=True)
     )
-    verdicts = compare_runs(one, other, Asked(allow_different_devices=True)).verdicts
+    verdicts = compare_runs(one, other, Criteria(allow_different_devices=True)).verdicts
     found = [one for one in verdicts if one.metric == "peak_bytes"]
     assert found
     assert {one.verdict for one in found} == {verdict}

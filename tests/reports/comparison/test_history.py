@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.reports.comparison.compare import Asked, compare_history
+from attnbench.reports.comparison.compare import Criteria, compare_history
 from attnbench.reports.comparison.gate import Gate
 from attnbench.reports.comparison.several_runs import beside, merged
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
@@ -39,7 +39,7 @@ def test_equal_runs_are_told_apart_in_at_most_5_percent_and_one_of_twice_the_tim
 def test_runs_decide_without_a_self_check_and_the_text_says_what_is_allowed_for(tmp_path):
     runs = [fake_run(tmp_path / str(seed), seed) for seed in range(1, 6)]
     slow = fake_run(tmp_path / "slow", 9, ratio=1.5)
-    asked = Asked(gate=Gate(margins={"latency": 0.05}))
+    asked = Criteria(gate=Gate(margins={"latency": 0.05}))
     found = compare_history(runs, 5, slow, asked)
     assert found.gate_result is not None
     assert found.gate_result.outcome == "failed"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.rows.model import AXES, FIELDS
-from attnbench.reports.comparison.compare import Asked, compare_runs
+from attnbench.reports.comparison.compare import Criteria, compare_runs
 from attnbench.reports.comparison.document import as_json
 from attnbench.reports.comparison.gate import Gate
 from attnbench.reports.contrasts import Contrast
@@ -49,7 +49,7 @@ def test_a_count_that_no_float_holds_comes_out_of_every_way_as_it_is(tmp_path: P
 
 def test_a_byte_more_than_a_float_tells_fails_the_gate(tmp_path: Path) -> None:
     runs = (counting(tmp_path / str(more), more) for more in (0, 1))
-    found = compare_runs(*runs, Asked(gate=Gate(margins={"peak_bytes": 0.0})))
+    found = compare_runs(*runs, Criteria(gate=Gate(margins={"peak_bytes": 0.0})))
     assert not found.gate_result.passed
     assert f'"base": {2 * LARGE + 1}, "new": {2 * LARGE + 2}' in as_json(found)
 
