@@ -1,48 +1,46 @@
 """Draws bars of shares: each bar is a whole with the part in use, in the colour of its backend."""
 
-from ..elements import Bar, Bars
-from .marks import TEXT_EM, Width, name_room, rect, svg, text, text_width, wrapped
-from .palette import Places, tone
+from collections.abc import Callable
 
-LINE_PX, BAR_PX, GAP_PX = 22.0, 13.0, 1.5
-NAME_PX = 14.0
-WIDTHS: dict[Width, tuple[float, float]] = {"wide": (632, 13), "narrow": (326, 14)}
+from ..elements import Bars
+from .palette import COLOURS, Places, tone
+from .sheet import INK, MUTE, NAME_PX, Sheet, Width, widest, wrapped
+
+PITCH, BAR_PX, GAP_PX = 22.0, 13.0, 1.5
+LAYOUTS: dict[Width, tuple[float, float]] = {"wide": (632, 13), "narrow": (326, 14)}
 LEAST_BAR = 70.0
 
 
-def draw(bars: Bars, places: Places, width: Width) -> str:
-    """SVG text. Where a note has no room beside its bar it stands below."""
-    whole, text_px = WIDTHS[width]
+def draw(
+    bars: Bars, places: Places, width: Width, new_sheet: Callable[[float], Sheet] = Sheet
+) -> Sheet:
+    """Where a note has no room beside its bar it stands below."""
+    whole, size = LAYOUTS[width]
+    sheet, y = new_sheet(whole), 0.0
     every = [bar for *_, group in bars.groups for bar in group]
-    label = name_room((bar.label for bar in every), text_px, whole / 2, TEXT_EM)
-    note = max((text_width(bar.note, text_px, 0.66) for bar in every), default=0.0)
+    label = widest([part for bar in every for part in wrapped(bar.label, whole / 2, size)], size)
+    note = widest([bar.note for bar in every], size)
     below = label + note + LEAST_BAR + 24 > whole
-    right = whole if below else whole - note - 12
-    y, parts = 0.0, []
+    left, right = label + 10, whole if below else whole - note - 12
     for backend, heading, group in bars.groups:
-        for one in wrapped(heading, whole, NAME_PX):
-            parts.append(text(0, y + 15, one, "pt"))
-            y += LINE_PX
+        colour = COLOURS[f"b{tone(backend, places)}"]
+        for one in wrapped(heading, whole, NAME_PX, bold=True):
+            sheet.text(0, y + 15, one, INK, NAME_PX, bold=True)
+            y += PITCH
         for bar in group:
-            names = wrapped(bar.label, label + 1, text_px, TEXT_EM)
+            names = wrapped(bar.label, label + 1, size)
+            notes = wrapped(bar.note, whole - left, size) if below else [bar.note]
             for place, one in enumerate(names):
-                parts.append(text(label, y + 15 + 15 * place, one, "tk", "end"))
-            colour = f"f-{tone(backend, places)}"
-            parts += _bar(bar, label + 10, right, y + (LINE_PX - BAR_PX) / 2, colour)
-            if below:
-                y += 15
-                notes = wrapped(bar.note, whole - label - 10, text_px, 0.66)
-                for place, one in enumerate(notes):
-                    parts.append(text(label + 10, y + 15 + 15 * place, one, ""))
-                y += 15 * (len(notes) - 1)
-            else:
-                parts.append(text(right + 10, y + 15, bar.note, ""))
-            y += LINE_PX + 15 * (0 if below else len(names) - 1)
+                sheet.text(label, y + 15 + 15 * place, one, size=size, ha="right")
+            top = y + (PITCH - BAR_PX) / 2
+            used = max(bar.share * (right - left) - GAP_PX, GAP_PX)
+            sheet.box(left, top, used, BAR_PX, colour)
+            sheet.box(left, top, right - left, BAR_PX, "none", ec=MUTE)
+            sheet.title((left, y, right - left, PITCH), f"{heading}, {bar.label}: {bar.note}")
+            for place, one in enumerate(notes, start=1 if below else 0):
+                x = left if below else right + 10
+                sheet.text(x, y + 15 + 15 * place, one, INK, size)
+            y += PITCH + 15 * max(len(names) - 1, len(notes) if below else 0)
         y += 8
-    return svg(whole, y, f"bars {width}", bars.description, "".join(parts))
-
-
-def _bar(bar: Bar, left: float, right: float, top: float, colour: str) -> tuple[str, str]:
-    wide = right - left
-    used = rect(left, top, max(bar.share * wide - GAP_PX, GAP_PX), BAR_PX, colour)
-    return used, rect(left, top, wide, BAR_PX, "frame")
+    sheet.height = y
+    return sheet
