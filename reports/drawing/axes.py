@@ -1,7 +1,9 @@
 """Axes of charts: their limits over all panels that are compared, and plain tick labels."""
 
 from collections.abc import Callable, Iterable, Sequence
-from math import ceil, floor, isfinite, log2, log10
+from math import ceil, floor, isfinite, log2
+
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from ..elements import Panel, Scale
 from ..formatting import bytes_text, count_text, length_text
@@ -9,7 +11,7 @@ from ..quantity import PREFIXED, Quantity, Unit
 from .sheet import text_width
 
 TENS = (*PREFIXED, "plain", "share")  # units with powers of ten on logarithmic axes
-LEAST, MOST = 1e-280, 1e280  # of axes: beyond, absurd values are outside the picture
+LEAST, MOST = 1e-140, 1e140  # of axes: beyond, absurd values are outside the picture
 ZONE = 4.0  # a logarithmic axis reaches to so many limits of memory: room for what does not fit,
 LINEAR_ZONE = 1.4  # and a linear one to so many
 FAR = 64.0  # a limit so many times all values is not drawn: they would lie in a corner
@@ -21,18 +23,38 @@ Ticks = list[tuple[float, str]]
 
 
 def every_x(panels: Iterable[Panel]) -> list[float]:
-    xs = {x for panel in panels for one in panel.series for x in one.x if isfinite(x)}
-    return sorted(xs)
+    return sorted({x for panel in panels for one in panel.series for x in one.x if isfinite(x)})
 
 
 def x_limits(xs: Sequence[float], scale: Scale) -> Limits:
     """Of all x; a single one is in the middle."""
-    if not xs:
-        return 1.0, 2.0
-    low, high = xs[0], xs[-1]
+    low, high = (xs[0], xs[-1]) if xs else (1.0, 2.0)
     if low == high:
         return (low / 2, high * 2) if scale == "log" else (low - 1, high + 1)
     return (low if scale == "log" else min(low, 0.0)), high
+
+
+def y_limits(panels: Sequence[Panel]) -> Limits:
+    """Of all values."""
+    first = panels[0]
+    is_linear, is_limit = first.y_scale == "linear", first.unit == "bytes"
+    lines = [panel.line[0] for panel in panels if panel.line is not None]
+    every = [y for panel in panels for one in panel.series for y in (*one.y, *one.low, *one.high)]
+    every += [] if is_limit else lines
+    every += [0.6, 1.8] if first.unit in ("times", "ratio") else []
+    known = [y for y in every if y is not None and isfinite(y) and (is_linear or y > LEAST)]
+    low = max(min(known, default=0.5), -MOST)
+    high = min(max(known, default=2.0), MOST)
+    if is_limit and lines:
+        limit = max(lines)
+        if is_linear and 2 * high >= limit:
+            return 0.0, LINEAR_ZONE * limit
+        if not is_linear and limit < FAR * high:
+            low, high = min(low, limit), max(high, ZONE * limit)
+    if is_linear:
+        low = min(0.0, low)
+        return low, high + 0.06 * ((high - low) or 1.0)
+    return widened((low / 1.07, high * 1.07), "log", 0.04, 0.04)
 
 
 def widened(limits: Limits, scale: Scale, below: float, above: float) -> Limits:
@@ -43,48 +65,21 @@ def widened(limits: Limits, scale: Scale, below: float, above: float) -> Limits:
     return low * (low / high) ** below, high * (high / low) ** above
 
 
-def y_limits(panels: Sequence[Panel]) -> Limits:
-    """Of all values, with some room around them."""
-    first = panels[0]
-    is_linear, is_limit = first.y_scale == "linear", first.unit == "bytes"
-    lines = [panel.line[0] for panel in panels if panel.line is not None]
-    every = [
-        *(y for panel in panels for one in panel.series for y in (*one.y, *one.low, *one.high)),
-        *(() if is_limit else lines),
-        *([0.6, 1.8] if first.unit in ("times", "ratio") else []),
-    ]
-    known = (y for y in every if y is not None and isfinite(y) and (is_linear or y > LEAST))
-    ys = [min(max(y, -MOST), MOST) for y in known]
-    low, high = (min(ys), max(ys)) if ys else (0.5, 2.0)
-    if is_limit and lines:
-        limit = max(lines)
-        if is_linear and 2 * high >= limit:
-            return 0.0, LINEAR_ZONE * limit
-        if not is_linear and limit < FAR * high:
-            low, high = min(low, limit), max(high, ZONE * limit)
-    if is_linear:
-        low = min(0.0, low)
-        return low, high + 0.06 * ((high - low) or 1.0)
-    low = max(low, high / MOST)
-    room = max(1.15, (high / low) ** 0.05)
-    return low / room, high * room
-
-
 # ---- ticks ---------------------------------------------------------------------------------------
 
 
 def y_ticks(limits: Limits, scale: Scale, unit: Unit, tall: float) -> Ticks:
     """Round values within the limits, not too many for so many pixels."""
     most, is_bytes = max(LEAST_TICKS, int(tall / TICK_PX)), unit == "bytes"
-    found = powers(*limits, most, 10 if unit in TENS else 2) if scale == "log" else []
+    found = powers(limits, most, 10 if unit in TENS else 2) if scale == "log" else []
     if len(found) < LEAST_TICKS:
-        found = steps(*limits, most - (scale == "log"), binary=is_bytes)
+        found = steps(limits, most, binary=is_bytes)
     texts = [tick_text(tick, unit) for tick in found]
     if is_bytes:  # the prefix stands where it changes
         units = [text.partition(" ")[2] for text in texts]
-        same = [one == before for one, before in zip(units, ["", *units], strict=False)]
+        pairs = zip(texts, units, ["", *units], strict=False)
         texts = [
-            text.partition(" ")[0] if at else text for text, at in zip(texts, same, strict=True)
+            text.removesuffix(f" {of}") if of == before else text for text, of, before in pairs
         ]
     return list(zip(found, texts, strict=True))
 
@@ -97,41 +92,42 @@ def x_ticks(
     """
     wide, is_whole = at(limits[1]) - at(limits[0]), all(x == int(x) for x in xs)
     if scale == "linear":
-        places = steps(*limits, int(wide / 50), binary=False)
+        places = steps(limits, int(wide / 55), binary=False)
         return [(x, plain_text(x)) for x in places if not is_whole or x == int(x)]
-    places = list(xs) if is_whole else powers(*limits, int(wide / 45), 2)
+    places = list(xs) if is_whole else powers(limits, int(wide / 45), 2)
     found: Ticks = []
+    left = wide + at(limits[0]) + 99
     for x in reversed(places):
         words = str(count_text(x)) if is_whole else ratio_text(x)[1:]
-        room = at(found[-1][0]) - at(x) if found else wide
-        beside = found[-1][1] if found else ""
-        if not found or room >= (text_width(words, size) + text_width(beside, size)) / 2 + 5:
+        half = text_width(words, size) / 2 + 3
+        if at(x) + half <= left:
             found.append((x, words))
-    return found[::-1]
+            left = at(x) - half
+    return found
 
 
-def powers(low: float, high: float, most: int, base: int) -> list[float]:
-    if base == 2:
-        every = range(ceil(log2(low) - 1e-9), floor(log2(high) + 1e-9) + 1)
-        step = ceil(len(every) / max(most, 1)) or 1
-        return [2.0**power for power in every if power % step == 0]
-    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+def powers(limits: Limits, most: int, base: int) -> list[float]:
+    """With 2 and 5 times, or 3 times them, if there is room."""
     found: list[float] = []
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        found = [factor * 10.0**ten for ten in decades for factor in factors]
-        found = [one for one in found if low <= one <= high]
+    for factors in ((1, 2, 5), (1, 3), (1,)) if base == 10 else ((1,),):
+        locator = LogLocator(base, factors, numticks=most)
+        found = within(limits, locator.tick_values(*limits))
         if len(found) <= most:
-            return found
-    return found[:: ceil(len(found) / most)]
+            break
+    return found
 
 
-def steps(low: float, high: float, most: int, *, binary: bool) -> list[float]:
+def steps(limits: Limits, most: int, *, binary: bool) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten, or of a power of two."""
-    rough = (high - low) / max(most, 1)
-    ten = 10.0 ** floor(log10(rough))
-    step = next(ten * one for one in (1, 2, 5, 10) if ten * one >= rough * (1 - 1e-9))
-    step = 2.0 ** ceil(log2(rough)) if binary else step
-    return [step * place for place in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
+    low, high = limits
+    if not binary:
+        return within(limits, MaxNLocator(most, steps=(1, 2, 5, 10)).tick_values(low, high))
+    step = 2.0 ** ceil(log2((high - low) / most))
+    return [step * place for place in range(ceil(low / step), floor(high / step) + 1)]
+
+
+def within(limits: Limits, values: Iterable[float]) -> list[float]:
+    return [float(one) for one in values if limits[0] <= one <= limits[1]]
 
 
 def tick_text(tick: float, unit: Unit) -> str:

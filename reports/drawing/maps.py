@@ -2,15 +2,15 @@
 are larger, so that one bright spot leaves the others visible.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
 
-from ..elements import Map, Maps
+from ..elements import Maps
 from .axes import plain_text
-from .sheet import INK, MUTE, NAME_PX, Sheet, text_width, wrapped
+from .sheet import MUTE, Box, Sheet, text_width, wrapped
 
 SHARE_BELOW = 0.99  # of the weights above 0 that the scale tells apart
 COLOURS = "viridis"  # even to the eye, on white and on black
@@ -26,32 +26,27 @@ def draw(maps: Maps, new_sheet: Callable[[float], Sheet] = Sheet) -> list[Sheet]
         w for one in maps.maps for row in one.rows for w in row if isfinite(w) and w > 0
     )
     top = weights[int(SHARE_BELOW * (len(weights) - 1))] if weights else 1.0
-    names = [wrapped(one.label, SIDE, NAME_PX, bold=True) for one in maps.maps]
+    names = [wrapped(one.label, SIDE) for one in maps.maps]
     start = TOP + NAME_STEP * (max(map(len, names), default=1) - 1)  # the same for all
-    sheets = [new_sheet(LEFT + SIDE + RIGHT) for _ in (*maps.maps, maps)]
-    for sheet, one, name in zip(sheets, maps.maps, names, strict=False):
-        _draw_map(sheet, maps, one, name, start, top)
-    _draw_scale(sheets[-1], maps, top, clips=bool(weights) and weights[-1] > top)
-    return sheets
+    found = []
+    for one, name in zip(maps.maps, names, strict=True):
+        sheet = new_sheet(LEFT + SIDE + RIGHT)
+        for place, part in enumerate(name):
+            sheet.name(LEFT, 14 + NAME_STEP * place, part)
+        _image(sheet, one.rows, (LEFT, start, SIDE, SIDE), top)
+        for x, words in _ticks(LEFT, len(one.rows[0])):
+            sheet.text(x, start + SIDE + 16, words, ha="center")
+        for y, words in _ticks(start, len(one.rows)):
+            sheet.text(LEFT - 6, y + 4.5, words, ha="right")
+        axes = f"{maps.x_label} →, {maps.y_label} ↓"
+        sheet.text(LEFT + SIDE, start + SIDE + 33, axes, ha="right")
+        sheet.height = start + SIDE + BELOW
+        found.append(sheet)
+    return [*found, _scale(maps, top, new_sheet, clips=bool(weights) and weights[-1] > top)]
 
 
-def _draw_map(
-    sheet: Sheet, maps: Maps, one: Map, name: Sequence[str], start: float, top: float
-) -> None:
-    """`name`: in lines; `start`: where the square begins; `top`: the weight of the last colour."""
-    for at, part in enumerate(name):
-        sheet.text(LEFT, 14 + NAME_STEP * at, part, INK, NAME_PX, bold=True)
-    _image(sheet, one.rows, (LEFT, start, SIDE, SIDE), top)
-    for x, words in _ticks(LEFT, len(one.rows[0])):
-        sheet.text(x, start + SIDE + 16, words, ha="center")
-    for y, words in _ticks(start, len(one.rows)):
-        sheet.text(LEFT - 6, y + 4.5, words, ha="right")
-    axes = f"{maps.x_label} →, {maps.y_label} ↓"
-    sheet.text(LEFT + SIDE, start + SIDE + 33, axes, ha="right")
-    sheet.height = start + SIDE + BELOW
-
-
-def _draw_scale(sheet: Sheet, maps: Maps, top: float, *, clips: bool) -> None:
+def _scale(maps: Maps, top: float, new_sheet: Callable[[float], Sheet], *, clips: bool) -> Sheet:
+    sheet = new_sheet(LEFT + SIDE + RIGHT)
     sheet.text(0, 14, maps.value_label)
     _image(sheet, [np.linspace(0, 1, SCALE_STEPS + 1)], (0, 22, SIDE, SCALE_HIGH), 1.0)
     below = 22 + SCALE_HIGH
@@ -61,6 +56,7 @@ def _draw_scale(sheet: Sheet, maps: Maps, top: float, *, clips: bool) -> None:
         said = f"≥ {words}" if clips and share == 1 else words
         sheet.text(share * SIDE, below + 18, said, ha=anchor)
     sheet.height = below + 24
+    return sheet
 
 
 def _ticks(start: float, count: int) -> Iterator[tuple[float, str]]:
@@ -70,12 +66,9 @@ def _ticks(start: float, count: int) -> Iterator[tuple[float, str]]:
         yield start + SIDE * (tick + 0.5) / count, str(tick + 1)
 
 
-def _image(sheet: Sheet, rows: Any, box: tuple[float, float, float, float], top: float) -> None:
+def _image(sheet: Sheet, rows: Any, box: Box, top: float) -> None:
     """A pixel per weight, in a frame."""
     shares = np.nan_to_num(np.array(rows, float) / top, posinf=0.0, neginf=0.0)
-    height, width = shares.shape
-    axes = sheet.plot(*box, xlim=(0, width), ylim=(height, 0))
-    extent = (0, width, height, 0)
-    look = {"cmap": COLOURS, "vmin": 0, "vmax": 1, "interpolation": "none", "aspect": "auto"}
-    axes.imshow(shares, extent=extent, **look)
-    sheet.box(*box, "none", ec=MUTE)
+    axes = sheet.plot(box)
+    axes.imshow(shares, cmap=COLOURS, vmin=0, vmax=1, interpolation="none", aspect="auto")
+    sheet.box(box, fc="none", ec=MUTE)

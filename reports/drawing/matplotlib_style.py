@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-STYLE: Mapping[str, Any] = {
+STYLE: Mapping[Any, Any] = {
     "svg.fonttype": "none",  # texts stay texts
     "svg.hashsalt": "attnbench",
     "text.parse_math": False,  # a backend may be called $x$

@@ -5,7 +5,7 @@ What is drawn on linear and on logarithmic axes has two radio buttons that switc
 without a script.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -27,61 +27,58 @@ ACROSS, GAP, TITLE_PX, TITLE_LINE = 3, 22.0, 15.0, 20.0  # of the parts of a fil
 PIXEL_POINTS = 0.75  # of a file
 
 
-def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]) -> str:
-    """Markup for the page, all foreign text escaped.
-
-    `name`: unique on the page, for ids. `cases`: the number of each case on the page.
-    """
+def drawn(picture: Drawable, backends: Sequence[str], name: str) -> str:
+    """Markup for the page, all foreign text escaped. `name`: unique on the page, for ids."""
     places, name = places_in(picture, backends), escape(name)
     with drawing():
         if isinstance(picture, Figure):
             if picture.both_scales:
-                return _switched(picture, places, name, cases)
-            return _panels(picture, places, name, "", cases)
+                return _switched(picture, places, name)
+            return _panels(picture, places, name, "")
         if isinstance(picture, Maps):
-            made = "".join(svgs(picture, places, name, "wide", cases))
+            made = "".join(svgs(picture, places, name, "wide"))
             return f'<div class="panels maps" tabindex="0">{made}</div>'
-        return "".join(one for width in WIDTHS for one in svgs(picture, places, name, width, cases))
+        return "".join(one for width in WIDTHS for one in svgs(picture, places, name, width))
 
 
-def svgs(
-    picture: Drawable, places: Places, name: str, width: "Width", cases: Mapping[str, int]
-) -> list[str]:
+def svgs(picture: Drawable, places: Places, name: str, width: "Width") -> list[str]:
     """Of each of its parts, inside `drawing()`. Maps have one width."""
     return [
         sheet.svg(classes, said, f"{name}-{width}{number}-")
-        for number, (sheet, classes, said) in enumerate(_parts(picture, places, width, cases))
+        for number, (sheet, classes, said) in enumerate(_parts(picture, places, width))
     ]
 
 
 def save(picture: Drawable, backends: Sequence[str], path: Path, dpi: int) -> None:
     """Write the picture with its title, in the format of the suffix: svg, png or pdf."""
     with drawing():
-        from .sheet import DPI, Canvas, Sheet, wrapped
+        from matplotlib.figure import Figure as Canvas
+
+        from .sheet import DPI, Sheet, wrapped
 
         canvas = Canvas(dpi=DPI)
-        parts = _parts(picture, places_in(picture, backends), "wide", {}, canvas)
+        parts = _parts(picture, places_in(picture, backends), "wide", canvas)
         sheets = [sheet for sheet, *_ in parts]
         across = max(1, min(ACROSS, len(sheets)))
         column = GAP + max(one.width for one in sheets)
         row = GAP + max(one.height for one in sheets)
         heading = Sheet(across * column - GAP, canvas)
         title = "" if isinstance(picture, DotPlot) else visible(picture.title)
-        said = wrapped(title, heading.width, TITLE_PX, bold=True) if title else []
+        said = wrapped(title, heading.width, TITLE_PX)
         for place, one in enumerate(said):
-            heading.text(0, TITLE_LINE * place, one, COLOURS["p-ink"], TITLE_PX, bold=True)
+            heading.text(0, TITLE_LINE * place, one, COLOURS["p-ink"], TITLE_PX, weight="bold")
         top = GAP + TITLE_LINE * len(said)
         height = top + row * -(-len(sheets) // across)
         canvas.set_size_inches((across * column + GAP) / DPI, height / DPI)
         heading.place(GAP, GAP)
-        for place, one in enumerate(sheets):
-            one.place(GAP + column * (place % across), top + row * (place // across))
+        for place, sheet in enumerate(sheets):
+            sheet.place(GAP + column * (place % across), top + row * (place // across))
         dateless = {".svg": {"Date": None, "Title": title}, ".pdf": {"CreationDate": None}}
         canvas.savefig(path, dpi=PIXEL_POINTS * dpi, metadata=dateless.get(path.suffix))
 
 
 def _parts(
-    picture: Drawable, places: Places, width: "Width", cases: Mapping[str, int], canvas: Any = None
+    picture: Drawable, places: Places, width: "Width", canvas: Any = None
 ) -> list[tuple["Sheet", str, str]]:
     """Each sheet, its classes on a page and what it is called there."""
     from . import bars, dots, lines, maps
@@ -102,21 +99,19 @@ def _parts(
             found = [(one, "map", f"{of.label}. {picture.description}") for one, of in named]
             return [*found, (scale, "map scale", f"Colours of {picture.value_label}")]
         case Figure():
-            sheets = lines.draw(picture, places, width, cases, new_sheet)
+            sheets = lines.draw(picture, places, width, new_sheet)
             said = map(picture.description, picture.panels)
             return [(one, f"chart {width}", of) for one, of in zip(sheets, said, strict=True)]
 
 
-def _panels(
-    figure: Figure, places: Places, name: str, classes: str, cases: Mapping[str, int]
-) -> str:
+def _panels(figure: Figure, places: Places, name: str, classes: str) -> str:
     count = len(figure.panels)
     widths = WIDTHS if count <= FEW else WIDTHS[1:]
-    made = "".join(one for width in widths for one in svgs(figure, places, name, width, cases))
+    made = "".join(one for width in widths for one in svgs(figure, places, name, width))
     return f'<div class="panels of-{min(count, FEW + 1)}{classes}">{made}</div>'
 
 
-def _switched(figure: Figure, places: Places, name: str, cases: Mapping[str, int]) -> str:
+def _switched(figure: Figure, places: Places, name: str) -> str:
     """Both scales; the first one is shown until the reader switches."""
     switch = "".join(
         f'<input type="radio" class="{scale}" name="{name}-scale" id="{name}-{scale}"'
@@ -124,8 +119,7 @@ def _switched(figure: Figure, places: Places, name: str, cases: Mapping[str, int
         for scale in SCALES
     )
     made = "".join(
-        _panels(on_scale(figure, scale), places, f"{name}-{scale}", f" {scale}", cases)
-        for scale in SCALES
+        _panels(on_scale(figure, scale), places, f"{name}-{scale}", f" {scale}") for scale in SCALES
     )
     return f'<div class="scales" role="group" aria-label="Axes">{switch}{made}</div>'
 

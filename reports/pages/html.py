@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -59,7 +59,7 @@ def render(report: Report) -> str:
         notes=list(notes),
         trust=report.trust,
         links=list(_links(report)),
-        sections=[_section(one, report, numbers) for one in report.sections],
+        sections=[_section(one, report) for one in report.sections],
         policy=policy(css, LATER, js),
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
@@ -162,7 +162,7 @@ def _answer(report: Report, page: Report) -> dict[str, Any]:
     }
 
 
-def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
+def _card(card: Card, section: Section, report: Report) -> dict[str, Any]:
     """A card with its drawing, or with its table where that is the picture."""
     picture, name = card.picture, f"card-{card.name}"
     title = f"{card.title}: " if card.title != section.title else ""
@@ -173,32 +173,32 @@ def _card(card: Card, section: Section, report: Report, cases: Mapping[str, int]
         turned = 1 < len(picture.rows) + 1 < len(picture.columns)
         found |= {"tables": [picture], "narrow_table": picture.turned if turned else None}
     elif picture is not None:
-        found |= {"svg": _drawn(picture, report, name, cases), "numbers": picture.table}
+        found |= {"svg": _drawn(picture, report, name), "numbers": picture.table}
         if isinstance(card.decisions, Bars):
-            found |= {"bars": _drawn(card.decisions, report, f"{name}-bars", cases)}
+            found |= {"bars": _drawn(card.decisions, report, f"{name}-bars")}
         elif card.decisions is not None:
             found |= {"tables": [card.decisions.upright]}
     return found
 
 
-def _drawn(picture: Drawable, report: Report, name: str, cases: Mapping[str, int]) -> Markup:
-    svg = drawn(picture, report.backends, name, cases)
+def _drawn(picture: Drawable, report: Report, name: str) -> Markup:
+    svg = drawn(picture, report.backends, name)
     return Markup(svg)  # noqa: S704 - all text in it is escaped
 
 
-def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
+def _section(section: Section, report: Report) -> dict[str, Any]:
     in_time = section.name == "time" and report.lead is not None
     return {
         "name": section.name,
         "title": section.title,
-        "cards": [_card(card, section, report, cases) for card in section.cards],
+        "cards": [_card(card, section, report) for card in section.cards],
         "lines": section.lines,
         "regret": report.regret if in_time else None,
-        "parts": [_part(part, report, cases) for part in section.parts],
+        "parts": [_part(part, report) for part in section.parts],
     }
 
 
-def _part(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
+def _part(part: Part, report: Report) -> dict[str, Any]:
     """Consecutive blocks of one kind form a part: sentences a list, figures a grid."""
     parts: list[dict[str, Any]] = []
     for number, block in enumerate(part.blocks):
@@ -207,6 +207,6 @@ def _part(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any
             parts.append({"kind": kind, "blocks": []})
         found: dict[str, Any] = {"is": block}
         if not isinstance(block, Text | Table):
-            found["svg"] = _drawn(block, report, f"{part.name}-{number}", cases)
+            found["svg"] = _drawn(block, report, f"{part.name}-{number}")
         parts[-1]["blocks"].append(found)
     return {"name": part.name, "title": part.title, "parts": parts}
