@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from html import escape
 from io import StringIO
+from textwrap import TextWrapper
 from typing import Any, Literal
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -30,9 +32,9 @@ MARKERS = "os^DvPp"  # of the first seven places
 DPI = 72  # so that a point of matplotlib is a pixel
 FONT = "DejaVu Sans"
 TEXT_PX, NAME_PX, LINE_PX = 13.0, 14.0, 15.0
-MOST_LINES, MOST_LETTERS = 5, 400  # of one name
+MOST_LINES = 5  # of one name
+LETTER_EM = {"bold": 0.66, "normal": 0.58}  # of its common letters
 DATELESS = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-BREAKS = re.compile(r"(?<=[:_/,-])|(?<= )(?![~≠])|(?=[@\[])")
 
 
 class Sheet:
@@ -85,7 +87,7 @@ class Sheet:
     def place(self, left: float, top: float) -> None:
         """On its canvas, which has its size by now."""
         whole, high = self.canvas.bbox.width, self.canvas.bbox.height
-        self._pixels.set_matrix([[1, 0, left], [0, -1, high - top], [0, 0, 1]])
+        self._pixels.set_matrix(np.array([[1, 0, left], [0, -1, high - top], [0, 0, 1]]))
         for axes, (x, y, wide, tall) in self._plots:
             bottom = 1 - (top + y + tall) / high
             axes.set_position(((left + x) / whole, bottom, wide / whole, tall / high))
@@ -116,26 +118,16 @@ def widest(texts: Iterable[str], size: float = TEXT_PX, weight: str = "normal") 
     return max((text_width(one, size, weight) for one in texts), default=0.0)
 
 
-def wrapped(words: str, room: float, size: float = NAME_PX, weight: str = "bold") -> list[str]:
-    """In lines that fit, broken at signs of names: `attend`, `@my_attention`.
+class _Wrapper(TextWrapper):
+    wordsep_re = re.compile(r"(?<=[:_/,-])|(?<= )(?![~≠])|(?=[@\[])")
 
-    A part without such a sign is broken where it must be. Only an absurd name is cut.
+
+def wrapped(words: str, room: float, size: float = NAME_PX, weight: str = "bold") -> list[str]:
+    """In lines that fit, broken at the signs of names: `attend`, `@my_attention`; else where they
+    must be. Only an absurd name is cut.
     """
-    lines = [""]
-    for part in BREAKS.split(visible(words)[:MOST_LETTERS]):
-        if lines[-1] and text_width(lines[-1] + part.rstrip(), size, weight) > room:
-            lines.append("")
-        lines[-1] += part
-        while len(lines[-1]) > 1 and text_width(lines[-1].rstrip(), size, weight) > room:
-            fits = (
-                n
-                for n in range(len(lines[-1]) - 1, 0, -1)
-                if text_width(lines[-1][:n], size, weight) <= room
-            )
-            most = next(fits, 1)
-            lines[-1:] = [lines[-1][:most], lines[-1][most:]]
-    shown = [one.strip() for one in lines if one.strip()]
-    return shown if len(shown) <= MOST_LINES else [*shown[: MOST_LINES - 1], "…"]
+    most = max(2, int(room / (size * LETTER_EM[weight])))
+    return _Wrapper(most, max_lines=MOST_LINES, placeholder="…").wrap(visible(words))
 
 
 def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
