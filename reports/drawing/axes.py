@@ -1,7 +1,7 @@
 """Axes of charts: their limits over all panels that are compared, and plain tick labels."""
 
 from collections.abc import Callable, Iterable, Sequence
-from math import ceil, floor, isfinite, log2
+from math import ceil, floor, isfinite, log, log2
 
 from matplotlib.ticker import LogLocator, MaxNLocator
 
@@ -63,6 +63,14 @@ def widened(limits: Limits, scale: Scale, below: float, above: float) -> Limits:
     if scale == "linear":
         return low - below * (high - low), high + above * (high - low)
     return low * (low / high) ** below, high * (high / low) ** above
+
+
+def share_of(value: float, limits: Limits, scale: Scale) -> float:
+    """Where it lies on an axis: 0 at its lower end, 1 at its upper one."""
+    low, high = limits
+    if scale == "log":
+        value, low, high = log(max(value, LEAST)), log(low), log(high)
+    return (value - low) / (high - low)
 
 
 # ---- ticks ---------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ Each dot's number and word stand beside it.
 
 from collections.abc import Callable
 from itertools import groupby
-from math import isfinite, log
+from math import isfinite
 from typing import Any
 
 from ..elements import DotPlot, DotRow
 from ..formatting import in_brackets, ratio_bounds_text
-from .axes import Limits, powers, ratio_text, within
+from .axes import Limits, powers, ratio_text, share_of, within
 from .palette import COLOURS, Places, tone
 from .sheet import INK, LINE_PX, MUTE, Sheet, Width, marker, text_width, widest, wrapped
 
@@ -78,9 +78,8 @@ class _Drawing:
         return sheet
 
     def at(self, ratio: float) -> float:
-        low, high = self.limits
-        share = log(min(max(ratio, low), high) / low) / log(high / low)
-        return self.left + share * (self.right - self.left)
+        ratio = min(max(ratio, self.limits[0]), self.limits[1])
+        return self.left + share_of(ratio, self.limits, "log") * (self.right - self.left)
 
     def _group(self, heading: str, rows: list[DotRow], y: float) -> float:
         """Where it ends."""
@@ -117,7 +116,8 @@ class _Drawing:
         if dot.low is not None and dot.high is not None:
             low, high = self.at(dot.low), self.at(dot.high)
             sheet.box((low, axis_y - 4.5, max(high - low, 1.0), 9), fc=colour, alpha=0.38)
-        sheet.mark(self.at(dot.ratio), axis_y, colour, marker=marker(backend, self.places), ms=8.4)
+        shape = marker(backend, self.places)
+        sheet.marks([self.at(dot.ratio)], [axis_y], colour, marker=shape, ms=8)
         sheet.text(self.value, y + 4.5, value, INK, size, ha="right")
         weight = "bold" if dot.word in ("more", "less") else "normal"
         look = {"color": INK, "weight": weight} | LOOKS.get(dot.word, {})

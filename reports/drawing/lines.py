@@ -15,7 +15,7 @@ from ..data.row_groups import by
 from ..elements import CROSSES, Figure, Panel, Series
 from ..formatting import beyond_text, count_text, number_text
 from ..quantity import Quantity, Unit
-from .axes import every_x, widened, x_limits, x_ticks, y_limits, y_ticks
+from .axes import every_x, share_of, widened, x_limits, x_ticks, y_limits, y_ticks
 from .palette import COLOURS, Places, tone
 from .sheet import CARD, LINE_PX, MUTE, Sheet, Width, marker, spread, text_width, widest, wrapped
 
@@ -39,6 +39,7 @@ COVERED: Sequence[Mapping[str, Any]] = (
 )
 """By how many lines drawn later cover a line."""
 MOST_STRIPS, MOST_MARKS = 80, 32  # of a line; more would cover it
+FAR = 99.0  # times the height of the plot
 STEPS = 8  # from point to point on linear axes, where the way is that of a power of x
 Layout = tuple[float, float, float, float]  # width and height, most of a name's line, text size
 LAYOUTS: Mapping[tuple[Width, int, bool], Layout] = {
@@ -147,8 +148,6 @@ class _Drawing:
         inset = INSET / (self.right - self.left - 2 * INSET)
         self.x_limits = widened(x_limits(shared, panel.x_scale), panel.x_scale, inset, inset)
         self.box = (self.left, self.top, self.right - self.left, tall + above)
-        scales: dict[str, Any] = {"xscale": panel.x_scale, "yscale": panel.y_scale}
-        self.axes = sheet.plot(self.box, **scales, xlim=self.x_limits, ylim=self.y_limits)
         self.points = list(self._points())
 
     def draw(self, labels: Labels) -> None:
@@ -166,11 +165,15 @@ class _Drawing:
         self.sheet.height = below + 4
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """In pixels of the sheet; above and below the plot at its edge."""
-        y = min(max(y, self.y_limits[0]), self.y_limits[1])
-        across, up = (self.axes.transScale + self.axes.transLimits).transform((x, y))
+        """In pixels of the sheet; far beyond the plot it is no matter where."""
         left, top, wide, tall = self.box
-        return left + float(across) * wide, top + (1 - float(up)) * tall
+        across = share_of(x, self.x_limits, self.panel.x_scale)
+        up = share_of(y, self.y_limits, self.panel.y_scale)
+        return left + across * wide, top + (1 - min(max(up, -FAR), FAR)) * tall
+
+    def within(self, x: float, y: float) -> tuple[float, float]:
+        """The same; above and below the plot at its edge."""
+        return self.at(x, min(max(y, self.y_limits[0]), self.y_limits[1]))
 
     def _points(self) -> Iterator[_Point]:
         """Of values that are numbers. Crosses without one stand at the upper edge, below each
@@ -179,10 +182,10 @@ class _Drawing:
         above: Counter[float] = Counter()
         for one in self.panel.series:
             for place, (x, y) in enumerate(zip(one.x, one.y, strict=True)):
-                across, down = self.at(x, self.y_limits[1] if y is None else y)
+                across, down = self.within(x, self.y_limits[1] if y is None else y)
                 if one.kind in CROSSED:
+                    down = max(down, self.top + 7.5) + CROSS_PX * above[x] * (y is None)
                     above[x] += y is None
-                    down = max(down, self.top - 5) + CROSS_PX * (above[x] if y is None else 1)
                 if isfinite(across) and (one.kind in CROSSED or (y is not None and isfinite(y))):
                     yield _Point(one, place, across, down)
 
@@ -198,36 +201,45 @@ class _Drawing:
             sheet.name(0, 14 + 17 * place, words)
         sheet.text(0, self.top - 11, self.panel.y_label, size=size)
         for tick, words in self.ticks:
-            self.axes.axhline(tick, color=GRID, lw=1, zorder=-1)
-            y = self.at(self.x_limits[0], tick)[1]
+            _, y = self.at(self.x_limits[0], tick)
             sheet.text(self.left - GAP, y + 4.5, words, size=size, ha="right")
+        self._across([tick for tick, _ in self.ticks], GRID, zorder=-1)
 
         def across(x: float) -> float:
             return self.at(x, self.y_limits[0])[0]
 
         xs = every_x([self.panel])
-        for tick, words in x_ticks(self.x_limits, self.panel.x_scale, xs, across, size):
-            sheet.line((across(tick),) * 2, (bottom, bottom + 4), MUTE, lw=1)
+        ticks = x_ticks(self.x_limits, self.panel.x_scale, xs, across, size)
+        for tick, words in ticks:
             sheet.text(across(tick), bottom + 18, words, size=size, ha="center")
-        sheet.line((self.left, self.right), (bottom, bottom), MUTE, lw=1)
+        xs = [at for tick, _ in ticks for at in (across(tick), across(tick), nan)]
+        sheet.line(xs, [bottom, bottom + 4, nan] * len(ticks), MUTE, lw=1)
+        self._across([self.y_limits[0]], MUTE)
         below = wrapped(self.panel.x_label, self.right, size, "normal")
         for place, words in enumerate(below):
             sheet.text(self.right, bottom + 36 + 16 * place, words, size=size, ha="right")
         return bottom + 20 + 16 * len(below)
+
+    def _across(self, values: Sequence[float], color: str, **look: Any) -> None:
+        """Lines from side to side."""
+        ys = [at for value in values for at in (self.at(self.x_limits[0], value)[1],) * 2 + (nan,)]
+        self.sheet.line([self.left, self.right, nan] * len(values), ys, color, **{"lw": 1, **look})
 
     def _line(self) -> None:
         """A line across; of bytes it is a limit, and what is above does not fit."""
         value, words = self.panel.line or (nan, "")
         if not self.y_limits[0] < value < self.y_limits[1]:
             return
+        y = self.at(self.x_limits[0], value)[1]
         if self.panel.unit != "bytes":
-            wide = {"lw": 5, "alpha": 0.35} if self.panel.wide_line else {"lw": 1}
-            self.axes.axhline(value, color=MUTE, zorder=0, **wide)
-            y = self.at(self.x_limits[0], value)[1] - 5
-            self.sheet.text(self.left + 4, y, words, size=self.size, halo=True)
+            wide = {"lw": 5, "alpha": 0.35} if self.panel.wide_line else {}
+            self._across([value], MUTE, zorder=0, **wide)
+            if words:
+                self.sheet.text(self.left + 4, y - 5, words, size=self.size, halo=True)
             return
-        self.axes.axhspan(value, self.y_limits[1], color=ZONE, lw=0, zorder=-2)
-        self.axes.axhline(value, color=WALL, lw=1.5, zorder=0)
+        left, top, wide_px, _ = self.box
+        self.sheet.box((left, top, wide_px, y - top), fc=ZONE, lw=0, zorder=-2)
+        self._across([value], WALL, lw=1.5, zorder=0)
         room = self.right - text_width(self.panel.y_label, self.size) - 2 * GAP
         said = (f"does not fit in {words}", "does not fit", "")
         shown = next(one for one in said if text_width(one, self.size) <= room)
@@ -238,15 +250,19 @@ class _Drawing:
     def _band(self, one: Series) -> None:
         """The intervals: between lines through their ends, or a bar at a single point."""
         ends = enumerate(zip(one.low, one.high, strict=True))
-        found = [(at, one.x[at], *both) for at, both in ends if None not in both]
-        look: dict[str, Any] = {"color": self.colour(one.backend), "alpha": 0.2, "zorder": 1}
+        found = [
+            (at, one.x[at], low, high)
+            for at, (low, high) in ends
+            if low is not None and high is not None and isfinite(low) and isfinite(high)
+        ]
+        look: dict[str, Any] = {"alpha": 0.2, "zorder": 1}
         for _, run in groupby(enumerate(found), key=lambda at: at[1][0] - at[0]):
-            _, xs, *both = zip(*(values for _, values in run), strict=True)
-            low, high = (np.clip(some, *self.y_limits) for some in both)
-            if len(xs) == 1:
-                self.axes.vlines(xs, low, high, lw=6, **look)
-            else:
-                self.axes.fill_between(xs, low, high, lw=0, **look)
+            points = [point for _, (_, *point) in run]
+            lower = [self.within(x, low) for x, low, _ in points]
+            upper = [self.within(x, high) for x, _, high in points]
+            if len(points) == 1:
+                lower, upper = ([(x - 3, y), (x + 3, y)] for ((x, y),) in (lower, upper))
+            self.sheet.area([*lower, *reversed(upper)], self.colour(one.backend), **look)
 
     def _way(self, place: int, one: Series) -> None:
         """The axes cut it where it leaves them."""
@@ -254,10 +270,12 @@ class _Drawing:
         ys: Sequence[float] = [nan if y is None else y for y in one.y]
         if self.figure.both_scales and self.panel.x_scale == "linear":
             xs, ys = _bent(xs), _bent(ys)
+        places = [self.at(x, y) for x, y in zip(xs, ys, strict=True)]
         look = COVERED[self._covered(place)]
         if one.kind == "formula" and any(other.kind == "measured" for other in self.panel.series):
             look = LOOKS["formula"]
-        self.axes.plot(xs, ys, color=self.colour(one.backend), **look)
+        xs, ys = zip(*places, strict=True)
+        self.sheet.line(xs, ys, self.colour(one.backend), self.box, **look)
 
     def _covered(self, place: int) -> int:
         """By how many lines drawn later this one is hidden."""
@@ -272,28 +290,33 @@ class _Drawing:
         return min(sum(2 * count > len(mine) for count in near), len(COVERED) - 1)
 
     def _marks(self) -> None:
-        counts = Counter(id(point.of) for point in self.points)
-        for of, place, x, y in self.points:
-            colour = self.colour(of.backend)
-            if of.kind in CROSSED:
-                self.sheet.mark(x, y, colour, mec=colour, **LOOKS[of.kind])
+        for one in self.panel.series:
+            colour, points = self.colour(one.backend), [at for at in self.points if at.of is one]
+            shape = {"marker": marker(one.backend, self.places)}
+            if one.kind in CROSSED:
+                self._mark(points, mec=colour, **LOOKS[one.kind])
+            elif one.kind == "measured" and len(points) <= MOST_MARKS:
+                self._mark([at for at in points if not at.is_busy], **shape)
+                self._mark([at for at in points if at.is_busy], **{**LOOKS["busy"], **shape})
+            for of, place, x, _ in points if one.kind in CROSSED else ():
                 if (of.y[place] or 0) > self.y_limits[1]:  # it is further up
                     tip = (self.top - 1, self.top - 5, self.top - 1)
                     self.sheet.line((x - 4, x, x + 4), tip, colour, lw=2)
-            elif of.kind == "measured" and counts[id(of)] <= MOST_MARKS:
-                look = LOOKS["busy"] if of.busy and of.busy[place] else {}
-                shape = {"marker": marker(of.backend, self.places)}
-                self.sheet.mark(x, y, colour, **{**look, **shape})
-        for one in self.panel.series:
             if one.stop is not None and self.panel.line is not None:
-                x, y = self.at(one.stop, self.panel.line[0])
-                self.sheet.mark(x, y, self.colour(one.backend), **LOOKS["stop"])
+                x, y = self.within(one.stop, self.panel.line[0])
+                self.sheet.marks([x], [y], colour, **LOOKS["stop"])
+
+    def _mark(self, points: Sequence[_Point], **look: Any) -> None:
+        if points:
+            xs, ys = [at.across for at in points], [at.down for at in points]
+            self.sheet.marks(xs, ys, self.colour(points[0].of.backend), **look)
 
     # ---- words -----------------------------------------------------------------------------------
 
     def _keys(self, below: float) -> float:
         """What marks mean that are no backend's, in lines that fit; where they end."""
-        panels, keys = self.figure.panels, {}
+        panels = self.figure.panels
+        keys: dict[str, str] = {}
         for panel in reversed(panels):
             kinds = {one.kind for one in panel.series}
             keys |= {kind: panel.crosses(kind) for kind in CROSSED if kind in kinds}

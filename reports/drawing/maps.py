@@ -69,6 +69,5 @@ def _ticks(start: float, count: int) -> Iterator[tuple[float, str]]:
 def _image(sheet: Sheet, rows: Any, box: Box, top: float) -> None:
     """A pixel per weight, in a frame."""
     shares = np.nan_to_num(np.array(rows, float) / top, posinf=0.0, neginf=0.0)
-    axes = sheet.plot(box)
-    axes.imshow(shares, cmap=COLOURS, vmin=0, vmax=1, interpolation="none", aspect="auto")
+    sheet.image(shares, box, COLOURS)
     sheet.box(box, fc="none", ec=MUTE)

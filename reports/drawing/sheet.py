@@ -17,13 +17,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon, Rectangle
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import Affine2D
+from matplotlib.transforms import Affine2D, Bbox, TransformedBbox
 
 from ...harness.files.printable import visible
 from .palette import COLOURS, Places
-from .svg import compact
+from .svg import compact, element
 
 Width = Literal["wide", "narrow"]
 Box = tuple[float, float, float, float]  # left, top, width, height
@@ -34,23 +34,35 @@ FONT = "DejaVu Sans"
 TEXT_PX, NAME_PX, LINE_PX = 13.0, 14.0, 15.0
 MOST_LINES = 5  # of one name
 LETTER_EM = {"bold": 0.66, "normal": 0.58}  # of its common letters
+WRITTEN = {"center": "middle", "right": "end", "bold": "600", True: "halo"}  # in SVG
 DATELESS = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 
 
 class Sheet:
-    """`canvas`: of the file that it is a part of; else it has its own."""
+    """`canvas`: of the file that it is a part of; else it is an SVG of a page."""
 
     def __init__(self, width: float, canvas: Figure | None = None) -> None:
         self.width, self.height = width, 0.0  # it is set when all is drawn
         self.canvas = canvas or Figure(dpi=DPI)
-        self._titles: list[str] = []
+        self._is_page = canvas is None
+        self._words: list[str] = []  # of a page, which lays them out itself
         self._pixels = Affine2D()
-        self._plots: list[tuple[Axes, Box]] = []
+        self._images: list[tuple[Axes, Box]] = []
 
     def text(
         self, x: float, y: float, words: str, color: str = MUTE, size: float = TEXT_PX, **look: Any
     ) -> None:
-        """One line. `halo`: with the card's colour behind it."""
+        """One line. `look`: `ha`, `style` and `weight` of matplotlib; `halo`: with the card's
+        colour around it.
+        """
+        if self._is_page:
+            names = {"ha": "text-anchor", "style": "font-style", "weight": "font-weight"}
+            look = {
+                names.get(name, "class"): WRITTEN.get(of, of) for name, of in look.items() if of
+            }
+            look |= {"fill": color} | ({"font-size": f"{size:g}"} if size != TEXT_PX else {})
+            self._words.append(element("text", look, {"x": x, "y": y}, words))
+            return
         if look.pop("halo", False):
             look["bbox"] = {"fc": CARD, "lw": 0, "pad": 1}
         look |= {"color": color, "size": size, "family": (FONT, "sans-serif")}
@@ -59,36 +71,48 @@ class Sheet:
     def name(self, x: float, y: float, words: str, color: str = INK, **look: Any) -> None:
         self.text(x, y, words, color, NAME_PX, weight="bold", **look)
 
-    def line(self, xs: Sequence[float], ys: Sequence[float], color: str, **look: Any) -> None:
-        self.canvas.add_artist(Line2D(xs, ys, color=color, transform=self._pixels, **look))
+    def line(
+        self,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        color: str,
+        clip: Box | None = None,
+        **look: Any,
+    ) -> None:
+        """A nan interrupts it. `look`: of Line2D."""
+        line = Line2D(xs, ys, color=color, transform=self._pixels, **look)
+        self.canvas.add_artist(line)
+        if clip is not None:
+            line.set_clip_box(TransformedBbox(Bbox.from_bounds(*clip), self._pixels))
 
-    def mark(self, x: float, y: float, color: str, **look: Any) -> None:
-        self.line([x], [y], color, ls="none", **{"zorder": 2.5, "ms": 7, "mew": 0, **look})
+    def marks(self, xs: Sequence[float], ys: Sequence[float], color: str, **look: Any) -> None:
+        self.line(xs, ys, color, ls="none", **{"zorder": 2.5, "ms": 7, "mew": 0, **look})
 
     def box(self, box: Box, **look: Any) -> None:
         x, y, *size = box
         self.canvas.add_artist(Rectangle((x, y), *size, transform=self._pixels, **look))
 
-    def title(self, box: Box, words: str) -> None:
-        """What is said where the reader points; browsers show it without a script."""
-        pairs = zip(("x", "y", "width", "height"), box, strict=True)
-        place = " ".join(f'{name}="{at:.1f}"' for name, at in pairs)
-        said = escape(visible(words, lines=True))
-        self._titles.append(f'<rect class="at" {place}><title>{said}</title></rect>')
+    def area(self, corners: Sequence[tuple[float, float]], color: str, **look: Any) -> None:
+        self.canvas.add_artist(Polygon(corners, fc=color, lw=0, transform=self._pixels, **look))
 
-    def plot(self, box: Box, **limits: Any) -> Axes:
-        """Bare axes for what is drawn over values."""
+    def image(self, shares: Any, box: Box, colours: str) -> None:
+        """A pixel for each share from 0 to 1."""
         axes = self.canvas.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
-        axes.set(**limits)
-        self._plots.append((axes, box))
-        return axes
+        axes.imshow(shares, cmap=colours, vmin=0, vmax=1, interpolation="none", aspect="auto")
+        self._images.append((axes, box))
+
+    def title(self, box: Box, words: str) -> None:
+        """What is said where the reader points; browsers show it without a script."""
+        place = dict(zip(("x", "y", "width", "height"), box, strict=True))
+        said = element("title", {}, {}, words)
+        self._words.append(element("rect", {"class": "at"}, place).replace("/>", f">{said}</rect>"))
 
     def place(self, left: float, top: float) -> None:
         """On its canvas, which has its size by now."""
         whole, high = self.canvas.bbox.width, self.canvas.bbox.height
         self._pixels.set_matrix(np.array([[1, 0, left], [0, -1, high - top], [0, 0, 1]]))
-        for axes, (x, y, wide, tall) in self._plots:
+        for axes, (x, y, wide, tall) in self._images:
             bottom = 1 - (top + y + tall) / high
             axes.set_position(((left + x) / whole, bottom, wide / whole, tall / high))
 
@@ -100,7 +124,7 @@ class Sheet:
         self.canvas.savefig(drawn, format="svg", transparent=True, metadata=DATELESS)
         box = f'viewBox="0 0 {self.width:g} {self.height:g}"'
         said = escape(visible(description))
-        inside = compact(drawn.getvalue(), prefix) + "".join(self._titles)
+        inside = compact(drawn.getvalue(), prefix) + "".join(self._words)
         return f'<svg class="pic {classes}" {box} role="img" aria-label="{said}">{inside}</svg>'
 
 
