@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, floor, isfinite, log, log2
 
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from ..elements import Panel, Scale
 from ..formatting import bytes_text, count_text, length_text
@@ -43,8 +43,8 @@ def y_limits(panels: Sequence[Panel]) -> Limits:
     every += [] if is_limit else lines
     every += [0.6, 1.8] if first.unit in ("times", "ratio") else []
     known = [y for y in every if y is not None and isfinite(y) and (is_linear or y > LEAST)]
-    low = max(min(known, default=0.5), -MOST)
-    high = min(max(known, default=2.0), MOST)
+    ends = (min(known, default=0.5), max(known, default=2.0))
+    low, high = (min(max(end, -MOST), MOST) for end in ends)
     if is_limit and lines:
         limit = max(lines)
         if is_linear and 2 * high >= limit:
@@ -115,14 +115,14 @@ def x_ticks(
 
 
 def powers(limits: Limits, most: int, base: int) -> list[float]:
-    """With 2 and 5 times, or 3 times them, if there is room."""
-    found: list[float] = []
+    """With 2 and 5 times, or 3 times them, if there is room; every second or third without."""
+    every = range(floor(log(limits[0], base)), ceil(log(limits[1], base)) + 1)
     for factors in ((1, 2, 5), (1, 3), (1,)) if base == 10 else ((1,),):
-        locator = LogLocator(base, factors, numticks=most)
-        found = within(limits, locator.tick_values(*limits))
+        found = within(limits, (one * float(base) ** power for power in every for one in factors))
         if len(found) <= most:
-            break
-    return found
+            return found
+    step = ceil(len(found) / most)
+    return within(limits, (float(base) ** power for power in every if power % step == 0))
 
 
 def steps(limits: Limits, most: int, *, binary: bool) -> list[float]:

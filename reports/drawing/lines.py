@@ -48,7 +48,7 @@ LAYOUTS: Mapping[tuple[Width, int, bool], Layout] = {
     ("wide", 1, True): (1100, 320, 150, 13),  # of what has both scales: as wide as the page
     ("wide", 2, True): (540, 270, 130, 13),
 }
-NARROW: Layout = (326, 190, 104, 14)
+NARROW: Mapping[bool, Layout] = {False: (326, 190, 104, 14), True: (326, 250, 104, 14)}
 Label = list[tuple[str, bool]]  # lines of text, whether they are the name
 Labels = dict[str, Label]
 
@@ -57,7 +57,9 @@ def draw(
     figure: Figure, places: Places, width: Width, new_sheet: Callable[[float], Sheet] = Sheet
 ) -> list[Sheet]:
     """Each panel."""
-    layout = LAYOUTS.get((width, len(figure.panels), figure.both_scales), NARROW)
+    layout = LAYOUTS.get(
+        (width, len(figure.panels), figure.both_scales), NARROW[figure.both_scales]
+    )
     names = [{one.backend for one in panel.series} for panel in figure.panels]
     labels: list[Labels] = [{} for _ in names]  # the axis or the title names a line alone
     if any(len(some) > 1 or some & places.keys() for some in names):
