@@ -366,11 +366,11 @@ class _Drawing:
             if at.of.kind != "formula" or (at.of.backend, at.x) not in known
         ]
         places = sorted({at.x: at.across for at in shown}.items())
+        places = places if len(places) <= MOST_STRIPS else []
         middles = [(one + other) / 2 for (_, one), (_, other) in pairwise(places)]
         label = self.panel.x_label.partition(" (")[0]
-        for (x, _), (start, end) in zip(
-            places[:MOST_STRIPS], pairwise([self.left, *middles, self.right]), strict=False
-        ):
+        ends = pairwise([self.left, *middles, self.right])
+        for (x, _), (start, end) in zip(places, ends, strict=len(places) > 0):
             where = count_text(x) if x == int(x) else number_text(x)
             said = (at.said(self.panel.unit) for at in shown if at.x == x)
             box = (start, self.top, end - start, self.bottom - self.top)

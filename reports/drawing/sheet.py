@@ -106,7 +106,7 @@ class Sheet:
         """What is said where the reader points; browsers show it without a script."""
         place = dict(zip(("x", "y", "width", "height"), box, strict=True))
         said = element("title", {}, {}, words)
-        self._words.append(element("rect", {"class": "at"}, place).replace("/>", f">{said}</rect>"))
+        self._words.append(element("rect", {"class": "at"}, place).replace("><", f">{said}<"))
 
     def place(self, left: float, top: float) -> None:
         """On its canvas, which has its size by now."""
