@@ -12,7 +12,6 @@ from io import StringIO
 from textwrap import TextWrapper
 from typing import Any, Literal
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -46,7 +45,8 @@ class Sheet:
         self.canvas = canvas or Figure(dpi=DPI)
         self._is_page = canvas is None
         self._words: list[str] = []  # of a page, which lays them out itself
-        self._pixels = Affine2D()
+        self._inches = Affine2D()
+        self._pixels = self._inches + self.canvas.dpi_scale_trans
         self._images: list[tuple[Axes, Box]] = []
 
     def text(
@@ -110,8 +110,8 @@ class Sheet:
 
     def place(self, left: float, top: float) -> None:
         """On its canvas, which has its size by now."""
-        whole, high = self.canvas.bbox.width, self.canvas.bbox.height
-        self._pixels.set_matrix(np.array([[1, 0, left], [0, -1, high - top], [0, 0, 1]]))
+        whole, high = self.canvas.get_size_inches() * DPI
+        self._inches.clear().scale(1, -1).translate(left, high - top).scale(1 / DPI)
         for axes, (x, y, wide, tall) in self._images:
             bottom = 1 - (top + y + tall) / high
             axes.set_position(((left + x) / whole, bottom, wide / whole, tall / high))

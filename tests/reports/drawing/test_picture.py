@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import matplotlib.image
+import numpy as np
 import pytest
 
 from attnbench.reports.drawing.palette import COLOURS
@@ -87,6 +89,11 @@ def test_a_file_is_the_same_each_time_and_texts_of_svg_are_texts(kind: str, tmp_
         )
     if kind == "svg":
         assert ">weight</text>" in one.read_text()
+    if kind == "png":  # it fills its sheet at every resolution
+        ink = np.argwhere(matplotlib.image.imread(one)[..., :3].min(axis=2) < 0.9)
+        tall = matplotlib.image.imread(one).shape[0]
+        assert ink[:, 0].min() < 0.2 * tall
+        assert ink[:, 0].max() > 0.8 * tall
 
 
 def test_without_a_home_nothing_is_said_and_matplotlib_waits_for_a_picture() -> None:
