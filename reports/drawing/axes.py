@@ -1,6 +1,7 @@
 """Axes of charts: their limits over all panels that are compared, and plain tick labels."""
 
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from math import ceil, floor, isfinite, log, log2
 
 from matplotlib.ticker import MaxNLocator
@@ -16,7 +17,7 @@ ZONE = 4.0  # a logarithmic axis reaches to so many limits of memory: room for w
 LINEAR_ZONE = 1.4  # and a linear one to so many
 FAR = 64.0  # a limit so many times all values is not drawn: they would lie in a corner
 TICK_PX, LEAST_TICKS = 30, 3  # apart along the y axis
-FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼", 0.125: "⅛"}
+MOST_PARTS = 1 << 20  # of a ratio that is written as a fraction
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Limits = tuple[float, float]
 Ticks = list[tuple[float, str]]
@@ -78,18 +79,11 @@ def share_of(value: float, limits: Limits, scale: Scale) -> float:
 
 def y_ticks(limits: Limits, scale: Scale, unit: Unit, tall: float) -> Ticks:
     """Round values within the limits, not too many for so many pixels."""
-    most, is_bytes = max(LEAST_TICKS, int(tall / TICK_PX)), unit == "bytes"
+    most = max(LEAST_TICKS, int(tall / TICK_PX))
     found = powers(limits, most, 10 if unit in TENS else 2) if scale == "log" else []
     if len(found) < LEAST_TICKS:
-        found = steps(limits, most, binary=is_bytes)
-    texts = [tick_text(tick, unit) for tick in found]
-    if is_bytes:  # the prefix stands where it changes
-        units = [text.partition(" ")[2] for text in texts]
-        pairs = zip(texts, units, ["", *units], strict=False)
-        texts = [
-            text.removesuffix(f" {of}") if of == before else text for text, of, before in pairs
-        ]
-    return list(zip(found, texts, strict=True))
+        found = steps(limits, most, binary=unit == "bytes")
+    return [(tick, tick_text(tick, unit)) for tick in found]
 
 
 def x_ticks(
@@ -152,13 +146,10 @@ def tick_text(tick: float, unit: Unit) -> str:
 
 
 def ratio_text(tick: float) -> str:
-    """`×4`, `×½`, `×1/64`; a ratio of 0.015625 would have to be worked out."""
-    inverse = 1 / tick if tick > 0 else 0.0
-    if tick in FRACTIONS:
-        return f"×{FRACTIONS[tick]}"
-    if 0 < tick < 1 and abs(inverse - round(inverse)) < 1e-6 and log2(round(inverse)) % 1 == 0:
-        return f"×1/{plain_text(round(inverse))}"
-    return f"×{plain_text(tick)}"
+    """`×4`, `×1/64`; a ratio of 0.015625 would have to be worked out."""
+    part = Fraction(tick)
+    is_part = tick < 1 and part.denominator <= MOST_PARTS
+    return f"×{part if is_part else plain_text(tick)}"
 
 
 def plain_text(value: float) -> str:

@@ -18,7 +18,7 @@ LAYOUTS: dict[Width, tuple[float, float, float, float]] = {
     "wide": (476, 150, 22, 13),  # width, most of a name's line, from row to row, text
     "narrow": (326, 100, 26, 14),
 }
-MOST_HEADING, LEAST_AXIS = 130.0, 90.0
+LEAST_AXIS = 90.0
 MOST_TICKS = 6
 FINE = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 LONGEST_BAR = 8.0  # times the largest ratio: a longer interval is cut off
@@ -53,7 +53,7 @@ class _Drawing:
         self.value = whole - said - 8  # where numbers end
         right = self.value - widest((_value(row) for row in rows if row.dot), self.size) - 10
         heads = max(widest((row.group for row in rows), 14, "bold"), widest(r.remark for r in rows))
-        self.headed = heads > MOST_HEADING or right - heads - 14 - name < LEAST_AXIS
+        self.headed = right - heads - 14 - name < LEAST_AXIS
         self.start = 0.0 if self.headed else heads + 14
         left = self.start + name
         self.down = LINE_PX if right - left < LEAST_AXIS else 0.0
