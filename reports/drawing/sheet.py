@@ -57,9 +57,8 @@ class Sheet:
         """
         if self._is_page:
             names = {"ha": "text-anchor", "style": "font-style", "weight": "font-weight"}
-            look = {
-                names.get(name, "class"): WRITTEN.get(of, of) for name, of in look.items() if of
-            }
+            shown = ((name, of) for name, of in look.items() if of and of != "normal")
+            look = {names.get(name, "class"): WRITTEN.get(of, of) for name, of in shown}
             look |= {"fill": color} | ({"font-size": f"{size:g}"} if size != TEXT_PX else {})
             self._words.append(element("text", look, {"x": x, "y": y}, words))
             return
