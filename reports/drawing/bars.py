@@ -1,48 +1,45 @@
 """Draws bars of shares: each bar is a whole with the part in use, in the colour of its backend."""
 
-from ..elements import Bar, Bars
-from .marks import TEXT_EM, Width, name_room, rect, svg, text, text_width, wrapped
-from .palette import Places, tone
+from collections.abc import Callable
 
-LINE_PX, BAR_PX, GAP_PX = 22.0, 13.0, 1.5
-NAME_PX = 14.0
-WIDTHS: dict[Width, tuple[float, float]] = {"wide": (632, 13), "narrow": (326, 14)}
+from ..elements import Bars
+from .palette import COLOURS, Places, tone
+from .sheet import INK, LINE_PX, MUTE, Sheet, Width, widest, wrapped
+
+PITCH, BAR_PX, GAP_PX = 22.0, 13.0, 1.5
+LAYOUTS: dict[Width, tuple[float, float]] = {"wide": (632, 13), "narrow": (326, 14)}
 LEAST_BAR = 70.0
 
 
-def draw(bars: Bars, places: Places, width: Width) -> str:
-    """SVG text. Where a note has no room beside its bar it stands below."""
-    whole, text_px = WIDTHS[width]
+def draw(
+    bars: Bars, places: Places, width: Width, new_sheet: Callable[[float], Sheet] = Sheet
+) -> Sheet:
+    """Where a note has no room beside its bar it stands below."""
+    whole, size = LAYOUTS[width]
+    sheet, y = new_sheet(whole), 0.0
     every = [bar for *_, group in bars.groups for bar in group]
-    label = name_room((bar.label for bar in every), text_px, whole / 2, TEXT_EM)
-    note = max((text_width(bar.note, text_px, 0.66) for bar in every), default=0.0)
+    names = {bar.label: wrapped(bar.label, whole / 2, size, "normal") for bar in every}
+    label = widest((part for lines in names.values() for part in lines), size)
+    note = widest((bar.note for bar in every), size)
     below = label + note + LEAST_BAR + 24 > whole
-    right = whole if below else whole - note - 12
-    y, parts = 0.0, []
+    left, right = label + 10, whole if below else whole - note - 12
     for backend, heading, group in bars.groups:
-        for one in wrapped(heading, whole, NAME_PX):
-            parts.append(text(0, y + 15, one, "pt"))
-            y += LINE_PX
+        for words in wrapped(heading, whole):
+            sheet.name(0, y + 15, words)
+            y += PITCH
         for bar in group:
-            names = wrapped(bar.label, label + 1, text_px, TEXT_EM)
-            for place, one in enumerate(names):
-                parts.append(text(label, y + 15 + 15 * place, one, "tk", "end"))
-            colour = f"f-{tone(backend, places)}"
-            parts += _bar(bar, label + 10, right, y + (LINE_PX - BAR_PX) / 2, colour)
-            if below:
-                y += 15
-                notes = wrapped(bar.note, whole - label - 10, text_px, 0.66)
-                for place, one in enumerate(notes):
-                    parts.append(text(label + 10, y + 15 + 15 * place, one, ""))
-                y += 15 * (len(notes) - 1)
-            else:
-                parts.append(text(right + 10, y + 15, bar.note, ""))
-            y += LINE_PX + 15 * (0 if below else len(names) - 1)
+            notes = wrapped(bar.note, whole - left, size, "normal") if below else [bar.note]
+            for place, words in enumerate(names[bar.label]):
+                sheet.text(label, y + 15 + LINE_PX * place, words, size=size, ha="right")
+            top = y + (PITCH - BAR_PX) / 2
+            used = max(bar.share * (right - left) - GAP_PX, GAP_PX)
+            sheet.box((left, top, used, BAR_PX), fc=COLOURS[f"b{tone(backend, places)}"], lw=0)
+            sheet.box((left, top, right - left, BAR_PX), fc="none", ec=MUTE)
+            sheet.title((left, top, right - left, BAR_PX), f"{heading}, {bar.label}: {bar.note}")
+            for place, words in enumerate(notes, start=below):
+                x = left if below else right + 10
+                sheet.text(x, y + 15 + LINE_PX * place, words, INK, size)
+            y += PITCH + LINE_PX * max(len(names[bar.label]) - 1, len(notes) * below)
         y += 8
-    return svg(whole, y, f"bars {width}", bars.description, "".join(parts))
-
-
-def _bar(bar: Bar, left: float, right: float, top: float, colour: str) -> tuple[str, str]:
-    wide = right - left
-    used = rect(left, top, max(bar.share * wide - GAP_PX, GAP_PX), BAR_PX, colour)
-    return used, rect(left, top, wide, BAR_PX, "frame")
+    sheet.height = y
+    return sheet

@@ -1,14 +1,21 @@
 """The colour and the marker of each backend: bound to its name, so the same on every page.
 
-Colours are classes of the page's style sheet by a backend's place: `s-2` strokes, `f-2` fills,
-`t-2` is the tone for words. What has no place, such as a formula that no backend has, is `x`.
+Colours are variables of the page's style sheet by a backend's place: `b2` of lines and marks, `t2`
+of words. What has no place, such as a formula that no backend has, is `x`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import count
+from pathlib import Path
 from zlib import crc32
 
-COLOURS = 9  # classes s-0 to s-8
+CSS = Path(__file__).parents[1] / "pages" / "pictures.css"
+COLOURS: Mapping[str, str] = dict(
+    re.findall(r"--([\w-]+): (#\w{6})", CSS.read_text(encoding="utf-8").partition("@media")[0])
+)
+"""Those of a light page, by variable; drawings have these, and pages the variables."""
+TONES = 9  # b0 to b8
 KNOWN = {
     "naive": 0,
     "fused": 1,
@@ -24,10 +31,10 @@ KNOWN = {
     "flex_attention": 7,
 }
 """Those of transformers, `hf:sdpa`, by what follows."""
-OTHERS = range(3, COLOURS)  # the three that most pages have keep theirs for themselves
+OTHERS = range(3, TONES)  # the three that most pages have keep theirs for themselves
 
 Places = Mapping[str, int]
-"""By name; more than COLOURS repeat the colours with other markers."""
+"""By name; more than TONES repeat the colours with other markers."""
 
 
 def places_of(names: Iterable[str]) -> dict[str, int]:
@@ -42,12 +49,12 @@ def places_of(names: Iterable[str]) -> dict[str, int]:
         first = crc32(plain.encode()) % len(OTHERS)
         wanted = KNOWN.get(plain, OTHERS[first])
         others = (*OTHERS[first:], *OTHERS[:first], *range(OTHERS.start))
-        steps = (COLOURS * times + place for times in count() for place in (wanted, *others))
+        steps = (TONES * times + place for times in count() for place in (wanted, *others))
         taken = set(found.values())
         found[name] = next(place for place in steps if place not in taken)
     return found
 
 
 def tone(name: str, places: Places) -> str:
-    """The number in a backend's classes; x if it has no place."""
-    return str(places[name] % COLOURS) if name in places else "x"
+    """The end of the name of a backend's variables; x if it has no place."""
+    return str(places[name] % TONES) if name in places else "x"

@@ -1,56 +1,132 @@
-"""Every picture as SVG, of one design. Most are drawn for wide and for narrow pages; CSS shows one.
+"""Every picture, of one design: as SVG in a page, for wide and for narrow ones, of which CSS shows
+one; and as a file of its own, black on white.
 
-`pages/pictures.css` has the styles. What is drawn on linear and on logarithmic axes has two radio
-buttons that switch between them without a script.
+What is drawn on linear and on logarithmic axes has two radio buttons that switch between them
+without a script.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ...harness.files.printable import visible
 from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale
-from . import bars, chart, dot_plot, maps
-from .marks import WIDTHS, Width
-from .palette import KNOWN, Places, places_of
+from .matplotlib_style import drawing
+from .palette import COLOURS, KNOWN, Places, places_of
 
+if TYPE_CHECKING:
+    from .sheet import Sheet, Width
+
+WIDTHS: tuple["Width", ...] = ("wide", "narrow")
 SCALES: tuple[Scale, ...] = ("linear", "log")  # N squared is a straight line on logarithmic axes
 FEW = 2  # panels that are larger on a wide page
+ACROSS, GAP, TITLE_PX, TITLE_LINE = 3, 22.0, 15.0, 20.0  # of the parts of a file
+PIXEL_POINTS = 0.75  # of a file
 
 
-def drawn(picture: Drawable, backends: Sequence[str], name: str, cases: Mapping[str, int]) -> str:
-    """Markup for the page, all foreign text escaped.
-
-    `name`: unique on the page, for ids. `cases`: the number of each case on the page.
-    """
-    places = places_in(picture, backends)
-    if isinstance(picture, Figure):
-        if picture.both_scales:
-            return _switched(picture, places, name, cases)
-        return _panels(picture, places, "", cases)
-    is_maps = isinstance(picture, Maps)
-    widths = WIDTHS[:1] if is_maps else WIDTHS
-    drawings = "".join(one for width in widths for one in svgs(picture, places, width, cases))
-    return f'<div class="panels maps" tabindex="0">{drawings}</div>' if is_maps else drawings
+def drawn(picture: Drawable, backends: Sequence[str], name: str) -> str:
+    """Markup for the page, all foreign text escaped. `name`: unique on the page, for ids."""
+    places, name = places_in(picture, backends), escape(name)
+    with drawing():
+        if isinstance(picture, Figure):
+            if picture.both_scales:
+                return _switched(picture, places, name)
+            return _panels(picture, places, name, "")
+        if isinstance(picture, Maps):
+            made = "".join(svgs(picture, places, name, "wide"))
+            return f'<div class="panels maps" tabindex="0">{made}</div>'
+        return "".join(one for width in WIDTHS for one in svgs(picture, places, name, width))
 
 
-def svgs(picture: Drawable, places: Places, width: Width, cases: Mapping[str, int]) -> list[str]:
-    """Of each of its parts. Maps have one width."""
+def svgs(picture: Drawable, places: Places, name: str, width: "Width") -> list[str]:
+    """Of each of its parts, inside `drawing()`. Maps have one width."""
+    return [
+        sheet.svg(classes, said, f"{name}-{width}{number}-")
+        for number, (sheet, classes, said) in enumerate(_parts(picture, places, width))
+    ]
+
+
+def save(picture: Drawable, backends: Sequence[str], path: Path, dpi: int) -> None:
+    """Write the picture with its title, in the format of the suffix: svg, png or pdf."""
+    with drawing():
+        from matplotlib.figure import Figure as Canvas
+
+        from .sheet import DPI, Sheet, wrapped
+
+        canvas = Canvas(dpi=DPI)
+        parts = _parts(picture, places_in(picture, backends), "wide", canvas)
+        sheets = [sheet for sheet, *_ in parts]
+        across = max(1, min(ACROSS, len(sheets)))
+        column = GAP + max(one.width for one in sheets)
+        row = GAP + max(one.height for one in sheets)
+        heading = Sheet(across * column - GAP, canvas)
+        title = "" if isinstance(picture, DotPlot) else visible(picture.title)
+        said = wrapped(title, heading.width, TITLE_PX)
+        for place, one in enumerate(said):
+            heading.text(0, TITLE_LINE * place, one, COLOURS["p-ink"], TITLE_PX, weight="bold")
+        top = GAP + TITLE_LINE * len(said)
+        height = top + row * -(-len(sheets) // across)
+        canvas.set_size_inches((across * column + GAP) / DPI, height / DPI)
+        heading.place(GAP, GAP)
+        for place, sheet in enumerate(sheets):
+            sheet.place(GAP + column * (place % across), top + row * (place // across))
+        dateless = {".svg": {"Date": None, "Title": title}, ".pdf": {"CreationDate": None}}
+        canvas.savefig(path, dpi=PIXEL_POINTS * dpi, metadata=dateless.get(path.suffix))
+
+
+def _parts(
+    picture: Drawable, places: Places, width: "Width", canvas: Any = None
+) -> list[tuple["Sheet", str, str]]:
+    """Each sheet, its classes on a page and what it is called there."""
+    from . import bars, dots, lines, maps
+    from .sheet import Sheet
+
+    new_sheet = partial(Sheet, canvas=canvas)
+
     match picture:
         case DotPlot():
-            return [dot_plot.draw(picture, places, width)]
+            sheet = dots.draw(picture, places, width, new_sheet)
+            return [(sheet, f"dots {width}", picture.description)]
         case Bars():
-            return [bars.draw(picture, places, width)]
+            sheet = bars.draw(picture, places, width, new_sheet)
+            return [(sheet, f"bars {width}", picture.description)]
         case Maps():
-            return maps.draw(picture)
+            *squares, scale = maps.draw(picture, new_sheet)
+            named = zip(squares, picture.maps, strict=True)
+            found = [(one, "map", f"{of.label}. {picture.description}") for one, of in named]
+            return [*found, (scale, "map scale", f"Colours of {picture.value_label}")]
         case Figure():
-            return chart.draw(picture, places, width, cases)
+            sheets = lines.draw(picture, places, width, new_sheet)
+            said = map(picture.description, picture.panels)
+            return [(one, f"chart {width}", of) for one, of in zip(sheets, said, strict=True)]
 
 
-def _panels(figure: Figure, places: Places, classes: str, cases: Mapping[str, int]) -> str:
+def _panels(figure: Figure, places: Places, name: str, classes: str) -> str:
     count = len(figure.panels)
     widths = WIDTHS if count <= FEW else WIDTHS[1:]
-    drawings = "".join(one for width in widths for one in chart.draw(figure, places, width, cases))
-    return f'<div class="panels of-{min(count, FEW + 1)}{classes}">{drawings}</div>'
+    made = "".join(one for width in widths for one in svgs(figure, places, name, width))
+    return f'<div class="panels of-{min(count, FEW + 1)}{classes}">{made}</div>'
+
+
+def _switched(figure: Figure, places: Places, name: str) -> str:
+    """Both scales; the first one is shown until the reader switches."""
+    switch = "".join(
+        f'<input type="radio" class="{scale}" name="{name}-scale" id="{name}-{scale}"'
+        f'{" checked" if scale == SCALES[0] else ""}><label for="{name}-{scale}">{scale}</label>'
+        for scale in SCALES
+    )
+    made = "".join(
+        _panels(on_scale(figure, scale), places, f"{name}-{scale}", f" {scale}") for scale in SCALES
+    )
+    return f'<div class="scales" role="group" aria-label="Axes">{switch}{made}</div>'
+
+
+def on_scale(figure: Figure, scale: Scale) -> Figure:
+    panels = (replace(one, x_scale=scale, y_scale=scale) for one in figure.panels)
+    return replace(figure, panels=tuple(panels))
 
 
 def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
@@ -63,22 +139,3 @@ def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
         return {name: place for place, name in enumerate(picture.names)}
     drawn = (one.backend for panel in picture.panels for one in panel.series)
     return {name: KNOWN[name] for name in drawn if name in KNOWN} | places_of(backends)
-
-
-def _switched(figure: Figure, places: Places, name: str, cases: Mapping[str, int]) -> str:
-    """Both scales; the first one is shown until the reader switches."""
-    name = escape(name)
-    switch = "".join(
-        f'<input type="radio" class="{scale}" name="{name}-scale" id="{name}-{scale}"'
-        f'{" checked" if scale == SCALES[0] else ""}><label for="{name}-{scale}">{scale}</label>'
-        for scale in SCALES
-    )
-    drawings = "".join(
-        _panels(on_scale(figure, scale), places, f" {scale}", cases) for scale in SCALES
-    )
-    return f'<div class="scales" role="group" aria-label="Axes">{switch}{drawings}</div>'
-
-
-def on_scale(figure: Figure, scale: Scale) -> Figure:
-    panels = (replace(one, x_scale=scale, y_scale=scale) for one in figure.panels)
-    return replace(figure, panels=tuple(panels))

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import get_args
 
 from ...harness.files.safe_files import write_whole
-from ..drawing.paper import save
+from ..drawing.picture import save
 from ..elements import Drawable
 from ..subjects import name_of
 from .report import Report

@@ -41,7 +41,7 @@ def render(report: Report) -> str:
     js = _text_of(HERE / "samples.js", HERE / "report.js")
 
     def draw(picture: Drawable, name: str) -> Markup:
-        svg = drawn(picture, report.backends, name, numbers)
+        svg = drawn(picture, report.backends, name)
         return Markup(svg)  # noqa: S704 - all text in it is escaped
 
     text = _template().render(

@@ -170,45 +170,21 @@
     filter(state.q);
   };
 
-  // ---- pictures: all values at an x, and the case behind each ----
-  const SVG = "http://www.w3.org/2000/svg";
+  // ---- pictures: all values at an x, as browsers show titles, but at once, and by touch and keyboard too ----
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: "" });
   document.body.append(tip);
   const highlight = number => {
     for (const lit of all(".lit")) lit.classList.remove("lit");
     if (number) for (const about of all(`tr[data-case="${number}"], td[data-case="${number}"]`)) about.classList.add("lit");
   };
-  const cursor = document.createElementNS(SVG, "path");
-  cursor.setAttribute("class", "cursor");
-  const strip = { now: null, line: 0 }; // the strip that is shown, and which of its lines is chosen by keyboard
-  const caseOf = place => {
-    const number = strip.now?.dataset.cases?.split(" ")[place];
-    return number === "-" ? undefined : number;
-  };
-  const showStrip = (at, line = -1) => {
-    Object.assign(strip, { now: at, line });
-    const [head, ...values] = at.getAttribute("aria-label").split("\n");
-    const tones = at.dataset.tones.split(" ");
-    tip.replaceChildren(make("b", {}, head), ...values.map((text, place) => make("span", { class: `c-${tones[place]}${place === line ? " at-case" : ""}` }, text)));
-    const top = Number(at.getAttribute("y"));
-    cursor.setAttribute("d", `M${at.dataset.x} ${top}V${top + Number(at.getAttribute("height"))}`);
-    at.before(cursor);
-    highlight(caseOf(line));
+  const hideTip = () => (tip.hidden = true);
+  const showTip = at => {
+    tip.textContent = at.getAttribute("aria-label");
     tip.hidden = false;
-    placeTip();
-  };
-  const placeTip = () => {
-    if (tip.hidden) return;
-    const place = cursor.getBoundingClientRect();
-    const beside = place.left + 12 + tip.offsetWidth < innerWidth ? place.left + 12 : place.left - tip.offsetWidth - 12;
+    const { left, right, top } = at.getBoundingClientRect();
+    const beside = right + tip.offsetWidth < innerWidth ? right : left - tip.offsetWidth;
     tip.style.left = `${Math.max(4, beside)}px`;
-    tip.style.top = `${Math.max(4, Math.min(place.top, innerHeight - tip.offsetHeight - 4))}px`;
-  };
-  const hideTip = () => {
-    tip.hidden = true;
-    strip.now = null;
-    cursor.remove();
-    highlight();
+    tip.style.top = `${Math.max(4, Math.min(top, innerHeight - tip.offsetHeight - 4))}px`;
   };
   const equipDrawing = drawing => {
     const strips = all(".at", drawing);
@@ -216,36 +192,24 @@
     drawing.setAttribute("role", "group");
     for (const part of drawing.children) if (!part.matches(".at")) part.setAttribute("aria-hidden", "true");
     strips.forEach((at, place) => {
-      at.setAttribute("role", at.dataset.cases ? "button" : "img");
+      at.setAttribute("role", "img");
       at.setAttribute("tabindex", place ? "-1" : "0");
       at.setAttribute("aria-label", at.textContent);
       at.replaceChildren();
+      for (const event of ["pointerenter", "pointerdown", "focus"]) at.addEventListener(event, () => showTip(at));
     });
-    // A picture is one tab stop: arrows across move along x, those up and down through the values there.
+    // A picture is one tab stop: arrows move from value to value.
     drawing.addEventListener("keydown", event => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-      const values = event.target.dataset.tones?.split(" ").length;
-      if (step && event.key.match(/Up|Down/)) showStrip(event.target, (Math.max(strip.line, step < 0 ? 0 : -1) + step + values) % values);
-      else if (step) strips[strips.indexOf(event.target) + step]?.focus();
-      else if ((event.key === "Enter" || event.key === " ") && caseOf(Math.max(strip.line, 0))) show(caseOf(Math.max(strip.line, 0)));
-      else return;
+      if (!step) return;
+      strips[strips.indexOf(event.target) + step]?.focus();
       event.preventDefault();
     });
-    drawing.addEventListener("focusin", event => event.target.matches(".at") && showStrip(event.target));
     drawing.addEventListener("focusout", hideTip);
-    drawing.addEventListener("pointermove", event => event.target.matches(".at") && event.target !== strip.now && showStrip(event.target));
     drawing.addEventListener("pointerleave", event => event.pointerType === "mouse" && hideTip());
-    // The case whose mark is nearest to where the reader clicks.
-    drawing.addEventListener("click", event => {
-      if (!event.target.matches(".at") || event.pointerType === "touch") return;
-      const { y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
-      const heights = event.target.dataset.ys.split(" ").map((at, place) => [Math.abs(at - y), place]);
-      const known = heights.filter(([, place]) => caseOf(place)).sort(([a], [b]) => a - b);
-      if (known.length) show(caseOf(known[0][1]));
-    });
   };
   document.addEventListener("keydown", event => event.key === "Escape" && hideTip());
-  addEventListener("scroll", placeTip, { passive: true, capture: true });
+  addEventListener("scroll", hideTip, { passive: true, capture: true });
 
   // ---- one case: its cells, its command, its samples ----
   const dialog = make("dialog", { "aria-labelledby": "case-title" });

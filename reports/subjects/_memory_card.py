@@ -36,7 +36,7 @@ Curves = Mapping[int, Sequence[MemoryCurve]]  # by number of heads
 
 
 def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
-    """Of the first of these families, a panel for most heads and one for fewest.
+    """Of the first of these families, a panel for fewest heads and one for most.
 
     None if nothing ran and nothing ran out of memory.
     """
@@ -60,7 +60,7 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
             title=sentence,
             caption=caption(group.problem, meta),
             panels=tuple(
-                _panel(plural(heads, "head"), some, size) for heads, some in curves.items()
+                _panel(plural(heads, "head"), curves[heads], size) for heads in sorted(curves)
             ),
             table=needs_table(shown),
             both_scales=True,

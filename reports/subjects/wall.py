@@ -68,7 +68,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if whole and isinstance(cards[0].picture, Figure):
         said, panel, table = whole
         figure = cards[0].picture
-        first, *rest = figure.panels
+        *rest, first = figure.panels
         limit = f" in {first.line[1]}" if first.line else ""
         both = (replace(first, title=first.title + limit), panel)
         cards[0] = replace(cards[0], note=paragraph(cards[0].note, said))

@@ -3,13 +3,11 @@
 from base64 import b64decode
 from dataclasses import replace
 from io import BytesIO
-from xml.etree import ElementTree
 
 import matplotlib.image
 
-from attnbench.reports.drawing.maps import draw
-from attnbench.reports.elements import Map, Maps, Table
-from tests.reports.drawing.test_wall_chart import contents
+from attnbench.reports.elements import Map, Maps
+from tests.reports.drawing.drawings import EMPTY, check_texts, contents, parts
 
 
 def maps_of(count: int, side: int = 24, weight: float = 0.9, *, hot: float | None = None) -> Maps:
@@ -26,21 +24,17 @@ def maps_of(count: int, side: int = 24, weight: float = 0.9, *, hot: float | Non
         maps=tuple(
             Map(label=f"head {head + 1}", rows=tuple(map(tuple, rows))) for head in range(count)
         ),
-        table=Table(title="", columns=(), rows=()),
+        table=EMPTY,
     )
-
-
-def drawings(maps: Maps) -> list[ElementTree.Element]:
-    return [ElementTree.fromstring(one) for one in draw(maps)]
 
 
 def test_maps_of_zeros_and_of_one_token_are_drawn() -> None:
     for maps in (maps_of(2, weight=0.0), maps_of(2, side=1)):
-        assert sum(len(one.findall("image")) for one in drawings(maps)) == 3
+        assert sum(len(one.findall("image")) for one in parts(maps)) == 3
 
 
 def test_one_hot_weight_leaves_the_others_bright() -> None:
-    first, *_, scale = drawings(maps_of(2, weight=0.01, hot=1.0))
+    first, *_, scale = parts(maps_of(2, weight=0.01, hot=1.0))
     data = b64decode(first.findall("image")[0].get("href", "").partition(",")[2])
     pixels = matplotlib.image.imread(BytesIO(data), format="png")
     assert pixels.shape[:2] == (24, 24)
@@ -52,9 +46,9 @@ def test_one_hot_weight_leaves_the_others_bright() -> None:
 def test_a_long_name_stands_whole_above_its_map_and_squares_stay_level() -> None:
     maps = maps_of(2)
     first = replace(maps.maps[0], label="block 12 head 16, before training")
-    long, short, _ = drawings(replace(maps, maps=(first, maps.maps[1])))
-    names = [one for one in long.iter("text") if one.get("class") == "pt"]
+    long, short, _ = parts(replace(maps, maps=(first, maps.maps[1])))
+    names = [one for one in long.iter("text") if one.get("font-weight")]
     assert " ".join(one.text or "" for one in names) == first.label
-    squares = [one.findall("image")[0].get("y") for one in (long, short)]
+    squares = [one.findall("image")[0].get("transform") for one in (long, short)]
     assert squares[0] == squares[1]
-    assert all(float(one.get("y", "")) < float(squares[0] or "") for one in names)
+    check_texts(long)

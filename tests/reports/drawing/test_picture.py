@@ -1,42 +1,114 @@
-"""reports/drawing/picture.py: every picture in two versions, the wall on two scales."""
+"""reports/drawing/picture.py: two versions of every picture, two scales of the wall, files."""
 
 import re
-from importlib.resources import files
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
 
-from attnbench.reports.drawing.picture import drawn
-from tests.reports.drawing.test_chart import figure_of, line, times
-from tests.reports.drawing.test_dot_plot import PLOT
+import matplotlib.image
+import numpy as np
+import pytest
+
+from attnbench.reports.drawing.palette import COLOURS
+from attnbench.reports.drawing.picture import drawn, save
+from attnbench.reports.elements import Bar, Bars, Drawable
+from tests.conftest import ran
+from tests.reports.drawing.drawings import EMPTY, QUICKSTART, check_texts, figure_of, line, times
+from tests.reports.drawing.test_dots import PLOT, counted, dots
 from tests.reports.drawing.test_maps import maps_of
-from tests.reports.drawing.test_wall_chart import QUICKSTART
 
 BACKENDS = ("naive", "fused", "sdpa")
+HOSTILE = "<script>alert(1)</script>$\\frac{$\x1b[31m\u202e`a`漢\r\n&amp;"
+BARS = Bars(
+    title="busy",
+    caption="",
+    description="",
+    groups=(("sdpa", "at N = 4k", (Bar(label="tensor cores", share=0.4, note="40 %"),)),),
+    table=EMPTY,
+)
+PICTURES: dict[str, Drawable] = {
+    "wall": QUICKSTART,
+    "lines": figure_of(times(line("sdpa", 1, 2, low=(1, 1), high=(2, 3)), line=(2, "a line"))),
+    "dots": PLOT,
+    "bars": BARS,
+    "maps": maps_of(2),
+}
 
 
-def test_ids_of_two_cards_differ() -> None:
-    ids = [
-        name
-        for card in ("card-wall", "card-memory")
-        for name in re.findall(r'id="([^"]*)"', drawn(QUICKSTART, BACKENDS, card, {}))
-    ]
-    assert len(ids) == len(set(ids)) == 4
+@pytest.mark.parametrize("name", PICTURES)
+def test_ids_are_unique_and_equal_pictures_have_equal_bytes(name: str) -> None:
+    pages = [drawn(PICTURES[name], BACKENDS, f"card-{card}") for card in ("a", "b", "a")]
+    assert pages[0] == pages[2]
+    ids = re.findall(r' id="([^"]*)"', pages[0] + pages[1])
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'(?:href="#|for="|url\(#)([^")]*)', pages[0])
+    assert set(used) <= set(ids)
 
 
-def test_every_class_of_a_drawing_is_in_the_style_sheet() -> None:
-    css = files("attnbench.reports.pages").joinpath("pictures.css").read_text(encoding="utf-8")
-    figure = figure_of(
-        times(line("sdpa", 1, 2, low=(1, 1), high=(2, 3), busy=(True, False)), line=(2, "a line")),
-        times(line("sdpa", 1, 2, kind="formula"), line("a", None, kind="failed"), unit="bytes"),
+@pytest.mark.parametrize("name", PICTURES)
+def test_colours_are_variables_and_no_style_is_inline(name: str) -> None:
+    page = re.sub(r'href="data:[^"]*"', "", drawn(PICTURES[name], BACKENDS, "a"))
+    assert not re.search(r"#[0-9a-fA-F]{3,6}\b|<style| style=|<metadata", page)
+    used = set(re.findall(r"var\(--([\w-]+)\)", page))
+    assert used
+    assert used <= COLOURS.keys()
+
+
+def test_there_is_a_wide_and_a_narrow_version_of_each_scale() -> None:
+    for name, switches in (("wall", 2), ("lines", 1), ("dots", 1), ("bars", 1)):
+        page = drawn(PICTURES[name], BACKENDS, "a")
+        found = re.findall(r'class="pic \w+ (\w+)" viewBox="0 0 (\d+)', page)
+        assert {wide for kind, wide in found if kind == "narrow"} == {"326"}
+        assert min(int(wide) for kind, wide in found if kind == "wide") > 450
+        assert page.count('type="radio"') == (switches if switches > 1 else 0)
+        for part in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
+            check_texts(ElementTree.fromstring(part))
+
+
+def test_hostile_names_stay_texts() -> None:
+    figure = figure_of(times(line(HOSTILE, 1, 2), line("sdpa", 2, 3), title=HOSTILE))
+    for picture in (figure, dots(counted(HOSTILE, HOSTILE, 2))):
+        page = drawn(picture, [HOSTILE, "sdpa"], "a")
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", page)
+        for part in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
+            ElementTree.fromstring(part)
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_a_file_is_the_same_each_time_and_texts_of_svg_are_texts(kind: str, tmp_path: Path) -> None:
+    figure = figure_of(*[times(line(HOSTILE, 1, 2), line("sdpa", 2, 3))] * 4)
+    for picture in (figure, *(PICTURES.values() if kind == "svg" else [PLOT])):
+        one, other = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}"
+        for path in (one, other):
+            save(picture, [HOSTILE, *BACKENDS], path, 100)
+        assert one.read_bytes() == other.read_bytes()
+        assert one.read_bytes().startswith(
+            {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[kind]
+        )
+    if kind == "svg":
+        assert ">weight</text>" in one.read_text()
+    if kind == "png":  # it fills its sheet at every resolution
+        ink = np.argwhere(matplotlib.image.imread(one)[..., :3].min(axis=2) < 0.9)
+        tall = matplotlib.image.imread(one).shape[0]
+        assert ink[:, 0].min() < 0.2 * tall
+        assert ink[:, 0].max() > 0.8 * tall
+
+
+def test_without_a_home_nothing_is_said_and_matplotlib_waits_for_a_picture() -> None:
+    code = (
+        "import sys\n"
+        "from attnbench.reports.drawing.picture import drawn\n"
+        "from tests.reports.drawing.test_dots import PLOT\n"
+        "assert 'matplotlib' not in sys.modules\n"
+        "assert '<svg' in drawn(PLOT, ['sdpa'], 'a')\n"
     )
-    pictures = (QUICKSTART, PLOT, figure, maps_of(2))
-    every = [drawn(one, BACKENDS, f"p{place}", {}) for place, one in enumerate(pictures)]
-    used = set(" ".join(re.findall(r'class="([^"]*)"', " ".join(every))).split())
-    plain = {
-        "wall",
-        "dots",
-        "num",
-        "wd",
-        "chart",
-        "map",
-        "scale",
-    }  # named for readers, drawn as text is
-    assert {name for name in used - plain if f".{name}" not in css} == set()
+    homeless = {
+        "HOME": "/proc/none",
+        "XDG_CONFIG_HOME": "",
+        "XDG_CACHE_HOME": "",
+        "MPLCONFIGDIR": "",
+    }
+    done = ran([sys.executable, "-c", code], env=homeless)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -70,9 +70,7 @@ def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common
     assert page.locator("#count").inner_text() == f"0 of {total} rows"
 
 
-def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_cases(
-    opened: Open,
-) -> None:
+def test_all_values_at_an_n_show_on_hover_touch_and_focus(opened: Open) -> None:
     page = opened(has_touch=True)
     strips = page.locator("#card-fastest .chart.narrow >> nth=0 >> .at")
     first, last = strips.first, strips.last
@@ -88,18 +86,14 @@ def test_all_values_at_an_n_show_on_hover_touch_and_focus_and_lead_to_their_case
         assert tip.inner_text() == said
         page.keyboard.press("Escape")
         assert tip.is_hidden()
+        page.mouse.move(0, 0)
     page.evaluate("document.activeElement.blur()")
     first.focus()
     assert tip.inner_text() == said
     for _ in range(strips.count() - 1):
         page.keyboard.press("ArrowRight")
     assert tip.inner_text() == last.get_attribute("aria-label")
-    assert page.locator(".cursor").count() == 1
-    page.keyboard.press("ArrowDown")
-    chosen = tip.locator(".at-case").inner_text()
-    page.keyboard.press("Enter")
-    case = page.locator("dialog h2").inner_text()
-    assert case.startswith(chosen.split()[0] + "-b1-n8192")
+    page.evaluate("document.activeElement.blur()")
     assert tip.is_hidden()
 
 

@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.drawing.marks import WIDTHS
-from attnbench.reports.drawing.palette import KNOWN, places_of
-from attnbench.reports.drawing.picture import svgs
+from attnbench.reports.drawing.palette import KNOWN
+from attnbench.reports.drawing.picture import drawn
 from attnbench.reports.elements import Bars
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
@@ -44,9 +43,9 @@ def cells(bars: Bars) -> dict[str, dict[str, str]]:
 def test_the_bars_have_the_colours_of_their_backends(tmp_path: Path) -> None:
     bars = card_of(utilization, run_on_gpu(tmp_path)).picture
     assert isinstance(bars, Bars)
-    (drawing, _) = (svgs(bars, places_of(ACTIVE), width, {})[0] for width in WIDTHS)
-    filled = re.findall(r'class="(f-\w)"', drawing)
-    assert filled == [f"f-{KNOWN[name]}" for name in ACTIVE for _ in range(3)]
+    wide = drawn(bars, ACTIVE, "bars").partition("</svg>")[0]
+    filled = re.findall(r'fill="var\(--(b\w)\)"', wide)
+    assert filled == [f"b{KNOWN[name]}" for name in ACTIVE for _ in range(3)]
 
 
 def test_what_is_lacking_is_a_gap_only_if_a_graph_is_that_much_faster(tmp_path: Path) -> None:
