@@ -178,9 +178,7 @@ def test_what_one_cannot_do_is_refused_in_a_line(
 
 
 def test_those_that_compile_in_their_first_call_get_the_time_for_it() -> None:
-    compiling = {name for name in library.VARIANTS if load(f"library:{name}").generates_code}
-    assert compiling == {"flash_attn_4", *library.TLX}
-    assert load("library:flash_attn_2").compiles, "imports much"
+    assert all(load(f"library:{name}").compiles for name in library.VARIANTS), "or import much"
 
 
 def test_a_kernel_of_another_generation_of_gpus_is_unavailable(
