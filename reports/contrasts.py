@@ -12,7 +12,6 @@ from math import isfinite, log
 from operator import itemgetter
 from typing import Any
 
-from .data.cases import cases as cases_of
 from .data.row_groups import (
     FOLLOWERS,
     WIDTHS,
@@ -25,7 +24,7 @@ from .data.row_groups import (
     value_text,
 )
 from .formatting import STATUS_WORDS, kernel_text, plural
-from .judging.over import over
+from .judging.over import cases_of, over
 from .judging.pair import time_ratio
 from .judging.ratio import Ratio, count_ratio
 
@@ -233,7 +232,7 @@ def _against(
         return []
     problems = [number for number, group in enumerate(found) for _ in group.rows]
     settings = [setting(axis, row) for row in rows]
-    cases = cases_of(rows).assign(problem=problems, setting=settings)
+    cases = cases_of(rows, ["backend", "status"], problem=problems, setting=settings)
     by_backend = cases.groupby(["problem", "backend"], sort=False).ngroup().argsort(kind="stable")
     cases = cases.iloc[by_backend].drop_duplicates(["problem", "backend", "setting"])
     is_base = cases["setting"] == (base or cases.groupby("problem")["setting"].transform("first"))

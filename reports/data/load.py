@@ -11,8 +11,7 @@ from ...harness.files.printable import visible
 from ...harness.stats.contrasts import Spread
 from ...harness.stats.intervals import CONFIDENCE, Interval, latency_interval, t_quantile
 from .beside import baseline_of, blocks_of, has_baseline, link
-from .cases import as_frame
-from .columns import COLUMNS, DTYPES, NUMBER, YES_NO
+from .columns import COLUMNS, DTYPES, NUMBER, YES_NO, dtype_of
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
@@ -49,6 +48,28 @@ def frame_of(runs: Sequence[Run], *, several: bool) -> "pd.DataFrame":
     """The table of runs that were read. `several`: with the column `run`."""
     rows = rows_of(runs)
     return as_frame(rows, columns_of(rows), DTYPES, None if several else runs[0])
+
+
+def as_frame(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    kinds: Mapping[str, str],
+    run: Run | None = None,
+) -> "pd.DataFrame":
+    """Rows as a frame. `kinds`: the columns' types; of others their values say it. `run`: the one
+    that all are of: in `attrs`, in place of a column.
+    """
+    import pandas as pd  # half a second, which pages do without
+
+    series = {}
+    for name in columns:
+        values = [row.get(name) for row in rows]
+        series[name] = pd.Series(values, dtype=kinds.get(name) or dtype_of(values))
+    frame = pd.DataFrame(series)
+    if run is None:
+        return frame
+    frame.attrs = {"run": run.meta["run"]}
+    return frame.drop(columns="run", errors="ignore")
 
 
 def rows_of(runs: Sequence[Run]) -> list[Row]:

@@ -5,8 +5,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..data.cases import as_frame
 from ..data.columns import COUNT, NESTED, TEXT, dtypes_of
+from ..data.load import as_frame
 from ..data.read import Run
 from ..data.run_meta import not_reached
 from ..subjects.wall import longest

@@ -113,8 +113,3 @@ def test_papers_count_a_fifth_product_in_the_backward_pass(
         assert found is None
     else:
         assert found / one["achieved_flops_per_s"] == pytest.approx(ratio)
-
-
-def test_pandas_2_does_not_warn_who_adds_a_column(tmp_path: Path) -> None:
-    """As it does of more than 100 blocks, of which all floats are one."""
-    assert load(quickstart(tmp_path))._mgr.nblocks <= 90

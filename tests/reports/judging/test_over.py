@@ -12,12 +12,11 @@ from attnbench.reports.comparison.compare import Criteria, compare_runs
 from attnbench.reports.comparison.document import as_json
 from attnbench.reports.comparison.gate import Gate
 from attnbench.reports.contrasts import Contrast
-from attnbench.reports.data.cases import cases as cases_of
 from attnbench.reports.data.columns import COUNT
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
 from attnbench.reports.exports._answers import SIZES_BYTES
-from attnbench.reports.judging.over import COUNTS, fastest, over
+from attnbench.reports.judging.over import COUNTS, cases_of, over
 from attnbench.reports.subjects._contrasts import sentence
 from tests.made_runs import grid, loaded, row, write_run
 
@@ -65,21 +64,9 @@ def test_only_a_count_that_its_base_divides_is_so_many_times() -> None:
 def test_each_case_is_beside_the_first_base_that_is_equal() -> None:
     cases = [loaded(row(one, peak_bytes=LARGE + 1)) for one in grid(["fused"], (512, 128, 64))]
     bases = [loaded(row(one, peak_bytes=LARGE)) for one in grid(["sdpa", "naive"], (64, 512))]
-    frames = [cases_of(some) for some in (cases, bases)]
+    frames = [cases_of(some, ["seq_len"]) for some in (cases, bases)]
     assert {*map(str, frames[0][[*COUNTS]].dtypes)} == {COUNT}
     pairs = over(*frames, ["seq_len"])
     assert {one["backend"] for one in pairs["row_base"]} == {"sdpa"}
     assert all(pairs["peak_bytes_ratio"] > 1)
     assert pairs[["seq_len", "work_flops_ratio"]].values.tolist() == [[512, 1], [64, 1]]
-
-
-def test_the_fastest_exact_case_of_each_problem_is_found() -> None:
-    times = {("fused", 64): 1.0, ("sdpa", 64): 2.0, ("fused", 512): 4.0, ("sdpa", 512): 3.0}
-    rows = []
-    for one in grid(["fused", "sdpa", "linformer:64"], (64, 512)):
-        ms = times.get((one["backend"], one["seq_len"]), 0.5)
-        exactness = "exact" if ms > 0.5 else "approximate"
-        rows.append(loaded(row(one, exactness=exactness, block_ms=[[[ms], [1.01 * ms]]])))
-    found = fastest(cases_of(rows), ["seq_len"])
-    names = {one["seq_len"]: one["backend"] for one in found["row"]}
-    assert names == {64: "fused", 512: "sdpa"}
