@@ -1,8 +1,7 @@
 """What Hugging Face's functions need here, and the problems that they refuse."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from ..problem import Device, Problem
+from ..shared.flash_attention import missing, other_corner
 from . import flex
 
 DEFAULT = "sdpa"
@@ -28,21 +27,11 @@ def unavailable(device: Device, *, variant: str, repo: str | None) -> str | None
         return None
     if variant == "kernel" and "/" not in (repo or ""):
         return f"repo: found {repo}; wanted a kernel of the Hub, as hf:kernel[repo=owner/name]"
-    if device.type != "cuda":
-        return f"{variant} needs a CUDA device; this is {device.type}"
     package, instead = PACKAGES.get(variant, ("kernels", ""))
-    if _is_installed(package):
-        return None
-    missing = f"needs {package}, which is not installed: pip install {package}"
-    return f"{missing}; or --backends {instead} --allow-import" if instead else missing
-
-
-def _is_installed(package: str) -> bool:
-    """By its distribution: those of flash-attn share the name of their module."""
-    try:
-        return bool(version(package))
-    except PackageNotFoundError:
-        return False
+    reason = missing(package, device, variant)
+    if reason and instead and device.type == "cuda":
+        return f"{reason}; or --backends {instead} --allow-import"
+    return reason
 
 
 def why_not(problem: Problem, device: Device, *, variant: str, repo: str | None) -> str | None:
@@ -65,8 +54,5 @@ def why_not(problem: Problem, device: Device, *, variant: str, repo: str | None)
         return "flash-attn takes fp16 and bf16, not fp32"
     if p.d_k > WIDEST:
         return f"heads are {p.d_k} wide; flash-attn has kernels for up to {WIDEST}"
-    if p.causal and p.causal_align == "top_left" and p.seq_len != p.kv_seq_len:
-        return (
-            "flash-attn's triangle starts from the bottom right; this one starts from the top left"
-        )
-    return None
+    corner = other_corner(p)
+    return f"flash-attn: {corner}" if corner else None

@@ -1,5 +1,6 @@
 """The functions of the real package, called as its models call them."""
 
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from torch import Tensor
 
 from attnbench.harness.measure.prepared_call import make_gradient
 from attnbench.impls import Problem, hf, input_order, load, make_inputs, missing
+from attnbench.impls.shared import flash_attention
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 installed = pytest.mark.skipif(missing("hf") is not None, reason=str(missing("hf")))
@@ -190,6 +192,7 @@ def test_a_kernel_of_the_hub_is_asked_for_by_its_name_and_called_as_models_call_
     [
         ("hf:flash_attention_2", "flash-attn, which is not installed: pip install flash-attn;"),
         ("flash_attention_3", "or --backends kernels-community/vllm-flash-attn3 --allow-import"),
+        ("hf:flash_attention_3", "--find-links https://download.pytorch.org/whl/flash-attn-3/;"),
         ("paged|flash_attention_4", "kernels-community/flash-attn4"),
         ("paged|eager", "which continuous batching makes"),
         ("hf:kernel", "wanted a kernel of the Hub"),
@@ -201,5 +204,8 @@ def test_a_kernel_of_the_hub_is_asked_for_by_its_name_and_called_as_models_call_
 def test_what_is_not_here_is_named_and_never_fetched(
     monkeypatch: pytest.MonkeyPatch, name: str, said: str
 ) -> None:
-    monkeypatch.setattr(hf.refusals, "_is_installed", lambda package: False)
+    def absent(package: str) -> str:
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(flash_attention, "version", absent)
     assert said in (load(name).unavailable(CUDA) or "")
