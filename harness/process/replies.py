@@ -20,7 +20,6 @@ from pydantic import (
 )
 
 from ..files.errors import shown
-from ..files.printable import visible
 from ..rows.model import some_of
 from ..rows.record import Status
 from ..rows.values import INT64, Block, Count, Object, OpenPart, Reasons, StatusWord, Window
@@ -167,7 +166,9 @@ def parse(line: bytes, replies: Replies) -> Reply:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, (op, *first["loc"])))
-        raise BadReply(visible(f"{place}: {first['msg']}"[:MOST_SHOWN])) from None
+        text = f"{place}: {first['msg']}"[:MOST_SHOWN]
+        plain = (one if one.isprintable() else ascii(one)[1:-1] for one in text)
+        raise BadReply("".join(plain)) from None
 
 
 def _refuse_values(value: Any, depth: int = 0) -> None:

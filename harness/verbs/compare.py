@@ -211,7 +211,7 @@ def print_comparison(found: "Comparison") -> None:
     from ...reports.pages.terminal import answers
     from ..terminal.progress import echo
 
-    for part in answers(page(found)):
+    for part in [*answers(page(found))]:  # all or nothing is printed
         echo(part)
 
 

@@ -99,7 +99,7 @@ def test_backend_is_as_close_on_cuda(name: str) -> None:
 def test_flex_attention_gives_a_sink_its_share(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not compiled: compiled it gives the log-sum-exp on a GPU only."""
     monkeypatch.setattr(flex, "compiled", lambda function: function)
-    monkeypatch.setattr(flex, "why_not", lambda problem, device: None)
+    monkeypatch.setattr(flex, "why_not", lambda problem, device, variant: None)
     forward = (replace(drawn(seed), passes="forward") for seed in itertools.count())
     assert errors("flex", (one for one in forward if one.sinks), count) == [""] * count
 
