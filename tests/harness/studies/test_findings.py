@@ -107,6 +107,7 @@ def test_the_hull_is_no_box() -> None:
     assert attention_facts.hull_distance(corner, triangle) == pytest.approx(0.5)
 
 
+@pytest.mark.long
 def test_rows_without_a_key_are_uniform_by_fill_and_zero_by_infinity() -> None:
     name = "fill_equals_infinity_without_keys"
     errors = {one.worst_error_ratio for one in found("attention_facts") if one.statement == name}

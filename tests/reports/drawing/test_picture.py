@@ -96,6 +96,7 @@ def test_a_file_is_the_same_each_time_and_texts_of_svg_are_texts(kind: str, tmp_
         assert ink[:, 0].max() > 0.8 * tall
 
 
+@pytest.mark.long  # a process that imports matplotlib without its cache
 def test_without_a_home_nothing_is_said_and_matplotlib_waits_for_a_picture() -> None:
     code = (
         "import sys\n"
