@@ -26,7 +26,7 @@ def _assembled(name: str, default: Any) -> Axis:
     axis, words = DECLARED[name], tuple(word for word in get_args(_TYPES[name]) if word)
     kind = axis.type or (Literal[words] if words else _TYPES[name])
     earliest = default if axis.opt_in else axis.earliest
-    return replace(axis, type=kind, default=default, earliest=earliest)
+    return replace(axis, type=kind, words=get_args(kind), default=default, earliest=earliest)
 
 
 AXES: dict[str, Axis] = {

@@ -4,7 +4,7 @@ rows and in sentences; which values it has; and what it means to the reference a
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from ..problem_fields import ProblemFields
 
@@ -37,7 +37,8 @@ class Axis:
     `pair_exps`: exponentials, or tanh, that they add in each head for a pair that the mask keeps;
     `query_exps`: for a query that sees a key.
 
-    `type` and `default` are those of the field (__init__.py sets them).
+    `type` and `default` are those of the field, `words` the values of a type that lists them
+    (__init__.py sets all three).
     """
 
     meaning: str
@@ -64,6 +65,7 @@ class Axis:
     pair_exps: int = 0
     query_exps: int = 0
     type: Any = None
+    words: tuple[str, ...] = ()
     default: Any = None
 
     @property
@@ -72,8 +74,8 @@ class Axis:
 
     def check_value(self, name: str, value: Any) -> None:
         """Raises ValueError for a value that is none in any problem."""
-        if value != self.default and (words := get_args(self.type)) and value not in words:
-            raise ValueError(f"{name} is {value!r}; wanted one of: {', '.join(words)}")
+        if self.words and value not in self.words and value != self.default:
+            raise ValueError(f"{name} is {value!r}; wanted one of: {', '.join(self.words)}")
         least = 0 if self.opt_in or self.filled else 1
         if (self.type is int and value < least) or (self.valid and not self.valid(value)):
             usual = (

@@ -24,6 +24,7 @@ backends:
   - gives_nan
   - raises
   - hangs
+  - hangs_in_launch
   - needs_package
   - sparse_local
   - forks
@@ -41,6 +42,7 @@ FAILED = {  # status, and words of the reason
     "gives_nan": ("incorrect", "NaN"),
     "raises": ("error", "KeyError: 'a bug of the backend'"),
     "hangs": ("timeout", "4 s"),
+    "hangs_in_launch": ("timeout", "4 s"),
     "needs_package": ("unavailable", "no_such_package_for_attnbench"),
     "sparse_local": ("unsupported", "local"),
 }
