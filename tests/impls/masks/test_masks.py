@@ -67,11 +67,11 @@ def matrix(p: Problem) -> torch.Tensor:
 def test_the_rule_that_the_reference_asks_is_the_matrix_of_backends() -> None:
     for p in (one for one in small_problems() if one.mask != "none" and not one.lengths):
         queries, keys = torch.arange(p.seq_len)[:, None], torch.arange(p.kv_seq_len)
-        own = queries + p.causal_offset
+        own, whole = queries + p.causal_offset, matrix(p)
         for entry in range(p.batch):
             seen = MASKS[p.mask].rule(p, entry, own, keys)
             seen = seen & (keys <= own) if p.causal else seen
-            assert torch.equal(matrix(p)[entry], seen.expand(p.seq_len, p.kv_seq_len)), p
+            assert torch.equal(whole[entry], seen.expand(p.seq_len, p.kv_seq_len)), p
 
 
 def test_formulas_count_what_the_matrix_has() -> None:
