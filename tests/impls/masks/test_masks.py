@@ -26,15 +26,15 @@ LENGTHS = [(n, n) for n in (1, 2, 5, 64, 130, 200)] + [(1, 130), (5, 70), (60, 2
 def small_problems() -> list[Problem]:
     """Every kind of mask that is possible, causal or not; windows below, at and above lengths."""
     found = []
-    for (n_q, n_kv), causal, align in product(LENGTHS, (False, True), ("top_left", "bottom_right")):
-        triangle = {"causal": causal, "causal_align": align if causal else ""}
+    for (n_q, n_kv), align in product(LENGTHS, ("", "top_left", "bottom_right")):
+        triangle = {"causal": bool(align), "causal_align": align}
         lengths = {"seq_len": n_q, "kv_seq_len": n_kv}
         found += [
             Problem(**SHAPE | lengths | triangle | {"batch": 5}, mask=mask)
             for mask in ALL_MASKS
             if mask not in WINDOWED
         ]
-        if n_q == n_kv or causal:
+        if n_q == n_kv or align:
             found += [
                 Problem(**SHAPE | lengths | triangle, mask=mask, window=window)
                 for mask in WINDOWED
