@@ -25,7 +25,8 @@ from .correctness import widen
 from .judge import write_gradient
 from .prepared_call import Tensors, draw_gradient, make_gradient, make_tensors
 
-LEAST_FACTOR, MOST_FACTOR = 0.5, 1.5  # of tokens' keys and values
+LEAST_CHANGE, MOST_CHANGE = 0.25, 0.5
+"""Of tokens' keys and values, as a share, up or down. Below 0.02 a bf16 result may not show it."""
 ONE_OF = 16
 """Of so many tokens one is scaled. What one of 4 096 makes of a result is lost in bf16."""
 
@@ -100,7 +101,8 @@ class EachCall:
     def __call__(self, *, last: bool) -> None:
         if self._turns is not None:
             self._turns.take_next()
-        factor = 1.0 if last else self._random.uniform(LEAST_FACTOR, MOST_FACTOR)
+        change = self._random.choice((-1, 1)) * self._random.uniform(LEAST_CHANGE, MOST_CHANGE)
+        factor = 1.0 if last else 1.0 + change
         for row, first in zip(self._rows, self._first, strict=True):
             torch.mul(first, factor, out=row())
 

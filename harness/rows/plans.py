@@ -28,6 +28,7 @@ WARM_UP_S = 0.3  # at least, by all processes of the plan together
 LEAST_S = 0.05  # by each, however many there are
 WARM_AGAIN_S = 0.1  # at most that, if a process has warmed the case up before: its memory is new
 MAX_WARM_UP_S = 5.0  # or the process's share of the plan's time per case, if that is less
+MOST_TRIES = 3  # of a block that was disturbed
 CALLS_TO_TELL = 10  # with fewer it is not known whether the times are stationary
 
 # Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.

@@ -20,10 +20,10 @@ from ..measure.launch_flags import launch_flags
 from ..measure.physical_floor import refutation
 from ..process.child import PHASES, CaseEnded
 from ..process.worker_process import WorkerFailure
-from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
+from ..rows.plans import MOST_TRIES, WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from .case_state import CaseState
+from .case_state import BETWEEN_CALLS_S, CaseState
 from .runtime import Runtime
 from .sampling import Sampler
 from .worker_pool import Seat
@@ -218,10 +218,15 @@ class GroupRun:
         waited, since = waited_s(ours) or 0.0, time.monotonic()
         reply = self._ask(seat, one, "sample", case=one.case.id, seed=seed, calls=calls)
         apart_s = time.monotonic() - since - max(0.0, (waited_s(ours) or 0.0) - waited)
-        self.sampler.samplings[one.name].add(process, reply.quantities.model_dump(), reply.spent_s)
-        # On a CPU the readings themselves; on a GPU a block has more than those.
-        own_s = reply.spent_s if self.spec.device == "cpu" else reply.block_s
-        one.clocks.append((apart_s, own_s))
+        quantities = reply.quantities.model_dump()
+        self.sampler.samplings[one.name].add(process, quantities, reply.spent_s)
+        if (
+            self.spec.device == "cpu"
+        ):  # the readings themselves; on a GPU a block has more than those
+            tries = min(quantities["conditions"].get("tries", 1), MOST_TRIES)
+            one.clocks.append((apart_s - calls * tries * BETWEEN_CALLS_S, reply.spent_s))
+        else:
+            one.clocks.append((apart_s, reply.block_s))
         if one.beside is None:
             self.runtime.listener.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)

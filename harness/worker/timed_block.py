@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from ..measure.clock import Between, Samples, Timer
 from ..measure.conditions import HostConditions, always_ready, contended, has_low_clock
 from ..measure.short_waits import ShortWaits
+from ..rows.plans import MOST_TRIES
 
-MOST_TRIES = 3
 MOST_FAULTS = 1_000  # pages of a block with a warm heap; 4 MiB
 MOST_COLD_S = 3.0  # a block that found the heap cold may take so long to be repeated
 MOST_AGAIN_S = 0.5  # a block that took longer is not repeated
