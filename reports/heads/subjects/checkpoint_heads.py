@@ -19,10 +19,8 @@ from ...formatting import capital, list_text, number_text, paragraph, plural
 from ...quantity import Number
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import bounded, figure, percent
+from ..figures import Axes, bounded, figure, percent
 from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
-from ..trained import LOCAL_SHARE
-from ._removed import LOSS
 
 TITLE = "Heads of given models"
 SECTION = "asked"
@@ -30,6 +28,8 @@ APART = True
 ORDER = 12
 STUDIES = (CheckpointHeads.STUDY,)
 UNIT = "sequence"
+LOCAL_SHARE = 0.5  # of the weight, from which a head is called a previous-token or induction head
+LOSS = Axes("heads left", "loss, nats")
 MOST_NAMED = 4  # heads in a sentence
 INDUCTION, PREVIOUS = "induction_share", "previous_share"
 TITLES = {

@@ -14,7 +14,7 @@ from attnbench.harness.heads.checkpoints.sequences import sequences_for
 from attnbench.harness.heads.removal import GatedDecoder, Head
 from attnbench.harness.heads.studies import checkpoint_heads, trained_heads
 from attnbench.harness.heads.synthetic_tasks import Batch
-from attnbench.harness.heads.training import SETTLING, Goal, one_thread
+from attnbench.harness.heads.training import Goal
 from attnbench.impls.problem import Problem
 from tests.harness.heads.test_checkpoint_files import decoder
 from tests.harness.verbs.test_odd_files import ODD
@@ -126,14 +126,14 @@ def test_a_finding_has_every_head(folders: dict[str, Path], family: str) -> None
 def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(trained_heads.GOALS, "copy", Goal(None, 2))
-    with one_thread():
-        trained = trained_heads.trained("copy", 2, CPU, 5, save_to=tmp_path)
-    (path,) = tmp_path.iterdir()
-    assert path.name == "copy-heads2-seed5.safetensors"
+    monkeypatch.setitem(trained_heads.GOALS, "copy", Goal(right_ratio=1.0, limit_steps=20))
+    monkeypatch.setattr(trained_heads, "LEARNING_RATES", (1e-3,))
+    small = Problem(batch=1, seq_len=8, d_model=8, heads=1)
+    *_, trained = trained_heads.run(small, CPU, 5, task="copy", heads=2, save_to=tmp_path)
+    path = tmp_path / "copy-heads2-seed5.safetensors"
     found = finding_of(path)
     assert found["token_source"] == "new sequences of its task, copy"
-    assert (found["trained_task"], found["trained_steps"]) == ("copy", str(2 + SETTLING))
+    assert (found["trained_task"], found["trained_steps"]) == ("copy", "20")
     assert found["parameter_count"] == trained["parameter_count"]
     assert found["sentence"][0] in "abcdefgh"
 

@@ -30,7 +30,7 @@ def test_each_combination_is_planned_with_an_id_of_its_own() -> None:
 def test_one_value_takes_its_parts_and_none_twice() -> None:
     assert {dict(one.part)["task"] for one in planned("studies=[trained_heads:copy]")} == {"copy"}
     both = planned("studies=[trained_heads:copy, trained_heads:8]")
-    assert len(both) == len({one.id for one in both}) == 6 + 6 - 1
+    assert len(both) == len({one.id for one in both}) == 5 + 4 - 1
     assert parts_of("trained_heads:no_such_value") == []
     assert [one.id for one in planned(only=("trained_heads-copy-heads8",))] == [
         "study-trained_heads-copy-heads8"
