@@ -4,8 +4,7 @@ From the study trained_heads; what it says holds for its tasks and sizes. A seed
 its task within the limit took more steps, nobody knows how many more.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, isfinite, isinf
 from statistics import median
 from typing import NamedTuple
@@ -50,8 +49,12 @@ class Trained(NamedTuple):
     seeds: Sequence[TrainedHeads]
 
     @property
+    def name(self) -> str:
+        return plural(self.heads, "head")
+
+    @property
     def label(self) -> str:
-        return f"{self.task}, {plural(self.heads, 'head')}"
+        return f"{self.task}, {self.name}"
 
     @property
     def steps(self) -> list[float]:
@@ -84,10 +87,12 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card: Card | None = None
     blocks: list[Block] = []
     for _, caption, every in studied(TrainedHeads, meta):
-        found = trained(one for one in every if not one.is_tuning)
-        tried = trained(one for one in every if one.is_tuning)
-        card = card or _card(found, caption)
-        blocks += [_table(found), *_removed(found), *_rates(found, tried), *_losses(found, caption)]
+        judged = by((one for one in every if not one.is_tuning), lambda one: (one.task, one.heads))
+        found = [Trained(task, heads, seeds) for (task, heads), seeds in judged.items()]
+        if found:
+            card = card or _card(found, caption)
+            blocks += [_table(found), *_removed(found), *_rates(found, every)]
+            blocks += _losses(found, caption)
     return Subject(
         card=card,
         blocks=(*blocks, *_earlier(meta), *failed(meta, TrainedHeads.STUDY)),
@@ -95,9 +100,17 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     )
 
 
-def trained(found: Iterable[TrainedHeads]) -> list[Trained]:
-    groups = by(found, lambda one: (one.task, one.heads))
-    return [Trained(task, heads, seeds) for (task, heads), seeds in groups.items()]
+def _of_cells(
+    title: str, corner: str, cells: Mapping[tuple[str, str], Cell | Marked], *, folded: bool = False
+) -> Table:
+    """`cells`: by row and column."""
+    rows, columns = (dict.fromkeys(place[axis] for place in cells) for axis in (0, 1))
+    return Table(
+        title=title,
+        columns=(corner, *columns),
+        rows=tuple((row, *(cells.get((row, one), "") for one in columns)) for row in rows),
+        folded=folded,
+    )
 
 
 # ---- the answer ----------------------------------------------------------------------------------
@@ -109,7 +122,11 @@ def _card(found: Sequence[Trained], caption: str) -> Card:
         subtitle="right answers over training steps, by task and number of heads",
         sentence=_sentence(found),
         picture=_curves("Learning curves", found, caption, "looked_accuracy_ratio", ACCURACY),
-        decisions=_steps(found),
+        decisions=_of_cells(
+            "Steps until learnt",
+            "steps until learnt",
+            {(one.task, one.name): one.steps_text() for one in found},
+        ),
         note=READING,
         wide=True,
     )
@@ -119,60 +136,33 @@ def _sentence(found: Sequence[Trained]) -> str:
     """`The median seed learns copy in 160 steps with 8 heads and in 260 with 1 head.`"""
     parts = []
     for task, some in by(found, lambda one: one.task).items():
-        fastest = min(some, key=lambda one: median(one.steps))
-        steps, heads = fastest.steps_text(bounds=False), plural(fastest.heads, "head")
-        parts.append(f"{task} in {steps} steps with {heads}")
-        if fastest is not some[0]:
-            first = plural(some[0].heads, "head")
-            parts[-1] += f" and in {some[0].steps_text(bounds=False)} with {first}"
+        fewest = min(some, key=lambda one: median(one.steps))
+        parts.append(f"{task} in {fewest.steps_text(bounds=False)} steps with {fewest.name}")
+        if fewest is not some[0]:
+            parts[-1] += f" and in {some[0].steps_text(bounds=False)} with {some[0].name}"
     return f"The median seed learns {'; '.join(parts)}."
-
-
-def _steps(found: Sequence[Trained]) -> Table:
-    def cell(heads: int, of: tuple[str, Sequence[Trained]]) -> Number:
-        return next((one.steps_text() for one in of[1] if one.heads == heads), Number())
-
-    counts = sorted({one.heads for one in found})
-    return table_of(
-        "Steps until learnt",
-        by(found, lambda one: one.task).items(),
-        {
-            "steps until learnt": lambda of: of[0],
-            **{plural(heads, "head"): partial(cell, heads) for heads in counts},
-        },
-    )
 
 
 def _curves(title: str, found: Sequence[Trained], caption: str, looked: str, axes: Axes) -> Figure:
     panels = {
-        task: {plural(one.heads, "head"): one.curve(looked) for one in some}
+        task: {one.name: one.curve(looked) for one in some}
         for task, some in by(found, lambda one: one.task).items()
     }
-    names = dict.fromkeys(name for lines in panels.values() for name in lines)
-
-    def cell(name: str, of: tuple[str, int]) -> Quantity:
-        return Quantity(panels[of[0]].get(name, {}).get(of[1]), axes.unit)
-
+    cells = {
+        (f"{task}, {length_text(step)}", name): Quantity(curve[step], axes.unit)
+        for task, lines in panels.items()
+        for step in sorted(set().union(*lines.values()))
+        for name, curve in lines.items()
+        if step in curve
+    }
     return figure(
         title,
         f"{caption} · the median of {plural(len(found[0].seeds), 'seed')}; one that has learnt its"
         " task stays as it was then",
         panels,
         axes,
-        table_of(
-            title,
-            [
-                (task, step)
-                for task, lines in panels.items()
-                for step in sorted(set().union(*lines.values()))
-            ],
-            {
-                "task, steps": lambda of: f"{of[0]}, {length_text(of[1])}",
-                **{name: partial(cell, name) for name in names},
-            },
-            folded=True,
-        ),
-        names=names,
+        _of_cells(title, "task, steps", cells, folded=True),
+        names=dict.fromkeys(one.name for one in found),
         same_y=axes is ACCURACY,
     )
 
@@ -196,27 +186,22 @@ def _table(found: Sequence[Trained]) -> Table:
     )
 
 
-def _rates(found: Sequence[Trained], tried: Sequence[Trained]) -> Iterator[Table]:
+def _rates(found: Sequence[Trained], every: Sequence[TrainedHeads]) -> Iterator[Table]:
     """Of the trainings from which the learning rates were chosen."""
-    grid = {(one.task, one.heads): by(one.seeds, lambda o: o.learning_rate) for one in tried}
-
-    def cell(rate: float, one: Trained) -> Cell | Marked:
-        some = grid.get((one.task, one.heads), {}).get(rate)
-        if some is None:
-            return ""
-        steps = one._replace(seeds=some).steps_text(bounds=False)
-        return Marked(cell=steps, strong=rate == one.seeds[0].learning_rate)
-
-    rates = sorted({rate for some in grid.values() for rate in some})
-    if rates:
-        yield table_of(
+    chosen = {one.label: one.seeds[0].learning_rate for one in found}
+    tuning = sorted((one for one in every if one.is_tuning), key=lambda one: one.learning_rate)
+    cells: dict[tuple[str, str], Marked] = {}
+    groups = by(tuning, lambda one: (one.learning_rate, one.task, one.heads))
+    for (rate, task, heads), seeds in groups.items():
+        one = Trained(task, heads, seeds)
+        strong = rate == chosen.get(one.label)
+        cells[one.label, f"{rate:g}"] = Marked(cell=one.steps_text(bounds=False), strong=strong)
+    if cells:
+        yield _of_cells(
             "Steps until learnt by learning rate, median of seeds that nothing else is told of;"
             " the rate with the fewest steps was chosen",
-            found,
-            {
-                "task, heads": lambda one: one.label,
-                **{f"{rate:g}": partial(cell, rate) for rate in rates},
-            },
+            "task, heads",
+            cells,
         )
 
 

@@ -129,7 +129,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few trainings of few steps."""
     monkeypatch.setattr(trained_heads, "SEEDS", 2)
     monkeypatch.setitem(trained_heads.GOALS, "copy", Goal(right_ratio=1.0, limit_steps=2 * EVERY))
-    monkeypatch.setattr(trained_heads, "LEARNING_RATES", (RATE, 2 * RATE))
+    monkeypatch.setattr(trained_heads, "LEARNING_RATES", (RATE,))
+    monkeypatch.setattr(trained_heads, "TUNING_SEEDS", range(1000, 1001))
 
 
 @pytest.mark.usefixtures("short")

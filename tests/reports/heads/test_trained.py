@@ -10,7 +10,7 @@ from attnbench.harness.rows.findings import findings_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Figure, Table
-from attnbench.reports.heads.subjects.trained_heads import Trained, subject, trained
+from attnbench.reports.heads.subjects.trained_heads import Trained, subject
 from attnbench.reports.subjects import Subject
 from tests.reports.fake_trainings import training, trainings, with_trainings
 
@@ -22,8 +22,7 @@ def told(tmp_path: Path, findings: list[Any]) -> Subject:
 
 
 def of(seeds: list[int | None], **other: Any) -> Trained:
-    (found,) = trained(findings_of(TrainedHeads, trainings("copy", {1: seeds}, **other)))
-    return found
+    return Trained("copy", 1, findings_of(TrainedHeads, trainings("copy", {1: seeds}, **other)))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_half_of_the_heads_removed_is_told_where_it_was_tried(tmp_path: Path) ->
     (table,) = (one for one in found.blocks if isinstance(one, Table) and "removed" in one.columns)
     (row,) = table.texts
     assert row[:2] == ("copy, 8 heads", "8")
-    assert [text.split()[0] for text in row[2:]] == ["0.100", "1.20", "0.300"]
+    assert [text.split()[0] for text in row[2:]] == ["0.10", "1.20", "0.30"]
 
 
 @pytest.mark.parametrize("broken", [{"task": 3}, {"heads": 0}, {"looked_steps": [20]}])
