@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -81,6 +82,17 @@ def decoder(task: Task, heads: int, device: torch.device, seed: int) -> Decoder:
     return Decoder(
         problem, task.vocabulary, task.depth, BACKEND, device=device, seed=seed, d_ff=D_FF
     )
+
+
+def sizes(model: Decoder) -> dict[str, Any]:
+    """What a finding says of the model."""
+    return {
+        "d_model": D_MODEL,
+        "depth": len(model.own_blocks),
+        "tokens": TOKENS,
+        "batch": BATCH,
+        "parameter_count": sum(one.numel() for one in model.parameters()),
+    }
 
 
 def train(

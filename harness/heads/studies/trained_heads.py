@@ -10,11 +10,10 @@ stands that of the first training with half of the heads removed afterwards.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +25,7 @@ from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
 from ..removal import GatedDecoder, Head
 from ..synthetic_tasks import Batch, task
-from ..training import Goal, Training, held_out, one_thread
+from ..training import Goal, held_out, one_thread
 
 QUESTION = "In how many steps does each number of heads learn a task, at its own learning rate?"
 PARTS = {"task": ("majority", "six_relations", "copy", "text"), "heads": (1, 2, 4, 8, 16)}
@@ -64,22 +63,32 @@ def run(
         yield from tried
         rate = chosen(tried)
         for each in range(seed, seed + SEEDS):
-            model, done = trained(task, heads, device, each, rate, GOALS[task])
+            model, found = trained(task, heads, device, each, rate, GOALS[task])
             if save_to is not None:
                 about: dict[str, str | int] = {"task": task, "train_seed": each}
-                about["steps"] = len(done.step_ms)
+                about["steps"] = len(found.step_ms)
                 file = save_to / f"{task}-heads{heads}-seed{each}{given.SUFFIX}"
                 decoder_file.save(model, file, about)
-            losses = without_half(model, done, task, each, rate) if heads == SOME_REMOVED else {}
-            yield _finding(model, done, task, each, rate, GOALS[task], **losses)
+            losses = without_half(model, found) if heads == SOME_REMOVED else {}
+            yield found.model_copy(update=losses)
 
 
 def trained(
-    name: str, heads: int, device: torch.device, seed: int, learning_rate: float, goal: Goal
-) -> tuple[Decoder, Training]:
+    name: str, heads: int, device: torch.device, seed: int, rate: float, goal: Goal
+) -> tuple[Decoder, TrainedHeads]:
     of = task(name)
     model = training.decoder(of, heads, device, seed)
-    return model, training.train(model, of, seed, learning_rate, goal)
+    done = training.train(model, of, seed, rate, goal)
+    return model, TrainedHeads(
+        task=name,
+        heads=heads,
+        train_seed=seed,
+        learning_rate=rate,
+        goal_ratio=goal.right_ratio,
+        limit_steps=goal.limit_steps,
+        **asdict(done),
+        **training.sizes(model),
+    )
 
 
 # ---- the learning rate ---------------------------------------------------------------------------
@@ -93,11 +102,11 @@ def tuned(name: str, heads: int, device: torch.device, seed: int) -> Iterator[Tr
         for each in TUNING_SEEDS:
             if sum(one.learnt_steps is None for one in found) > len(TUNING_SEEDS) // 2:
                 break  # the median will not be within the limit
-            model, done = trained(name, heads, device, seed + each, rate, goal)
-            found.append(_finding(model, done, name, seed + each, rate, goal, is_tuning=True))
+            _, one = trained(name, heads, device, seed + each, rate, goal)
+            found.append(one.model_copy(update={"is_tuning": True}))
         yield from found
         if (steps := _median_steps(found)) < inf:
-            goal = Goal(right_ratio=goal.right_ratio, limit_steps=int(steps))
+            goal = replace(goal, limit_steps=int(steps))
 
 
 def chosen(tried: list[TrainedHeads]) -> float:
@@ -115,20 +124,21 @@ def _median_steps(found: list[TrainedHeads]) -> float:
 # ---- removed heads -------------------------------------------------------------------------------
 
 
-def without_half(
-    model: Decoder, done: Training, name: str, seed: int, learning_rate: float
-) -> dict[str, Any]:
-    """Losses in nats with all heads, with half removed after training, and with half during it."""
-    of, device = task(name), next(model.parameters()).device
+def without_half(model: Decoder, found: TrainedHeads) -> dict[str, float]:
+    """Losses in nats with all heads, with half removed after training, and with half during it.
+
+    `model`: as it was trained, `found`: how.
+    """
+    of, device, seed = task(found.task), next(model.parameters()).device, found.train_seed
     held = held_out(of, seed, device)
     judged_on, tested = held.part(0, JUDGED), held.part(JUDGED, len(held.tokens))
-    whole, steps = GatedDecoder(model), len(done.step_ms)
+    whole, steps = GatedDecoder(model), len(found.step_ms)
     order = removal.by_importance(whole, judged_on)
     half = len(order) // 2
-    smaller = training.decoder(of, model.problem.heads, device, seed)
+    smaller = training.decoder(of, found.heads, device, seed)
     pruning = Pruning(GatedDecoder(smaller), judged_on, half, steps)
     goal = Goal(right_ratio=inf, limit_steps=steps)
-    training.train(smaller, of, seed, learning_rate, goal, pruning.loss)
+    training.train(smaller, of, seed, found.learning_rate, goal, pruning.loss)
 
     def loss(of: GatedDecoder, gone: list[Head]) -> float:
         return removal.without(of, gone, tested, removal.mean)
@@ -156,30 +166,3 @@ class Pruning:
         self.step += 1
         gates = removal.gates_without(self.model, self.gone, batch.tokens)
         return training.loss_of(self.model.logits(batch.tokens, gates), batch.targets)
-
-
-def _finding(
-    model: Decoder,
-    done: Training,
-    name: str,
-    seed: int,
-    learning_rate: float,
-    goal: Goal,
-    **more: Any,
-) -> TrainedHeads:
-    sizes = {
-        "d_model": model.problem.d_model,
-        "depth": len(model.own_blocks),
-        "tokens": model.problem.seq_len,
-        "batch": model.problem.batch,
-        "parameter_count": sum(one.numel() for one in model.parameters()),
-    }
-    return TrainedHeads(
-        task=name,
-        heads=model.problem.heads,
-        train_seed=seed,
-        learning_rate=learning_rate,
-        goal_ratio=goal.right_ratio,
-        limit_steps=goal.limit_steps,
-        **(sizes | asdict(done) | more),
-    )

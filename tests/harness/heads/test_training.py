@@ -98,16 +98,13 @@ def test_of_the_grid_the_rate_with_the_fewest_median_steps_is_chosen(
 ) -> None:
     """A later rate has as many steps as the best one needed, and no seed when two took more."""
     needed = {0.1: (200, 100, 300), 0.2: (180, 400, 500), 0.3: (240, 220, 10), 0.4: (120, 140, 500)}
-    model = decoder(task("copy"), 1, CPU, 0)
 
-    def trained(
-        name: str, heads: int, device: torch.device, seed: int, rate: float, goal: Goal
-    ) -> tuple[object, Training]:
-        steps = needed[rate][seed - TUNING_SEEDS[0]]
-        return model, Training(learnt_steps=steps if steps < goal.limit_steps else None)
+    def train(model: object, task: object, seed: int, learning_rate: float, goal: Goal) -> Training:
+        steps = needed[learning_rate][seed - TUNING_SEEDS[0]]
+        return Training(learnt_steps=steps if steps < goal.limit_steps else None)
 
     monkeypatch.setattr(trained_heads, "LEARNING_RATES", tuple(needed))
-    monkeypatch.setattr(trained_heads, "trained", trained)
+    monkeypatch.setattr(training, "train", train)
     found = list(tuned("copy", 1, CPU, 0))
     tried = [(one.learning_rate, one.limit_steps, one.learnt_steps) for one in found]
     assert tried == [
