@@ -17,12 +17,11 @@ from ....harness.stats.counted import median_bounds
 from ....harness.stats.intervals import latency_interval, mean_interval
 from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
-from ...elements import Block, Card, Figure, Marked, Table, Text, note, table_of
+from ...elements import Block, Card, Figure, Marked, Panel, Series, Table, Text, note, table_of
 from ...formatting import length_text, plural
-from ...quantity import Cell, Number, Quantity
+from ...quantity import Cell, Number, Quantity, Unit
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import Axes, bounded, figure
 
 TITLE = "What heads learn"
 SECTION = "asked"
@@ -30,8 +29,6 @@ APART = True
 ORDER = 11
 STUDIES = (TrainedHeads.STUDY,)
 DRAWN_STEPS = {20 * many << power for many in (1, 3) for power in range(8)}
-ACCURACY = Axes("training steps", "right answers", "share", x_scale="log")
-LOSS = Axes("training steps", "loss, nats", x_scale="log")
 READING = (
     "The models of a task differ in their number of heads only: parameters and batches are the"
     " same, and a head has the width d_model / heads. A line is the median seed on new sequences."
@@ -121,7 +118,9 @@ def _card(found: Sequence[Trained], caption: str) -> Card:
         title=TITLE,
         subtitle="right answers over training steps, by task and number of heads",
         sentence=_sentence(found),
-        picture=_curves("Learning curves", found, caption, "looked_accuracy_ratio", ACCURACY),
+        picture=_curves(
+            "Learning curves", found, caption, "looked_accuracy_ratio", "right answers", "share"
+        ),
         decisions=_of_cells(
             "Steps until learnt",
             "steps until learnt",
@@ -143,27 +142,41 @@ def _sentence(found: Sequence[Trained]) -> str:
     return f"The median seed learns {'; '.join(parts)}."
 
 
-def _curves(title: str, found: Sequence[Trained], caption: str, looked: str, axes: Axes) -> Figure:
+def _curves(
+    title: str, found: Sequence[Trained], caption: str, looked: str, y_label: str, unit: Unit
+) -> Figure:
     panels = {
         task: {one.name: one.curve(looked) for one in some}
         for task, some in by(found, lambda one: one.task).items()
     }
     cells = {
-        (f"{task}, {length_text(step)}", name): Quantity(curve[step], axes.unit)
+        (f"{task}, {length_text(step)}", name): Quantity(curve[step], unit)
         for task, lines in panels.items()
         for step in sorted(set().union(*lines.values()))
         for name, curve in lines.items()
         if step in curve
     }
-    return figure(
-        title,
-        f"{caption} · the median of {plural(len(found[0].seeds), 'seed')}; one that has learnt its"
-        " task stays as it was then",
-        panels,
-        axes,
-        _of_cells(title, "task, steps", cells, folded=True),
-        names=dict.fromkeys(one.name for one in found),
-        same_y=axes is ACCURACY,
+    return Figure(
+        title=title,
+        caption=f"{caption} · the median of {plural(len(found[0].seeds), 'seed')}; one that has"
+        " learnt its task stays as it was then",
+        panels=tuple(
+            Panel(
+                title=task,
+                x_label="training steps",
+                y_label=y_label,
+                unit=unit,
+                y_scale="linear",
+                series=tuple(
+                    Series(backend=name, kind="measured", x=tuple(curve), y=tuple(curve.values()))
+                    for name, curve in lines.items()
+                ),
+            )
+            for task, lines in panels.items()
+        ),
+        table=_of_cells(title, "task, steps", cells, folded=True),
+        names=tuple(dict.fromkeys(one.name for one in found)),
+        same_y=unit == "share",
     )
 
 
@@ -179,7 +192,7 @@ def _table(found: Sequence[Trained]) -> Table:
             "learning rate": lambda one: Number(f"{one.seeds[0].learning_rate:g}"),
             "learn it": lambda one: one.learn,
             "steps until learnt": lambda one: one.steps_text(),
-            "time per step": lambda one: bounded(
+            "time per step": lambda one: Quantity.of(
                 latency_interval([[seed.step_ms] for seed in one.seeds]), "ms"
             ),
         },
@@ -207,7 +220,7 @@ def _rates(found: Sequence[Trained], every: Sequence[TrainedHeads]) -> Iterator[
 
 def _removed(found: Sequence[Trained]) -> Iterator[Table]:
     def loss(name: str) -> Callable[[Trained], Quantity]:
-        return lambda one: bounded(mean_interval([seed[name] for seed in one.seeds], "seed"))
+        return lambda one: Quantity.of(mean_interval([o[name] for o in one.seeds], "seed"), "plain")
 
     some = [one for one in found if one.seeds[0].removed_during_loss_nats is not None]
     if some:
@@ -226,7 +239,8 @@ def _removed(found: Sequence[Trained]) -> Iterator[Table]:
 
 def _losses(found: Sequence[Trained], caption: str) -> Iterator[Figure]:
     if all(seed.looked_loss_nats for one in found for seed in one.seeds):
-        yield _curves("Loss on new sequences", found, caption, "looked_loss_nats", LOSS)
+        title = "Loss on new sequences"
+        yield _curves(title, found, caption, "looked_loss_nats", "loss, nats", "plain")
 
 
 def _earlier(meta: Meta) -> Iterator[Text]:
