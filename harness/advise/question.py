@@ -77,7 +77,6 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
     """`arguments`: the question as a shell takes it. Raises BadInput."""
     from ...impls.problem import ITEM_BYTES
     from ...reports.advise.asked import Inquiry
-    from ..models.config_file import checkpoint
     from ..models.questions import KV_BITS
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations, weights_of
@@ -92,7 +91,6 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
     weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
         config=str(asked.model),
-        checkpoint=checkpoint(str(asked.model)),
         arguments=[*arguments],
         model=model.name,
         model_type=model.model_type,

@@ -150,8 +150,7 @@ class Inquiry:
     not. `beside_weights`: the memory is without them. `dtype_guess`: why the dtype is a guess; ""
     if it is none. `kv_dtype`: of keys and values, if it is another. `notes`: what the numbers of
     this model do not contain, in sentences. `cautions`: what of its configuration was not
-    understood. `checkpoint`: what transformers' from_pretrained takes for this model; "" if that is
-    not known. `others`: layers that are not attention, with their number; `states`: bytes that one
+    understood. `others`: layers that are not attention, with their number; `states`: bytes that one
     of them keeps of a sequence, None if not known. `max_seconds`: that attention of all layers may
     take at the longest context, in phases with such a limit.
     """
@@ -174,7 +173,6 @@ class Inquiry:
     implementations: Sequence[Implementation]
     others: Mapping[str, int]
     shapes: Shapes
-    checkpoint: str = ""
     weights_in: str = ""
     weights_words: str = ""
     beside_weights: bool = False

@@ -10,7 +10,6 @@ from ..words import TIMES
 from .answer import Advice
 from .choices import Choice
 from .memory import Longest
-from .policy import policy
 from .sentences import beside_tables, headline, measure_command, not_included, run_commands
 from .share import shares
 from .times import Cell
@@ -51,7 +50,6 @@ def document(advice: Advice) -> dict[str, Any]:
         ],
         "sequences": [one._asdict() for one in advice.sequences],
         "longest": [*map(_longest, advice.longest)],
-        "policy": policy(advice),
         "shares": [
             {
                 **json_fields(one, "phase", "context"),

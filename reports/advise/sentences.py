@@ -20,7 +20,6 @@ from .answer import Advice
 from .asked import Phase
 from .choices import AS_GOOD_RATIO, Decision
 from .memory import Longest
-from .policy import turns
 from .share import LOADED, shares
 
 LIMITS = {
@@ -194,7 +193,6 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     if decoded and (device := advice.inquiry.device) in COLD:
         cells = (cell for one in decoded for choice in one.choices for cell in choice.cells)
         yield WARM if device == "cpu" and any(cell.is_warm for cell in cells) else COLD[device]
-    yield from turns(advice)
     yield from _shares(advice)
     yield from _sequences(advice)
     yield from advice.inquiry.notes
