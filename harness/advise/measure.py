@@ -42,19 +42,7 @@ def wanted(inquiry: Inquiry, rows: StoredRows, call_s: Callable[[Problem], float
                     lacking = any(_lacks(known, name, phase) for name in backends)
                     if lacking and problem not in found:
                         found[problem] = backends
-            for problem in _beside(inquiry, phase, context, call_s):
-                if any(_lacks(rows.of(asdict(problem)), name, phase) for name in plain):
-                    found.setdefault(problem, plain)
     return found
-
-
-def _beside(
-    inquiry: Inquiry, phase: Phase, context: int, call_s: Callable[[Problem], float]
-) -> list[Problem]:
-    """What tells the time of a pass beside attention; nothing if a call would take too long."""
-    whole = inquiry.shapes.whole(phase, context)
-    found = [problem_of(one) for one in (whole.block, whole.core)] if whole else []
-    return found if max(map(call_s, found), default=0.0) <= LONG_CALL_S else []
 
 
 def _lacks(known: Mapping[str, Stored], backend: str, phase: Phase) -> bool:

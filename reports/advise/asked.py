@@ -88,17 +88,6 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """What tells the time of a pass beside attention: a `block` of few tokens, the `core` of its
-    attention, and by how much the products of all layers for all tokens are more than the block's.
-    """
-
-    block: Fields
-    core: Fields
-    times: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bytes:
     """A number of bytes, None if it is not known; `words`: where it is from, or why there is none.
 
@@ -122,9 +111,6 @@ class Shapes(Protocol):
 
     def asked(self, phase: Phase, context: int) -> Sequence[Asked]:
         """Each kind of layer that takes part in the phase."""
-
-    def whole(self, phase: Phase, context: int) -> Whole | None:
-        """None where it is not known how many numbers a token is multiplied by."""
 
     def input_bytes(self, problem: Fields) -> int:
         """Of q, k and v, and of the output's gradient if there is one."""

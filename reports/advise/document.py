@@ -11,7 +11,6 @@ from .answer import Advice
 from .choices import Choice
 from .memory import Longest
 from .sentences import beside_tables, headline, measure_command, not_included, run_commands
-from .share import shares
 from .times import Cell
 
 SCHEMA = 1
@@ -50,15 +49,6 @@ def document(advice: Advice) -> dict[str, Any]:
         ],
         "sequences": [one._asdict() for one in advice.sequences],
         "longest": [*map(_longest, advice.longest)],
-        "shares": [
-            {
-                **json_fields(one, "phase", "context"),
-                "attn_implementation": one.name,
-                "attention_ratio": _interval(one.share),
-                "eager_pass_ratio": _interval(one.worth),
-            }
-            for one in shares(advice)
-        ],
         "traps": advice.traps,
         "not_measured": [json_fields(one, "layer", "count", "why") for one in advice.not_measured],
         "other_layers": dict(asked.others),

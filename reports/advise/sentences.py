@@ -20,7 +20,6 @@ from .answer import Advice
 from .asked import Phase
 from .choices import AS_GOOD_RATIO, Decision
 from .memory import Longest
-from .share import LOADED, shares
 
 LIMITS = {
     "weights": "the weights do not fit",
@@ -193,7 +192,6 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     if decoded and (device := advice.inquiry.device) in COLD:
         cells = (cell for one in decoded for choice in one.choices for cell in choice.cells)
         yield WARM if device == "cpu" and any(cell.is_warm for cell in cells) else COLD[device]
-    yield from _shares(advice)
     yield from _sequences(advice)
     yield from advice.inquiry.notes
     yield from _unknown(advice)
@@ -271,21 +269,6 @@ def limit_text(one: Longest) -> str:
     if one.limit == "time" and one.time is not None and one.time.total_ms is not None:
         taken = f": it takes {interval_text(one.time.total_ms)}"
     return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "") + taken
-
-
-def _shares(advice: Advice) -> Iterator[str]:
-    """What the choice is worth in a whole pass."""
-    for one in shares(advice):
-        share = measured_bounds_text(100 * one.share.low, 100 * one.share.high)
-        said = f"{100 * one.share.value:.0f} % of a pass{in_brackets(share)}"
-        if one.worth is not None:
-            worth = in_brackets(measured_bounds_text(one.worth.low, one.worth.high))
-            said += f"; with {LOADED} the pass takes {one.worth.value:.3g} times as long{worth}"
-        yield (
-            f"With {one.name} attention is about {said}: {VERBS[one.phase]}"
-            f" {spaced(one.context)} tokens. The rest follows from one block that was timed, by the"
-            " products of all layers."
-        )
 
 
 def _sequences(advice: Advice) -> Iterator[str]:

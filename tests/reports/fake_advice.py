@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.advise.asked import Asked, Bytes, Implementation, Inquiry, Phase, Whole
+from attnbench.reports.advise.asked import Asked, Bytes, Implementation, Inquiry, Phase
 from attnbench.reports.advise.stored import Device, StoredRows, stored_rows
 from tests.made_runs import case, problem, row, write_run
 
@@ -22,7 +22,6 @@ class FakeShapes:
     """Layers of two kinds, three of 8 heads and two of 4; `strange`: also one not measured."""
 
     strange: bool = False
-    times: float = 0.0  # that a pass is more than its block; 0 if it is not known
     formulas: Mapping[str, int] = field(default_factory=dict)  # bytes per token, by backend
 
     def asked(self, phase: Phase, context: int) -> Sequence[Asked]:
@@ -40,11 +39,6 @@ class FakeShapes:
                 Asked(phase=phase, layer="latent", count=1, problem=None, why="has latent heads")
             )
         return found
-
-    def whole(self, phase: Phase, context: int) -> Whole | None:
-        block = {**problem_of("prefill", 512, 8), "scope": "block"}
-        core = problem_of("prefill", 512, 8)
-        return Whole(block=block, core=core, times=self.times) if self.times else None
 
     def input_bytes(self, problem: Mapping[str, Any]) -> int:
         return 1000 * int(problem["kv_seq_len"])

@@ -27,21 +27,6 @@ def test_the_cache_is_two_numbers_per_width_token_and_layer():
     assert GPT2.paged_cache_bytes(100) == GPT2.cache_bytes(112)  # in seven pages of 16 tokens
 
 
-@pytest.mark.parametrize(
-    ("phase", "context", "tokens", "block"),
-    [("prefill", 1024, 1024, 512), ("decode", 1024, 1, 1), ("verify", 1024, 5, 5)],
-)
-def test_a_pass_is_its_products_more_than_those_of_a_block_of_few_tokens(
-    phase, context, tokens, block
-):
-    found = GPT2.whole(phase, context)
-    assert (found.block["seq_len"], found.block["scope"]) == (block, "block")
-    assert found.core == {**found.block, "scope": "core"}
-    # the layers of GPT-2 are such blocks: 4 d^2 of attention and 8 d^2 of the rest
-    assert found.times == pytest.approx(12 * tokens / block)
-    assert GPT2.whole("training", context) is None
-
-
 def walls(**options: str | bool) -> list[tuple[object, ...]]:
     """Which problems a search with these options is about."""
     scenario = from_axes({"backends": "sdpa", **options}, find_wall=True)
