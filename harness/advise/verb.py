@@ -157,6 +157,6 @@ VERBS = {
             "attnbench advise llama-3-8b --context 8k --memory-gib 24",
             "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
         ),
-        usual="context batch dtype phase memory_gib max_seconds measure device output json runs",
+        usual="context batch dtype phase memory_gib measure device output json runs",
     )
 }

@@ -137,8 +137,7 @@ class Inquiry:
     if it is none. `kv_dtype`: of keys and values, if it is another. `notes`: what the numbers of
     this model do not contain, in sentences. `cautions`: what of its configuration was not
     understood. `others`: layers that are not attention, with their number; `states`: bytes that one
-    of them keeps of a sequence, None if not known. `max_seconds`: that attention of all layers may
-    take at the longest context, in phases with such a limit.
+    of them keeps of a sequence, None if not known.
     """
 
     config: str
@@ -167,7 +166,6 @@ class Inquiry:
     notes: Sequence[str] = ()
     cautions: Sequence[str] = ()
     states: Mapping[str, int | None] = field(default_factory=dict)
-    max_seconds: Mapping[Phase, float] = field(default_factory=dict)
 
     @property
     def state_bytes(self) -> int | None:

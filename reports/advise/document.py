@@ -29,7 +29,6 @@ def document(advice: Advice) -> dict[str, Any]:
         "weights_source": asked.weights_words or None,
         "dtype_guess": asked.dtype_guess or None,
         "kv_dtype": asked.kv_dtype or None,
-        "max_seconds": dict(asked.max_seconds),
         "decisions": [
             {
                 **json_fields(one, "phase", "context"),
@@ -111,7 +110,6 @@ def _longest(one: Longest) -> dict[str, Any]:
         "limit": one.limit if known else None,
         "found_by": one.found_by if known else None,
         "checked": one.checked or None,
-        "total_ms": _interval(one.time.total_ms) if one.time else None,
         "source": one.words or None,
     }
 

@@ -5,24 +5,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ...harness.files.printable import spaced
-from ...harness.stats.intervals import Interval
 from ..formatting import list_text, size_text
-from .asked import Asked, Bytes, Fields, Implementation, Inquiry, Phase, key_over, length
+from .asked import Asked, Bytes, Fields, Implementation, Inquiry, Phase, key_over
 from .call_bytes import CallBytes, fitting
 from .stored import StoredRows
-from .times import Times, last_within, total
+from .times import last_within
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
 BELOW = "not known of layers that are not measured (below)"
 STATES = "the state of some layers is not known (below)"
 APPENDING = "the cache's copy of k and v"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
-Limit = Literal["weights", "memory", "model", "time", "backend", "unknown", "none"]
+Limit = Literal["weights", "memory", "model", "backend", "unknown", "none"]
 """What ends the longest context. "weights": they alone need more memory than there is. "backend":
-the implementation fails beyond it. "unknown": what is beyond it needs bytes, or takes a time, that
-nothing says.
+the implementation fails beyond it. "unknown": what is beyond it needs bytes that nothing says.
 """
-FoundBy = Literal["bytes", "wall", "time"]
+FoundBy = Literal["bytes", "wall"]
 WALL = ("memory_bytes", "seq_len_low", "seq_len_high")
 
 
@@ -68,20 +66,11 @@ class Sequences(NamedTuple):
     fit_paged: int | None
 
 
-class Time(NamedTuple):
-    """Of attention in all layers, in ms; None if it is not known, and `words` say why."""
-
-    total_ms: Interval | None
-    words: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Longest:
     """The longest context in one phase; `context` is None if it cannot be known (`words`: why).
 
-    `found_by`: what decides. `checked`: how searches of the wall agree with the bytes. `time`: of
-    attention at this context, if a time was given to stay within. `bound`: a longer one that takes
-    too long is known, and not what is between.
+    `found_by`: what decides. `checked`: how searches of the wall agree with the bytes.
     """
 
     phase: Phase
@@ -92,14 +81,12 @@ class Longest:
     need: Need | None = None
     found_by: FoundBy = "bytes"
     checked: str = ""
-    time: Time | None = None
-    bound: bool = False
 
     @property
     def at_least(self) -> bool:
         """Whether a longer one may do too: what ends it is a bound, or simply not known."""
         bound = self.limit == "memory" and self.need is not None and self.need.at_most
-        return bound or self.limit == "unknown" or self.bound
+        return bound or self.limit == "unknown"
 
 
 @dataclass(slots=True)
@@ -108,11 +95,7 @@ class MemoryOver:
 
     inquiry: Inquiry
     rows: StoredRows
-    times: Times = field(init=False)
     _calls: dict[Any, CallBytes] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.times = Times(self.rows)
 
     def calls(self, implementation: Implementation, problem: Fields) -> CallBytes:
         place = implementation.backend, key_over(problem)
@@ -161,62 +144,6 @@ class MemoryOver:
         return Sequences(context, *known)
 
     def longest(self, implementation: Implementation, phase: Phase) -> Longest:
-        """In memory, and in the time that was given for this phase."""
-        found = self._in_memory(implementation, phase)
-        seconds = self.inquiry.max_seconds.get(phase)
-        if seconds is None or not found.context:
-            return found
-        most = max(1, found.context)
-
-        def time_at(context: int) -> Time:
-            return self._time(implementation, phase, context)
-
-        def within(context: int) -> bool:
-            total_ms = time_at(context).total_ms
-            return total_ms is not None and total_ms.value <= seconds * 1e3
-
-        # Where there is no fit, only lengths with rows have a time.
-        measured = self._measured(implementation, phase, most)
-        last = last_within(most, within, max(filter(within, measured), default=0))
-        time = time_at(max(last, 1))
-        if not last and time.total_ms is None:
-            why = f"its time is not known: {time.words}"
-            return replace(found, context=None, limit="none", words=why, need=None, checked="")
-        if last >= found.context:
-            return replace(found, time=time)
-        next_ends = last < most and time_at(last + 1).total_ms is not None
-        ends = next_ends or any(time_at(n).total_ms for n in measured if n > last)
-        need = self.need(implementation, phase, max(last, 1))
-        return replace(
-            found,
-            context=last,
-            limit="time" if ends else "unknown",
-            words=f"time {time.words}; bytes {need.words}",
-            need=need,
-            found_by="time",
-            time=time,
-            bound=not next_ends,
-        )
-
-    def _time(self, implementation: Implementation, phase: Phase, context: int) -> Time:
-        """Of attention in all layers."""
-        cells = self.times.cells(implementation, self.inquiry.shapes.asked(phase, context))
-        if (lacking := next((one for one in cells if one.status != "ok"), None)) is not None:
-            return Time(None, lacking.why_not)
-        words = dict.fromkeys(one.fitted or "measured at this length" for one in cells)
-        return Time(total(cells), "; ".join(words))
-
-    def _measured(self, implementation: Implementation, phase: Phase, most: int) -> list[int]:
-        """Lengths with rows, the shortest first."""
-        found = {
-            length(one.row)
-            for asked in self.inquiry.shapes.asked(phase, most)
-            if asked.problem is not None
-            for one in self.rows.over_lengths(asked.problem, implementation.backend)
-        }
-        return sorted(n for n in found if n <= most)
-
-    def _in_memory(self, implementation: Implementation, phase: Phase) -> Longest:
         """By bisection: bytes only grow with the context."""
         budget, most = self.inquiry.memory_bytes, self.inquiry.most_context
         found = Longest(

@@ -106,7 +106,7 @@ def _fits(advice: Advice) -> Card:
         title="How long a context fits",
         sentence=longest_sentence(known),
         picture=_memory(advice),
-        subtitle=room_text(advice, SHOWN_PHASE),
+        subtitle=room_text(advice),
         note=f"Grey: {_named_below(advice)}; above it one layer's attention.",
     )
 

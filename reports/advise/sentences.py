@@ -17,7 +17,6 @@ from ..formatting import (
 )
 from ..words import NOT_DECIDED
 from .answer import Advice
-from .asked import Phase
 from .choices import AS_GOOD_RATIO, Decision
 from .memory import Longest
 
@@ -25,7 +24,6 @@ LIMITS = {
     "weights": "the weights do not fit",
     "memory": "memory is the limit",
     "model": "the model's own limit",
-    "time": "time is the limit",
     "backend": "the implementation fails beyond",
     "unknown": "nothing is known beyond",
     "none": "memory is no limit",
@@ -248,27 +246,16 @@ def longest_sentence(found: Sequence[Longest]) -> str:
     return f"{capital('; '.join(parts) or 'not asked')}."
 
 
-def room_text(advice: Advice, phase: Phase) -> str:
-    """`in 4.0 GiB beside the weights and 5 s of attention`; "" where neither is known."""
-    budget, seconds = advice.inquiry.memory_bytes, seconds_text(advice, phase)
-    parts = [] if budget is None else [f"{size_text(budget)}{beside_weights(advice)}"]
-    parts += [f"{seconds} of attention"] if seconds else []
-    return f"in {' and '.join(parts)}" if parts else ""
-
-
-def seconds_text(advice: Advice, phase: Phase) -> str:
-    """The time that attention of all layers may take; "" if any."""
-    seconds = advice.inquiry.max_seconds.get(phase)
-    return "" if seconds is None else f"{seconds:g} s"
+def room_text(advice: Advice) -> str:
+    """`in 4.0 GiB beside the weights`; "" where that is not known."""
+    budget = advice.inquiry.memory_bytes
+    return "" if budget is None else f"in {size_text(budget)}{beside_weights(advice)}"
 
 
 def limit_text(one: Longest) -> str:
     """`memory is the limit, by a wall that was found`."""
     by_wall = one.found_by == "wall" and one.limit in ("memory", "unknown")
-    taken = ""
-    if one.limit == "time" and one.time is not None and one.time.total_ms is not None:
-        taken = f": it takes {interval_text(one.time.total_ms)}"
-    return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "") + taken
+    return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "")
 
 
 def _sequences(advice: Advice) -> Iterator[str]:

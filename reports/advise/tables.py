@@ -13,7 +13,7 @@ from .answer import Advice
 from .asked import Implementation, Phase
 from .choices import Choice, Decision
 from .memory import Longest, Need
-from .sentences import beside_tables, beside_weights, interval_text, limit_text, named, seconds_text
+from .sentences import beside_tables, beside_weights, interval_text, limit_text, named
 
 NOT_KNOWN = "not known"
 
@@ -142,10 +142,6 @@ def _unless(absent: bool, size_bytes: int | None) -> str:
 def _longest(advice: Advice) -> Table:
     """The longest context of each implementation; phases of which the same is said in one row."""
 
-    def phase(one: Longest) -> str:
-        seconds = seconds_text(advice, one.phase)
-        return f"{one.phase} in {seconds}" if seconds else one.phase
-
     said: Mapping[str, Callable[[Longest], Cell]] = {
         "tokens": _tokens,
         "limit": lambda one: "" if one.context is None else _limit(one),
@@ -160,7 +156,8 @@ def _longest(advice: Advice) -> Table:
         title=f"Longest context{f' in {room}{beside_weights(advice)}' if room else ''}",
         columns=("attn_implementation", "phase", *said),
         rows=tuple(
-            (name, ", ".join(map(phase, some)), *cells) for (name, *cells), some in rows.items()
+            (name, ", ".join(one.phase for one in some), *cells)
+            for (name, *cells), some in rows.items()
         ),
     )
 

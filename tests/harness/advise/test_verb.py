@@ -164,11 +164,6 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
         (("gpt2", "--dtype", "int8"), "wanted one of"),
         (("gpt2", "--tp", "7"), "cannot be divided by 7"),
         (("gpt2", "--memory-gib", "-1"), "above 0"),
-        (("gpt2", "--max-seconds", "soon"), "wanted a number of seconds above 0"),
-        (("gpt2", "--max-seconds", "0"), "wanted a number of seconds above 0"),
-        (("gpt2", "--max-seconds", "nan"), "wanted a number of seconds above 0"),
-        (("gpt2", "--max-seconds", "training=1"), "'training' is not asked for"),
-        (("gpt2", "--max-seconds", "decode=1,prefill"), "wanted a number of seconds above 0"),
         (("gpt2", "--device", "cuda"), "--device cpu"),
     ],
 )
