@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...impls.problem import Problem
-from ...reports.advise.answer import Advice, close_choices
+from ...reports.advise.answer import Advice
 from ...reports.advise.asked import Inquiry, Phase
 from ...reports.advise.stored import Stored, StoredRows, is_warm, lacks_time
 from ..cases.case import Case, problem_of
@@ -110,7 +110,7 @@ def close(advice: Advice) -> Wanted:
     """Problems whose choice a longer run may decide, with the implementations in question."""
     found: dict[Problem, Sequence[str]] = {}
     for decision in advice.decisions:
-        choices = close_choices(decision)
+        choices = decision.close
         backends = [one.implementation.backend for one in choices]
         for cell in choices[0].cells if choices else ():
             if cell.asked.problem is not None and not cell.fitted:

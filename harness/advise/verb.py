@@ -118,8 +118,8 @@ def tell(request: AdviseRequest) -> int:
 
 
 def _print(advice: "Advice") -> None:
-    from ...reports.advise.sentences import about, room, run_commands, use
     from ...reports.advise.tables import blocks
+    from ...reports.advise.words import about, room, run_commands, use
     from ..terminal.progress import say
     from ..verbs.tables import show
 

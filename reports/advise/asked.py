@@ -91,14 +91,13 @@ class Asked:
 class Bytes:
     """A number of bytes, None if it is not known; `words`: where it is from, or why there is none.
 
-    `at_most`: it may be less. `wall`: a wall says so, and no count of bytes. `refused`: the
-    implementation fails here, however much memory there is.
+    `at_most`: it may be less. `refused`: the implementation fails here, however much memory there
+    is.
     """
 
     value: int | None
     words: str
     at_most: bool = False
-    wall: bool = False
     refused: bool = False
 
     def beside(self, more: int) -> "Bytes":

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.advise.memory import MemoryOver
+from attnbench.reports.advise.memory import Memory
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
@@ -29,8 +29,8 @@ class Cached(FakeShapes):
         return [replace(one, **more) for one in some]
 
 
-def memory_of(rows=None, **changes) -> MemoryOver:
-    return MemoryOver(inquiry=inquiry(**changes), rows=rows or StoredRows())
+def memory_of(rows=None, **changes) -> Memory:
+    return Memory(inquiry=inquiry(**changes), rows=rows or StoredRows())
 
 
 def test_what_was_measured_at_this_length_counts_with_its_inputs_and_workspace(tmp_path: Path):
@@ -47,10 +47,10 @@ def test_keys_and_values_in_the_cache_count_once():
     """They counted among those of all layers, and again among the inputs of one."""
     memory = memory_of(shapes=Cached(formulas={"hf:sdpa": 700, "hf:eager": 7}))
     called = memory.need(SDPA, "decode", 100)
-    assert (called.attention_bytes, called.words) == (100 * (1000 + 700 - 600), "by the formula")
+    assert (called.attention_bytes, called.source) == (100 * (1000 + 700 - 600), "by the formula")
     assert called.total_bytes == 10_000 + 100 * 100 + 100 * 1100
     appended = memory.need(EAGER, "decode", 100)
-    assert (appended.attention_bytes, appended.words) == (100 * 900, "the cache's copy of k and v")
+    assert (appended.attention_bytes, appended.source) == (100 * 900, "the cache's copy of k and v")
     assert memory.need(FLEX, "decode", 100).attention_bytes is None
 
 
@@ -67,7 +67,7 @@ def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_know
     assert memory.need(SDPA, "prefill", 100).attention_bytes == 1007 * 100
     unknown = memory.need(EAGER, "prefill", 100)
     assert (unknown.attention_bytes, unknown.total_bytes) == (None, None)
-    assert unknown.words == "no formula for hf:eager"
+    assert unknown.source == "no formula for hf:eager"
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_know
 def test_the_longest_context_is_the_last_that_fits(changes, context, limit, at_least):
     found = memory_of(**{"shapes": FORMULA, **changes}).longest(SDPA, "prefill")
     assert (found.context, found.limit, found.at_least) == (context, limit, at_least)
-    assert found.words == ("" if limit == "weights" else "by the formula")
+    assert found.source == ("" if limit == "weights" else "by the formula")
 
 
 def test_where_a_bound_does_not_fit_one_token_the_longest_context_is_not_known():
     tight = memory_of(shapes=Bounded(formulas=SEVEN), weight_bytes=3_999_999)
     found = tight.longest(SDPA, "prefill")
-    assert (found.context, found.limit, found.words) == (None, "none", "by the formula")
+    assert (found.context, found.limit, found.source) == (None, "none", "by the formula")
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_where_a_bound_does_not_fit_one_token_the_longest_context_is_not_known()
 )
 def test_without_bytes_or_memory_the_longest_is_not_known_and_says_why(changes, words):
     found = memory_of(**{"shapes": FORMULA, **changes}).longest(SDPA, "prefill")
-    assert (found.context, found.words) == (None, words)
+    assert (found.context, found.source) == (None, words)

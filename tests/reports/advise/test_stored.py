@@ -99,8 +99,8 @@ def test_the_newest_row_with_a_time_counts(tmp_path: Path):
     assert latency(rows_of(ASKED, new, old)) == 2 * time_ms
     both = rows_of(ASKED, bytes_only, old)
     assert latency(both) == time_ms
-    assert [one.run.path for one in both.over_lengths(PREFILL, "hf:sdpa")] == [old]
-    (only,) = rows_of(ASKED, bytes_only).over_lengths(PREFILL, "hf:sdpa")
+    assert [one.run.path for one in both.over_lengths(PREFILL, "hf:sdpa").values()] == [old]
+    (only,) = rows_of(ASKED, bytes_only).over_lengths(PREFILL, "hf:sdpa").values()
     assert only.row["block_ms"] is None
 
 
