@@ -43,13 +43,6 @@ def key_over(problem: Fields) -> tuple[Any, ...]:
     return key({**problem, **dict.fromkeys(growing(problem), 0)})
 
 
-def key_of_wall(wall: Fields) -> tuple[Any, ...]:
-    """As key_over of the problems that a wall is about: more and more queries, and as many keys
-    unless their number is fixed. So no wall is about decoding.
-    """
-    return key({**wall, "seq_len": 0, "kv_seq_len": wall.get("kv_seq_len") or 0})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implementation:
     """A value of attn_implementation, and the backend that stands for it in rows.
@@ -91,14 +84,12 @@ class Asked:
 class Bytes:
     """A number of bytes, None if it is not known; `words`: where it is from, or why there is none.
 
-    `at_most`: it may be less. `refused`: the implementation fails here, however much memory there
-    is.
+    `at_most`: it may be less.
     """
 
     value: int | None
     words: str
     at_most: bool = False
-    refused: bool = False
 
     def beside(self, more: int) -> "Bytes":
         """With so many more, or fewer: none at least."""

@@ -1,9 +1,7 @@
 """Bytes over the context: of one call, of all that must fit, and the longest context that does.
 
 A call's bytes are those that were measured, or follow exactly from measured ones, or are by a
-formula; else they are a bound. A wall is a length at which memory was seen to end: by a search
-(`attnbench wall`), or by a case that ran out of memory. What runs in so many bytes needs no more at
-shorter lengths, and what runs out of them needs more at longer ones.
+formula; else they are a bound.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,21 +22,13 @@ BELOW = "not known of layers that are not measured (below)"
 STATES = "the state of some layers is not known (below)"
 APPENDING = "the cache's copy of k and v"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
-Limit = Literal["weights", "memory", "model", "backend", "unknown", "none"]
-"""What ends the longest context. "weights": they alone need more memory than there is. "backend":
-the implementation fails beyond it. "unknown": nothing says how many bytes what is beyond it needs.
+Limit = Literal["weights", "memory", "model", "unknown", "none"]
+"""What ends the longest context. "weights": they alone need more memory than there is. "unknown":
+nothing says how many bytes what is beyond it needs.
 """
 
 
 # ---- one call ------------------------------------------------------------------------------------
-
-
-class Edge(NamedTuple):
-    """At this length a call with its inputs fits into so many bytes, or does not."""
-
-    length: int
-    needed: int
-    words: str
 
 
 class CallBytes:
@@ -58,49 +48,23 @@ class CallBytes:
         self.peaks = {n: peak for n, peak in peaks.items() if peak}
         saved = {n: int(row.get("saved_bytes") or 0) for n, row in ran.items()}
         self.saved = {n: kept for n, kept in saved.items() if kept}
-        self.fits = [
-            Edge(n, peak + int(ran[n].get("input_bytes") or 0), _at_most(n))
-            for n, peak in self.peaks.items()
-        ]
-        self.fails: list[Edge] = []
-        self.stops: list[Edge] = []  # where the implementation itself fails, in any memory
-        for n, one in stored.items():
-            if one.row["status"] == "oom":
-                room = int(one.run.meta["memory_bytes"])
-                self.fails.append(Edge(n, room, f"N = {spaced(n)} ran out of {size_text(room)}"))
-        for wall in rows.walls_of(problem, implementation.backend):
-            self._add(wall)
-
-    def _add(self, wall: Fields) -> None:
-        """What a search found."""
-        low, high, room = (wall[one] for one in ("seq_len_low", "seq_len_high", "memory_bytes"))
-        said, size, ended_by = "a search found that", size_text(room), high and wall["limited_by"]
-        if low:
-            beyond = f" and {spaced(high)} does not" if ended_by == "memory" else ""
-            self.fits.append(Edge(low, room, f"{said} N = {spaced(low)} fits into {size}{beyond}"))
-        if ended_by == "memory":
-            words = f"{said} N = {spaced(high)} does not fit into {size}"
-            self.fails.append(Edge(high, room, words))
-        if ended_by == "backend":
-            why = next((one["reason"] for one in wall["probes"] if one["seq_len"] == high), "")
-            words = f"{said} it fails from N = {spaced(high)} on{f': {why}' if why else ''}"
-            self.stops.append(Edge(high, room, words))
+        self.ran_in = {n: p + int(ran[n].get("input_bytes") or 0) for n, p in self.peaks.items()}
+        failed = {n: one for n, one in stored.items() if one.row["status"] == "oom"}
+        self.ran_out_of = {n: int(one.run.meta["memory_bytes"]) for n, one in failed.items()}
 
     def needed(self, problem: Fields) -> Bytes:
-        """Of a call and its inputs; walls correct what bytes say, and say it where bytes do not."""
+        """Of a call and its inputs. What ran in so many bytes needs no more at shorter lengths, and
+        what ran out of them needs more at longer ones.
+        """
         found, n = self._counted(problem), length(problem)
-        stop = min(self.stops, default=None)
-        if stop is not None and n >= stop.length:
-            return Bytes(value=None, words=stop.words, refused=True)
-        if found.value is None or found.at_most:
-            bounds = [edge for edge in self.fits if edge.length >= n]
-            least = min(bounds, key=lambda edge: edge.needed, default=None)
-            if least is not None and (found.value is None or least.needed < found.value):
-                found = Bytes(value=least.needed, words=least.words, at_most=True)
-        passed = [edge for edge in self.fails if edge.length <= n]
-        most = max(passed, key=lambda edge: edge.needed, default=None)
-        if most is not None and found.value is not None and found.value <= most.needed:
-            return Bytes(value=most.needed + 1, words=most.words)
+        bound = _least_of_longer(self.ran_in, n)
+        if bound and (found.value is None or (found.at_most and (bound.value or 0) < found.value)):
+            found = bound
+        shorter = {size: other for other, size in self.ran_out_of.items() if other <= n}
+        most = max(shorter, default=-1)
+        if found.value is not None and found.value <= most:
+            words = f"N = {spaced(shorter[most])} ran out of {size_text(most)}"
+            return Bytes(value=most + 1, words=words)
         return found
 
     def kept(self, problem: Fields) -> Bytes:
@@ -108,16 +72,11 @@ class CallBytes:
         pass leaves.
         """
         inputs, n = self.shapes.input_bytes({**problem, "passes": "forward"}), length(problem)
-        if measured := _exact(self.saved, n):
-            return measured.beside(inputs)
-        longer = {size: other for other, size in self.saved.items() if other > n}
-        if longer:
-            least = min(longer)
-            return Bytes(value=least + inputs, words=_at_most(longer[least]), at_most=True)
-        return Bytes(value=None, words=self.refused or NOT_KEPT)
+        found = _exact(self.saved, n) or _least_of_longer(self.saved, n)
+        return (found or Bytes(value=None, words=self.refused or NOT_KEPT)).beside(inputs)
 
     def _counted(self, problem: Fields) -> Bytes:
-        """Of a call and its inputs, without walls."""
+        """The same by its own length, its polynomial, a formula, or how scores grow."""
         n, lengths = length(problem), sorted(self.peaks)
         found = _exact(self.peaks, n)
         if found is None and self.refused:
@@ -149,8 +108,12 @@ def _exact(counts: Mapping[int, int], n: int) -> Bytes | None:
     return Bytes(value=int(curve.at(n)), words=f"by the exact bytes measured at N = {lengths}")
 
 
-def _at_most(n: int) -> str:
-    return f"at most what was measured at N = {spaced(n)}"
+def _least_of_longer(sizes: Mapping[int, int], n: int) -> Bytes | None:
+    longer = {size: other for other, size in sizes.items() if other >= n}
+    if not longer:
+        return None
+    words = f"at most what was measured at N = {spaced(longer[min(longer)])}"
+    return Bytes(value=min(longer), words=words, at_most=True)
 
 
 def _peak(row: Fields) -> int:
@@ -170,8 +133,7 @@ class Need:
     layer that needs most at a time, what is beside the cache: its q and what the call adds, or its
     q, k and v while the cache takes them up; in training, what its backward pass adds to
     `kept_bytes`: what attention of all layers keeps for the backward pass; None without one.
-    `state_bytes`: of layers that are not attention. `at_most`: it may need less. `refused`: the
-    implementation fails.
+    `state_bytes`: of layers that are not attention. `at_most`: it may need less.
     """
 
     phase: Phase
@@ -184,7 +146,6 @@ class Need:
     kept_bytes: int | None
     attention_bytes: int | None
     at_most: bool
-    refused: bool
     source: str
 
     @property
@@ -260,7 +221,6 @@ class Memory:
             kept_bytes=sum(n * (own.value or 0) for own, n in kept) if kept and known else None,
             attention_bytes=max((one.value or 0 for one in found), default=0) if known else None,
             at_most=any(one.at_most for one in every),
-            refused=any(one.refused for one in every),
             source="; ".join(dict.fromkeys(words)),
         )
 
@@ -317,8 +277,8 @@ class Memory:
         if last < top:
             beyond = self.need(implementation, phase, last + 1)
             counted = beyond.total_bytes is not None
-            limit = "backend" if beyond.refused else "memory" if counted else "unknown"
-            sources += [beyond.source] if beyond.refused or counted else []
+            limit = "memory" if counted else "unknown"
+            sources += [beyond.source] if counted else []
         at_least = limit == "unknown" or (limit == "memory" and need.at_most)
         source = "; ".join(dict.fromkeys(sources))
         return found(last, limit, source, at_least=at_least, total_bytes=need.total_bytes or 0)

@@ -12,7 +12,7 @@ from ..data.read import Run, read_run
 from ..data.row_groups import Row
 from ..data.run_meta import UNFINISHED, device_identity
 from ..formatting import plural
-from .asked import Fields, Implementation, key_of_wall, key_over, length
+from .asked import Fields, Implementation, key_over, length
 
 WITHOUT_CALL = ("unavailable", "unsupported")  # statuses that say nothing about inputs
 EARLIER = (
@@ -55,7 +55,6 @@ class StoredRows:
 
     orders: Mapping[str, str] = field(default_factory=dict)
     found: dict[Place, dict[int, Stored]] = field(default_factory=dict)
-    walls: dict[Place, list[Fields]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _loaded: dict[int, dict[str, Row]] = field(default_factory=dict)
@@ -84,10 +83,6 @@ class StoredRows:
         """A backend's newest row of this problem at each length."""
         return self.found.get((key_over(problem), backend), {})
 
-    def walls_of(self, problem: Fields, backend: str) -> list[Fields]:
-        """Searches of a backend's longest N in this problem, the newest first."""
-        return self.walls.get((key_over(problem), backend), [])
-
     def add(self, run: Run) -> None:
         """Rows of a run that is older than those before it."""
         self.runs.append(run)
@@ -99,9 +94,6 @@ class StoredRows:
             better = newer is None or (lacks_time(newer.row) and not lacks_time(row))
             if better or (newer and is_warm(newer.row) and row.get("kv_copies")):
                 lengths[length(row)] = Stored(run=run, row=row)
-        for wall in run.walls:
-            if wall["status"] == "ok" and wall.get("python") is None and self.comparable(wall):
-                self.walls.setdefault((key_of_wall(wall), wall["backend"]), []).append(wall)
 
     def comparable(self, row: Fields) -> bool:
         """Whether the row's inputs lay as they must; rows of the first versions do not say."""
@@ -150,12 +142,8 @@ def stored_rows(
             meta = read_meta(folder)
             if meta.get("court") or not device.measured(meta):
                 continue
-            planned = ((meta["cases"], key_over), (meta.get("walls") or (), key_of_wall))
-            if any(
-                one["backend"] in rows.orders and key_of(one) in wanted
-                for some, key_of in planned
-                for one in some
-            ):
+            mine = (one for one in meta["cases"] if one["backend"] in rows.orders)
+            if any(key_over(one) in wanted for one in mine):
                 rows.add(read_run(folder))
         except BadRun as error:
             rows.notes.append(f"left out: {error}")

@@ -23,7 +23,6 @@ LIMITS = {
     "weights": "the weights do not fit",
     "memory": "memory is the limit",
     "model": "the model's own limit",
-    "backend": "the implementation fails beyond",
     "unknown": "nothing is known beyond",
     "none": "memory is no limit",
 }

@@ -130,41 +130,6 @@ def measured(
     return write_run(parent, cases, rows, **{"name": "advise", **meta})
 
 
-def searched(
-    parent: Path,
-    asked: Inquiry,
-    implementation: Implementation,
-    low: int,
-    high: int,
-    **changes: Any,
-) -> Path:
-    """A run folder of searches that found this wall in each kind of layer, all phases alike.
-
-    `kv_seq_len` among the changes: so many keys at every length.
-    """
-    fixed = changes.pop("kv_seq_len", None)
-    plans, rows = [], []
-    for one in asked.shapes.asked(asked.phases[0], 1):
-        if one.problem is None:
-            continue
-        name = f"wall-{implementation.backend}-{one.layer}"
-        planned = {**one.problem, "backend": implementation.backend, "case": name}
-        planned = {**planned, "kv_seq_len": fixed}
-        del planned["seq_len"], planned["device"]
-        ends = {low: "ok", high: "oom"}
-        probes = [
-            {"seq_len": n, "status": status, "reason": f"{status} at {n}", "spent_s": 1.0}
-            for n, status in ends.items()
-        ]
-        plans.append(planned)
-        known = {"schema": 1, "kind": "wall", "attempt": 1, "device": "cpu", **planned}
-        ended = {"status": "ok", "reason": "", "limited_by": "memory", "memory_bytes": 1 << 20}
-        lengths = {"seq_len_low": low, "seq_len_high": high, "predicted_reason": "none"}
-        order = {"input_order": implementation.input_order, "probes": probes}
-        rows.append({**known, **ended, **lengths, **order, **changes})
-    return write_run(parent, [], rows, name="wall", walls=plans)
-
-
 def rows_of(asked: Inquiry, *folders: Path) -> StoredRows:
     """What `attnbench advise` finds in these folders."""
     problems = [
