@@ -76,15 +76,8 @@ def stored(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
     from ..rows.run_store import runs
 
     folders = runs(out)
-    problems = _problems(inquiry)
-    wholes = (
-        inquiry.shapes.whole(phase, context)
-        for phase in inquiry.phases
-        for context in inquiry.contexts
-    )
-    problems += [one for whole in wholes if whole for one in (whole.block, whole.core)]
     device = Device(kind=here.kind, facts=here.facts)
-    return stored_rows(reversed(folders), device, problems, inquiry.implementations)
+    return stored_rows(reversed(folders), device, _problems(inquiry), inquiry.implementations)
 
 
 def measured(

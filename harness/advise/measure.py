@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...impls.problem import Problem
-from ...reports.advise.answer import Advice, close_choices
+from ...reports.advise.answer import Advice
 from ...reports.advise.asked import Inquiry, Phase
 from ...reports.advise.stored import Stored, StoredRows, is_warm, lacks_time
 from ..cases.case import Case, problem_of
@@ -42,19 +42,7 @@ def wanted(inquiry: Inquiry, rows: StoredRows, call_s: Callable[[Problem], float
                     lacking = any(_lacks(known, name, phase) for name in backends)
                     if lacking and problem not in found:
                         found[problem] = backends
-            for problem in _beside(inquiry, phase, context, call_s):
-                if any(_lacks(rows.of(asdict(problem)), name, phase) for name in plain):
-                    found.setdefault(problem, plain)
     return found
-
-
-def _beside(
-    inquiry: Inquiry, phase: Phase, context: int, call_s: Callable[[Problem], float]
-) -> list[Problem]:
-    """What tells the time of a pass beside attention; nothing if a call would take too long."""
-    whole = inquiry.shapes.whole(phase, context)
-    found = [problem_of(one) for one in (whole.block, whole.core)] if whole else []
-    return found if max(map(call_s, found), default=0.0) <= LONG_CALL_S else []
 
 
 def _lacks(known: Mapping[str, Stored], backend: str, phase: Phase) -> bool:
@@ -122,7 +110,7 @@ def close(advice: Advice) -> Wanted:
     """Problems whose choice a longer run may decide, with the implementations in question."""
     found: dict[Problem, Sequence[str]] = {}
     for decision in advice.decisions:
-        choices = close_choices(decision)
+        choices = decision.close
         backends = [one.implementation.backend for one in choices]
         for cell in choices[0].cells if choices else ():
             if cell.asked.problem is not None and not cell.fitted:

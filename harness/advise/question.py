@@ -1,8 +1,7 @@
 """A question about a model: as options have it, and as reports.advise answers it."""
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,15 +19,12 @@ if TYPE_CHECKING:
 
 USUAL_CONTEXT = 8192  # tokens, if the model takes so many
 MOST_TOKENS = 1 << 27
-MOST_SECONDS = 1e8
 MOST_GIB = 1 << 20
 GIB = 2**30
 
 
 def text_of(value: Any) -> Any:
-    """`512,1k` of [512, "1k"], `prefill=10` of {"prefill": 10}."""
-    if isinstance(value, Mapping):
-        return ",".join(f"{name}={one}" for name, one in value.items())
+    """`512,1k` of [512, "1k"]."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(map(str, value))
     return str(value) if type(value) in (int, float) else value
@@ -67,17 +63,12 @@ class Question:
     """Memory for weights, keys, values and attention; in GiB, the device's if not given."""
     beside_weights: Annotated[bool, Option(group=LIMITS)] = False
     """--memory-gib is without the weights."""
-    max_seconds: Annotated[str | None, Option("SECONDS", LIMITS, parse=text_of)] = None
-    """How long attention of all layers may take; at the longest context: 10, or for each phase:
-    prefill=10,decode=0.05.
-    """
 
 
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
     """`arguments`: the question as a shell takes it. Raises BadInput."""
     from ...impls.problem import ITEM_BYTES
     from ...reports.advise.asked import Inquiry
-    from ..models.config_file import checkpoint
     from ..models.questions import KV_BITS
     from ..models.resolve import model_of
     from .shapes import ModelShapes, implementations, weights_of
@@ -92,7 +83,6 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
     weights, stored, words = weights_of(model, dtype, given=asked.dtype is not None)
     return Inquiry(
         config=str(asked.model),
-        checkpoint=checkpoint(str(asked.model)),
         arguments=[*arguments],
         model=model.name,
         model_type=model.model_type,
@@ -115,7 +105,6 @@ def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) ->
         memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
         memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
         implementations=implementations(),
-        max_seconds=_max_seconds(asked.max_seconds, phases),
         others={layer.what: count for layer, count in model.others()},
         states={layer.what: layer.state_bytes(ITEM_BYTES[dtype]) for layer, _ in model.others()},
         shapes=ModelShapes(
@@ -221,32 +210,3 @@ def _phases(text: str | None, model: "Model") -> "list[Phase]":
             f"{option('phase', after[0])}: {model.name} has no decoder; wanted prefill or training"
         )
     return found
-
-
-def _max_seconds(text: str | None, phases: "list[Phase]") -> "dict[Phase, float]":
-    """One number for all phases, or one for each that is named."""
-    if text is None:
-        return {}
-    if "=" not in text:
-        return dict.fromkeys(phases, _seconds(text, text))
-    found: dict[Phase, float] = {}
-    for part in text.split(","):
-        name, _, number = part.partition("=")
-        asked = next((phase for phase in phases if phase == name.strip()), None)
-        if asked is None:
-            raise BadInput(
-                f"{option('max_seconds', shown(text))}: {shown(name.strip())} is not asked for;"
-                f" wanted {' or '.join(phases)}, as {phases[0]}=10"
-            )
-        found[asked] = _seconds(number, text)
-    return found
-
-
-def _seconds(number: str, text: str) -> float:
-    """Above 0, and below three years. Raises BadInput."""
-    with suppress(ValueError):
-        if 0 < (seconds := float(number)) < MOST_SECONDS:
-            return seconds
-    raise BadInput(
-        f"{option('max_seconds', shown(text))}: wanted a number of seconds above 0, as 10 or 0.05"
-    )

@@ -1,18 +1,17 @@
 """A model as `attnbench advise` asks about it: its layers' problems, their bytes, and formulas."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from ...impls.problem import ITEM_BYTES, Dtype, Problem
-from ...reports.advise.asked import Asked, Bytes, Implementation, Phase, Whole
+from ...impls.problem import ITEM_BYTES, Dtype
+from ...reports.advise.asked import Asked, Bytes, Implementation, Phase
 from ..cases.case import problem_of
 from ..cases.costs import input_bytes
 from ..models.layers import Model
 from ..models.questions import (
     KV_BITS,
-    QUERIES,
     appended_bytes,
     cache_bytes,
     cached_bytes,
@@ -21,7 +20,6 @@ from ..models.questions import (
 from .predicted import peak
 
 NAMES = ("eager", "sdpa", "flex_attention", "flash_attention_2")
-BLOCK_TOKENS = 512  # whose products take as long for each token as those of longer passes
 COMPILES = "flex_attention"
 OWN = {"eager": "fused", "sdpa": "sdpa", "flex_attention": "flex"}
 """Backends of attnbench that compute alike, where transformers is not installed."""
@@ -92,33 +90,6 @@ class ModelShapes:
             )
             for one in found
         ]
-
-    def whole(self, phase: Phase, context: int) -> Whole | None:
-        """A block of as wide layers as most are, of at most BLOCK_TOKENS tokens."""
-        products = self.model.weights.products if self.model.weights else 0
-        attention = [one for one in self.model.attention() if one[0].stack != "cross"]
-        if not products or phase == "training" or not attention:
-            return None
-        layer, _ = max(attention, key=lambda one: one[1])
-        computed = self.queries.get(phase) or QUERIES.get(phase, context)
-        tokens = min(computed, context)
-        block = Problem(
-            batch=self.batch,
-            seq_len=min(tokens, BLOCK_TOKENS),
-            d_model=self.model.d_model,
-            heads=layer.heads,
-            kv_heads=layer.kv_heads,
-            d_k=layer.d_k,
-            d_v=layer.d_v,
-            dtype=self.dtype,
-            causal=layer.causal,
-            scope="block",
-        )
-        heads = layer.heads * (layer.d_k + layer.d_v) + layer.kv_heads * (layer.d_k + layer.d_v)
-        own = block.d_model * (heads + 2 * block.d_ff)
-        times = products / own * tokens / block.seq_len
-        core = replace(block, scope="core")
-        return Whole(block=asdict(block), core=asdict(core), times=times)
 
     def input_bytes(self, problem: Mapping[str, Any]) -> int:
         return input_bytes(problem_of(problem))

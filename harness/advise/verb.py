@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ..files.errors import BadInput, option, shown
 from ..verbs import fields
 from ..verbs.measuring import How, ended, torch_threads_kept
 from ..verbs.request import Option, Verb, words
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from ...reports.advise.stored import StoredRows
 
 NO_ANSWER = 3  # exit code
-MEASURED_ELSEWHERE = ("measure", "json", "policy", "quiet", "wait", "wait_idle")
+MEASURED_ELSEWHERE = ("measure", "json", "quiet", "wait", "wait_idle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,17 +39,8 @@ class AdviseRequest(Question):
     runs: fields.Runs = fields.DEFAULT_ROOT
     output: Annotated[Path | None, Option("FILE", fields.OUTPUT, short="-o")] = None
     """Also write a page."""
-    policy: Annotated[Path | None, Option("FILE", fields.OUTPUT)] = None
-    """Also write which to take in which phase over which lengths: .json, or .py for transformers.
-    """
     quiet: fields.Quiet = False
     json: fields.AsJson = False
-
-    def __post_init__(self) -> None:
-        if self.policy is not None and self.policy.suffix not in (".json", ".py"):
-            raise BadInput(
-                f"{option('policy', shown(str(self.policy)))}: wanted a file .json or .py"
-            )
 
 
 class Answer(NamedTuple):
@@ -81,30 +71,18 @@ def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> 
     else:
         inquiry, rows = answered(inquiry, here, request.runs)
     found = Answer(inquiry, rows, advise(inquiry, rows))
-    _write_files(request, found.advice)
+    if request.output is not None:
+        _write_page(request.output, found.advice)
     return found
 
 
-def _write_files(request: AdviseRequest, advice: "Advice") -> None:
-    if request.output is not None:
-        from ...reports.advise.page import render
-
-        _write(request.output, render(advice), "output")
-    if request.policy is not None:
-        from ...reports.advise.policy import policy
-
-        found = policy(advice)
-        is_json = request.policy.suffix == ".json"
-        lines = [json.dumps(found, indent=2)] if is_json else found["python"]
-        _write(request.policy, "\n".join((*lines, "")), "policy")
-
-
-def _write(path: Path, text: str, name: str) -> None:
-    from ..files.errors import unless_refused
+def _write_page(path: Path, advice: "Advice") -> None:
+    from ...reports.advise.page import render
+    from ..files.errors import option, unless_refused
     from ..files.safe_files import write_output
 
-    with unless_refused(path, f"choose another place with {option(name, 'FILE')}"):
-        if write_output(path, text):
+    with unless_refused(path, f"choose another place with {option('output', 'FILE')}"):
+        if write_output(path, render(advice)):
             typer.echo(path, err=True)
 
 
@@ -140,8 +118,8 @@ def tell(request: AdviseRequest) -> int:
 
 
 def _print(advice: "Advice") -> None:
-    from ...reports.advise.sentences import about, room, run_commands, use
     from ...reports.advise.tables import blocks
+    from ...reports.advise.words import about, room, run_commands, use
     from ..terminal.progress import say
     from ..verbs.tables import show
 
@@ -179,6 +157,6 @@ VERBS = {
             "attnbench advise llama-3-8b --context 8k --memory-gib 24",
             "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
         ),
-        usual="context batch dtype phase memory_gib max_seconds measure device output json runs",
+        usual="context batch dtype phase memory_gib measure device output json runs",
     )
 }

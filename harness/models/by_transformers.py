@@ -12,7 +12,7 @@ from typing import Any
 
 from ..files.errors import BadInput, shown
 from . import config_file, parameters, plain
-from .fields import NotGiven, by_usual_names
+from .fields import NotGiven
 from .layers import JSON, Model, Weights
 
 SAME = {"kimi_k2": "deepseek_v3"}
@@ -100,15 +100,7 @@ def built(config: Any) -> parameters.Tally:
         vector = weight.ndim < 2 or id(weight) in outside
         of = "experts" if ".experts." in name else "matrices"
         sizes["rest" if vector or OF_TOWERS.search(name) else of] += weight.numel()
-    given = by_usual_names(resolved(config.get_text_config(decoder=True)))
-    every: list[Any] = [given.get(one) for one in ("num_experts_per_tok", "num_local_experts")]
-    # some have a list with one for each layer
-    passed, there = (one[0] if isinstance(one, list) and len({*one}) == 1 else one for one in every)
-    numbers = isinstance(passed, int) and isinstance(there, int)
-    routed = sizes["experts"] * passed // there if numbers else 0
-    # of two stacks each token passes one
-    known = not config.is_encoder_decoder and (numbers or not sizes["experts"])
-    return parameters.Tally(**sizes, products=sizes["matrices"] + routed if known else 0)
+    return parameters.Tally(**sizes)
 
 
 def main() -> None:

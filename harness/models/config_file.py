@@ -20,9 +20,7 @@ BRACKETS = re.compile(r"[][{}]")
 COUNTS = re.compile(r"(layers?|experts|blocks|depth)$")
 MOST_COUNT = 4096  # of layers and experts: transformers makes an object for each
 MAX_NUMBER = 1 << 62
-SOURCE = "_source"  # in shipped files: where the figures are from
 WEIGHTS = "_weights"  # in shipped files: of types that no formula counts
-ON_THE_HUB = re.compile(r"([\w.-]+/[\w.-]+) config\.json")  # in SOURCE
 
 
 def shipped() -> dict[str, Path]:
@@ -43,17 +41,6 @@ def find(path_or_name: str) -> Path:
     raise BadInput(
         f"no model {shown(path_or_name)}; {hint} (or a config.json, or the folder that it is in)"
     )
-
-
-def checkpoint(path_or_name: str) -> str:
-    """What transformers' from_pretrained takes for it: the folder, or the name on the Hub that the
-    file says it is from; "" if there is neither. Raises BadInput.
-    """
-    path = find(path_or_name)
-    if path.name == FILE:
-        return str(path.parent)
-    named = ON_THE_HUB.search(str(read(path).get(SOURCE)))
-    return named[1] if named else ""
 
 
 def read(path: Path) -> dict[str, Any]:

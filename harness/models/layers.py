@@ -122,8 +122,7 @@ class Weights:
     """How many weights a model has; `words`: how they were counted.
 
     `quantized`: those of them that `method` stores in `bits` each, with their share of scales; ""
-    for none. The others have the dtype of the model. `products`: those that one token is multiplied
-    by in all layers, of experts as many as it is sent to; 0 if that is not known.
+    for none. The others have the dtype of the model.
     """
 
     parameters: int
@@ -131,7 +130,6 @@ class Weights:
     method: str = ""
     quantized: int = 0
     bits: float = 0.0
-    products: int = 0
 
     def size_bytes(self, item_bytes: int) -> int:
         """Of all of them; `item_bytes`: of a number that is not quantized."""

@@ -26,13 +26,11 @@ weights (OCP Microscaling 1.0), or one for a row, or for a block of 128 by 128.
 class Tally(NamedTuple):
     """Numbers in `matrices` of the layers' products, in those of `experts`, and the `rest`:
     embeddings, positions, norms, biases, routers, encoders of images and the last product.
-    `products`: those that a token is multiplied by in all layers, 0 if not known.
     """
 
     matrices: int
     experts: int
     rest: int
-    products: int
 
 
 QWEN = {"sliding_window": 4096, "use_sliding_window": False, "max_window_layers": 28}
@@ -76,14 +74,14 @@ def weights(
         wide = {"q": q, "k": k, "v": v, "o": width}
         within = 2 * layer.d_k if config.get("use_qk_norm") else 0
         rest += count * (sum(wide[one] for one in biases) + within)
-    return stored(Tally(matrices, 0, rest, matrices), quantization, BY_SIZES)
+    return stored(Tally(matrices, 0, rest), quantization, BY_SIZES)
 
 
 def stored(tally: Tally, quantization: Any, words: str) -> Weights:
     """The weights, and in how many bits those of products are kept. Raises NotGiven for a method
     that is not known, ValueError for what is no number of bits.
     """
-    found = Weights(parameters=sum(tally[:3]), words=words, products=tally.products)
+    found = Weights(parameters=sum(tally), words=words)
     if not quantization:
         return found
     method, bits = _bits(quantization)

@@ -1,18 +1,15 @@
-"""The whole answer to an inquiry: decisions, bytes, what fits, traps, and what is missing."""
+"""The whole answer to an inquiry: decisions, bytes, what fits and what is missing."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..data.read import Run
 from ..data.row_groups import by
-from .asked import Asked, Implementation, Inquiry, Phase
-from .choices import Choice, Decision, decide
-from .memory import Longest, MemoryOver, Need, Sequences
+from .asked import Asked, Inquiry
+from .choices import Cell, Decision, Times, decide
+from .memory import Longest, Memory, Need, Sequences
 from .stored import StoredRows
-from .times import Cell, Times
-
-WIDEST_HEAD = 256  # torch's flash kernels take no wider heads (aten/native/transformers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,29 +21,36 @@ class Advice:
     decisions: Sequence[Decision]
 
     @cached_property
-    def memory(self) -> MemoryOver:
-        return MemoryOver(inquiry=self.inquiry, rows=self.rows)
+    def memory(self) -> Memory:
+        return Memory(inquiry=self.inquiry, rows=self.rows)
 
     @cached_property
     def longest(self) -> Sequence[Longest]:
         """Per phase, each implementation."""
         return [
             self.memory.longest(implementation, phase)
-            for phase in self.inquiry.phases
-            if any(one.problem is not None for one in self.inquiry.shapes.asked(phase, 1))
+            for phase in dict.fromkeys(one.phase for one in self.decisions if one.choices)
             for implementation in self.inquiry.implementations
         ]
 
     @cached_property
-    def needs(self) -> Sequence[tuple[Phase, Implementation | None, Need]]:
+    def needs(self) -> Sequence[Need]:
         """Bytes at the contexts that were asked, for the implementation that is advised; weights,
         keys and values also where there is none.
         """
-        return [
-            (one.phase, chosen, self.memory.need(chosen or any_of_them, one.phase, one.context))
-            for one in self.decisions
-            for chosen, any_of_them in [(self.advised(one), self.inquiry.implementations[0])]
-        ]
+        return [self._need(one) for one in self.decisions]
+
+    def _need(self, decision: Decision) -> Need:
+        """Of the fastest; without any time, of the one whose attention is known to need least."""
+        every = {
+            one.name: self.memory.need(one, decision.phase, decision.context)
+            for one in self.inquiry.implementations
+        }
+        if decision.chosen is not None:
+            return every[decision.name_of_best]
+        known = [one for one in every.values() if one.attention_bytes is not None]
+        least = min(known, key=lambda one: one.attention_bytes or 0, default=None)
+        return least or replace(next(iter(every.values())), implementation="")
 
     @property
     def sequences(self) -> Sequence[Sequences]:
@@ -59,26 +63,11 @@ class Advice:
         """Whether some layer's attention in some phase can."""
         return any(decision.choices for decision in self.decisions)
 
-    def advised(self, decision: Decision) -> Implementation | None:
-        """The fastest, at a tie the one of less memory; without any time, the one whose attention
-        is known to need least.
-        """
-        if decision.chosen is not None:
-            return decision.chosen.implementation
-        needs = {
-            implementation.name: need.attention_bytes
-            for implementation in self.inquiry.implementations
-            if (need := self.memory.need(implementation, decision.phase, decision.context))
-        }
-        known = {name: need for name, need in needs.items() if need is not None}
-        least = min(known, key=known.__getitem__, default=None)
-        return next((one for one in self.inquiry.implementations if one.name == least), None)
-
-    @cached_property
-    def recommended(self) -> list[tuple[str, tuple[Decision, ...]]]:
-        """attn_implementation, and the decisions that it is the answer to."""
-        decided = (decision for decision in self.decisions if decision.best is not None)
-        return list(by(decided, lambda decision: decision.name_of_best).items())
+    @property
+    def cells(self) -> Iterator[Cell]:
+        for decision in self.decisions:
+            for choice in decision.choices:
+                yield from choice.cells
 
     @property
     def runs(self) -> list[Run]:
@@ -87,26 +76,15 @@ class Advice:
         return list({id(run): run for run in used}.values())
 
     @property
-    def cells(self) -> Iterator[Cell]:
-        for decision in self.decisions:
-            for choice in decision.choices:
-                yield from choice.cells
-
-    @property
     def disturbed(self) -> tuple[int, int]:
         """Of how many times most blocks were disturbed by other work, and of how many in all."""
-        timed = [cell for cell in self.cells if cell.time_ms is not None]
+        timed = [cell for cell in self.cells if cell.call_ms is not None]
         return sum(cell.disturbed for cell in timed), len(timed)
 
     @property
     def is_doubtful(self) -> bool:
         """A longer run, or one on an idle machine, may decide more."""
-        return bool(self.disturbed[0]) or any(map(close_choices, self.decisions))
-
-    @property
-    def missing(self) -> list[Decision]:
-        """Decisions in which some implementation has no row."""
-        return [decision for decision in self.decisions if decision.missing]
+        return bool(self.disturbed[0]) or any(one.close for one in self.decisions)
 
     @property
     def not_measured(self) -> list[Asked]:
@@ -119,7 +97,7 @@ class Advice:
         """Where sdpa fell back to the kernel that writes all scores."""
         found = (
             f"sdpa ran the kernel math in {cell.asked.phase} of {cell.asked.layer}: it writes all"
-            f" scores{_why(cell)}"
+            " scores"
             for cell in self.cells
             if cell.implementation.name == "sdpa" and cell.kernel == "math"
         )
@@ -131,33 +109,15 @@ class Advice:
         found = []
         for decision in self.decisions:
             by_name = {one.implementation.name: one for one in decision.choices}
-            sdpa, eager = by_name.get("sdpa"), by_name.get("eager")
-            if sdpa is None or eager is None or sdpa.lacking is None or decision.best is None:
-                continue
-            if sdpa.lacking.status == "unsupported" and eager.against is not None:
+            sdpa, eager = (by_name.get(name) for name in ("sdpa", "eager"))
+            lacks = sdpa.lacking if sdpa else None
+            if lacks and lacks.status == "unsupported" and eager and eager.against:
                 found.append(
-                    f"sdpa cannot serve {decision.phase}: {sdpa.lacking.reason}. A model that is"
-                    f" asked for nothing else takes eager, {eager.against.value:.3g} times the time"
-                    f" of {decision.best.implementation.name} in all layers"
+                    f"sdpa cannot serve {decision.phase}: {lacks.reason}. A model that is asked for"
+                    f" nothing else takes eager, {eager.against.value:.3g} times the time of"
+                    f" {decision.choices[0].implementation.name} in all layers"
                 )
         return found
-
-
-def _why(cell: Cell) -> str:
-    """What usually makes torch's fused kernels refuse such a problem."""
-    p = cell.asked.problem
-    if p is None:
-        return ""
-    reasons = []
-    if max(p["d_k"], p["d_v"]) > WIDEST_HEAD:
-        reasons.append(f"heads are wider than {WIDEST_HEAD}")
-    if p["d_k"] != p["d_v"]:
-        reasons.append("keys and values differ in width")
-    if p["kv_heads"] != p["heads"]:
-        reasons.append("key and value heads are fewer")
-    if p["dtype"] == "fp32":
-        reasons.append("it is fp32")
-    return f"; {', '.join(reasons)}" if reasons else ""
 
 
 def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
@@ -173,9 +133,3 @@ def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
         rows=rows,
         decisions=[one for one in decisions if one.choices or one.not_measured],
     )
-
-
-def close_choices(decision: Decision) -> list[Choice]:
-    """The fastest and those of which it is not decided; empty if it is clear."""
-    undecided = [one for one in decision.ties if one.against and not one.against.is_decided]
-    return [decision.best, *undecided] if decision.best is not None and undecided else []

@@ -43,13 +43,6 @@ def key_over(problem: Fields) -> tuple[Any, ...]:
     return key({**problem, **dict.fromkeys(growing(problem), 0)})
 
 
-def key_of_wall(wall: Fields) -> tuple[Any, ...]:
-    """As key_over of the problems that a wall is about: more and more queries, and as many keys
-    unless their number is fixed. So no wall is about decoding.
-    """
-    return key({**wall, "seq_len": 0, "kv_seq_len": wall.get("kv_seq_len") or 0})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Implementation:
     """A value of attn_implementation, and the backend that stands for it in rows.
@@ -88,29 +81,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """What tells the time of a pass beside attention: a `block` of few tokens, the `core` of its
-    attention, and by how much the products of all layers for all tokens are more than the block's.
-    """
-
-    block: Fields
-    core: Fields
-    times: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bytes:
     """A number of bytes, None if it is not known; `words`: where it is from, or why there is none.
 
-    `at_most`: it may be less. `wall`: a wall says so, and no count of bytes. `refused`: the
-    implementation fails here, however much memory there is.
+    `at_most`: it may be less.
     """
 
     value: int | None
     words: str
     at_most: bool = False
-    wall: bool = False
-    refused: bool = False
 
     def beside(self, more: int) -> "Bytes":
         """With so many more, or fewer: none at least."""
@@ -122,9 +101,6 @@ class Shapes(Protocol):
 
     def asked(self, phase: Phase, context: int) -> Sequence[Asked]:
         """Each kind of layer that takes part in the phase."""
-
-    def whole(self, phase: Phase, context: int) -> Whole | None:
-        """None where it is not known how many numbers a token is multiplied by."""
 
     def input_bytes(self, problem: Fields) -> int:
         """Of q, k and v, and of the output's gradient if there is one."""
@@ -150,10 +126,8 @@ class Inquiry:
     not. `beside_weights`: the memory is without them. `dtype_guess`: why the dtype is a guess; ""
     if it is none. `kv_dtype`: of keys and values, if it is another. `notes`: what the numbers of
     this model do not contain, in sentences. `cautions`: what of its configuration was not
-    understood. `checkpoint`: what transformers' from_pretrained takes for this model; "" if that is
-    not known. `others`: layers that are not attention, with their number; `states`: bytes that one
-    of them keeps of a sequence, None if not known. `max_seconds`: that attention of all layers may
-    take at the longest context, in phases with such a limit.
+    understood. `others`: layers that are not attention, with their number; `states`: bytes that one
+    of them keeps of a sequence, None if not known.
     """
 
     config: str
@@ -174,7 +148,6 @@ class Inquiry:
     implementations: Sequence[Implementation]
     others: Mapping[str, int]
     shapes: Shapes
-    checkpoint: str = ""
     weights_in: str = ""
     weights_words: str = ""
     beside_weights: bool = False
@@ -183,7 +156,6 @@ class Inquiry:
     notes: Sequence[str] = ()
     cautions: Sequence[str] = ()
     states: Mapping[str, int | None] = field(default_factory=dict)
-    max_seconds: Mapping[Phase, float] = field(default_factory=dict)
 
     @property
     def state_bytes(self) -> int | None:

@@ -5,36 +5,27 @@ from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..facts import mark_word
-from ..formatting import json_fields
 from ..words import TIMES
+from . import words
 from .answer import Advice
-from .choices import Choice
-from .memory import Longest
-from .policy import policy
-from .sentences import beside_tables, headline, measure_command, not_included, run_commands
-from .share import shares
-from .times import Cell
+from .choices import Cell, Choice
 
 SCHEMA = 1
 
 
 def document(advice: Advice) -> dict[str, Any]:
     """What is not known is null."""
-    asked = advice.inquiry
-    names = ("model", "model_type", "device", "device_name", "dtype", "batch", "tp", "most_context")
-    sizes = ("weight_bytes", "cache_bytes", "paged_cache_bytes", "state_bytes", "kept_bytes")
+    asked, missing = advice.inquiry, [one for one in advice.decisions if one.missing]
     return {
         "schema": SCHEMA,
-        "answer": headline(advice),
-        "sentences": list(beside_tables(advice)),
-        **json_fields(asked, *names, "memory_bytes", "weight_bytes", "devices_for_weights"),
+        "answer": words.headline(advice),
+        "sentences": list(words.beside_tables(advice)),
+        **_fields(asked, "model model_type device device_name dtype batch tp most_context"),
+        **_fields(asked, "memory_bytes weight_bytes devices_for_weights dtype_guess kv_dtype"),
         "weights_source": asked.weights_words or None,
-        "dtype_guess": asked.dtype_guess or None,
-        "kv_dtype": asked.kv_dtype or None,
-        "max_seconds": dict(asked.max_seconds),
         "decisions": [
             {
-                **json_fields(one, "phase", "context"),
+                **_fields(one, "phase context"),
                 "attn_implementation": one.name_of_best or None,
                 "choices": [*map(_choice, one.choices)],
             }
@@ -42,92 +33,73 @@ def document(advice: Advice) -> dict[str, Any]:
         ],
         "memory": [
             {
-                "phase": phase,
-                "implementation": implementation and implementation.name,
-                **json_fields(need, "context", *sizes, "attention_bytes", "total_bytes", "at_most"),
-                "source": need.words or None,
+                **_fields(one, "phase implementation context weight_bytes cache_bytes"),
+                **_fields(one, "paged_cache_bytes state_bytes kept_bytes attention_bytes"),
+                **_fields(one, "total_bytes at_most source"),
             }
-            for phase, implementation, need in advice.needs
+            for one in advice.needs
         ],
         "sequences": [one._asdict() for one in advice.sequences],
-        "longest": [*map(_longest, advice.longest)],
-        "policy": policy(advice),
-        "shares": [
+        "longest": [
             {
-                **json_fields(one, "phase", "context"),
-                "attn_implementation": one.name,
-                "attention_ratio": _interval(one.share),
-                "eager_pass_ratio": _interval(one.worth),
+                **_fields(one, "phase attn_implementation context at_least limit source"),
+                **({"limit": None} if one.context is None else {}),
             }
-            for one in shares(advice)
+            for one in advice.longest
         ],
         "traps": advice.traps,
-        "not_measured": [json_fields(one, "layer", "count", "why") for one in advice.not_measured],
+        "not_measured": [_fields(one, "layer count why") for one in advice.not_measured],
         "other_layers": dict(asked.others),
         "states": dict(asked.states),
         "cautions": list(asked.cautions),
         "missing": [
-            {**json_fields(one, "phase", "context"), "implementation": implementation.name}
-            for one in advice.missing
+            {**_fields(one, "phase context"), "implementation": implementation.name}
+            for one in missing
             for implementation in one.missing
         ],
-        "commands": list(run_commands(advice)),
-        "measure": measure_command(advice) if advice.missing else None,
+        "commands": list(words.run_commands(advice)),
+        "measure": words.measure_command(advice) if missing else None,
         "runs": [str(run.path) for run in advice.runs],
-        "not_included": not_included(advice),
+        "not_included": words.not_included(advice),
     }
 
 
 def _choice(one: Choice) -> dict[str, Any]:
-    against = one.against
+    ratio = one.against
     return {
         "attn_implementation": one.implementation.name,
         "backend": one.implementation.backend,
-        "total_ms": _interval(one.total_ms),
-        "fitted": one.fitted or None,
-        "why_not": one.why_not or None,
-        "against_fastest": against
+        **_fields(one, "total_ms fitted why_not"),
+        "against_fastest": ratio
         and {
-            "ratio": against.value,
-            **json_fields(against, "low", "high", "paired"),
-            "verdict": TIMES.get(against.word, against.word),
-            "mark": mark_word(against.mark),
-            "reasons": list(against.doubts),
+            "ratio": ratio.value,
+            **_fields(ratio, "low high paired"),
+            "verdict": TIMES.get(ratio.word, ratio.word),
+            "mark": mark_word(ratio.mark),
+            "reasons": list(ratio.doubts),
         },
         "layers": [*map(_cell, one.cells)],
     }
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
+    rate = cell.rate
     return {
-        **json_fields(cell.asked, "layer", "count"),
-        "status": cell.status,
-        "reason": cell.reason or None,
-        "call_ms": _interval(cell.time_ms),
-        "fitted": cell.fitted or None,
-        "peak_bytes": cell.peak_bytes,
-        "kernel": cell.kernel or None,
-        "bytes_per_s": _interval(cell.rate.bytes_per_s) if cell.rate else None,
-        "bandwidth_ratio": _interval(cell.rate.share) if cell.rate else None,
+        **_fields(cell.asked, "layer count"),
+        **_fields(cell, "status reason call_ms fitted peak_bytes kernel"),
+        "bytes_per_s": _value(rate.bytes_per_s) if rate else None,
+        "bandwidth_ratio": _value(rate.share) if rate else None,
         "run": cell.stored.run.path.name if cell.stored else None,
         "case": cell.stored.row["case"] if cell.stored else None,
     }
 
 
-def _longest(one: Longest) -> dict[str, Any]:
-    known = one.context is not None
-    return {
-        "phase": one.phase,
-        "attn_implementation": one.implementation.name,
-        **json_fields(one, "context", "at_least"),
-        "limit": one.limit if known else None,
-        "found_by": one.found_by if known else None,
-        "checked": one.checked or None,
-        "total_ms": _interval(one.time.total_ms) if one.time else None,
-        "source": one.words or None,
-    }
+def _fields(of: object, names: str) -> dict[str, Any]:
+    """Attributes; null for a number that is not finite, and for a text that says nothing."""
+    return {name: _value(getattr(of, name)) for name in names.split()}
 
 
-def _interval(found: Interval | None) -> dict[str, Any] | None:
-    known = found is not None and isfinite(found.value)
-    return json_fields(found, "value", "low", "high") if known else None
+def _value(found: Any) -> Any:
+    if isinstance(found, Interval):
+        return _fields(found, "value low high") if isfinite(found.value) else None
+    return None if found == "" or (isinstance(found, float) and not isfinite(found)) else found

@@ -1,53 +1,152 @@
-"""Bytes over the context: weights, keys and values, attention; and the longest that still fits."""
+"""Bytes over the context: of one call, of all that must fit, and the longest context that does.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+A call's bytes are those that were measured, or follow exactly from measured ones, or are by a
+formula; else they are a bound.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Literal, NamedTuple
 
 from ...harness.files.printable import spaced
-from ...harness.stats.intervals import Interval
-from ..formatting import list_text, size_text
-from .asked import Asked, Bytes, Fields, Implementation, Inquiry, Phase, key_over, length
-from .call_bytes import CallBytes, fitting
-from .stored import StoredRows
-from .times import Times, last_within, total
+from ..data.polynomial import FEWEST, through
+from ..formatting import size_text
+from .asked import Asked, Bytes, Fields, Implementation, Inquiry, Phase, growing, key_over, length
+from .stored import WITHOUT_CALL, StoredRows
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
+FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
+NOT_KEPT = "no row has bytes that a layer keeps for its backward pass; --measure measures them"
 BELOW = "not known of layers that are not measured (below)"
 STATES = "the state of some layers is not known (below)"
 APPENDING = "the cache's copy of k and v"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
-Limit = Literal["weights", "memory", "model", "time", "backend", "unknown", "none"]
-"""What ends the longest context. "weights": they alone need more memory than there is. "backend":
-the implementation fails beyond it. "unknown": what is beyond it needs bytes, or takes a time, that
-nothing says.
+Limit = Literal["weights", "memory", "model", "unknown", "none"]
+"""What ends the longest context. "weights": they alone need more memory than there is. "unknown":
+nothing says how many bytes what is beyond it needs.
 """
-FoundBy = Literal["bytes", "wall", "time"]
-WALL = ("memory_bytes", "seq_len_low", "seq_len_high")
+
+
+# ---- one call ------------------------------------------------------------------------------------
+
+
+class CallBytes:
+    """An implementation's calls of problems that differ in their context only (key_over)."""
+
+    def __init__(
+        self, asked: Inquiry, rows: StoredRows, implementation: Implementation, problem: Fields
+    ) -> None:
+        self.shapes, self.implementation = asked.shapes, implementation
+        stored = rows.over_lengths(problem, implementation.backend)
+        every = [one.row for one in stored.values()]
+        self.refused = ""  # why no row of any length could run
+        if every and all(row["status"] in WITHOUT_CALL for row in every):
+            self.refused = f"{every[0]['status']}: {every[0]['reason']}"
+        ran = {n: one.row for n, one in stored.items() if one.row["status"] == "ok"}
+        peaks = {n: _peak(row) for n, row in ran.items()}
+        self.peaks = {n: peak for n, peak in peaks.items() if peak}
+        saved = {n: int(row.get("saved_bytes") or 0) for n, row in ran.items()}
+        self.saved = {n: kept for n, kept in saved.items() if kept}
+        self.ran_in = {n: p + int(ran[n].get("input_bytes") or 0) for n, p in self.peaks.items()}
+        failed = {n: one for n, one in stored.items() if one.row["status"] == "oom"}
+        self.ran_out_of = {n: int(one.run.meta["memory_bytes"]) for n, one in failed.items()}
+
+    def needed(self, problem: Fields) -> Bytes:
+        """Of a call and its inputs. What ran in so many bytes needs no more at shorter lengths, and
+        what ran out of them needs more at longer ones.
+        """
+        found, n = self._counted(problem), length(problem)
+        bound = _least_of_longer(self.ran_in, n)
+        if bound and (found.value is None or (found.at_most and (bound.value or 0) < found.value)):
+            found = bound
+        shorter = {size: other for other, size in self.ran_out_of.items() if other <= n}
+        most = max(shorter, default=-1)
+        if found.value is not None and found.value <= most:
+            words = f"N = {spaced(shorter[most])} ran out of {size_text(most)}"
+            return Bytes(value=most + 1, words=words)
+        return found
+
+    def kept(self, problem: Fields) -> Bytes:
+        """What a layer's attention keeps for the backward pass: q, k and v, and what its forward
+        pass leaves.
+        """
+        inputs, n = self.shapes.input_bytes({**problem, "passes": "forward"}), length(problem)
+        found = _exact(self.saved, n) or _least_of_longer(self.saved, n)
+        return (found or Bytes(value=None, words=self.refused or NOT_KEPT)).beside(inputs)
+
+    def _counted(self, problem: Fields) -> Bytes:
+        """The same by its own length, its polynomial, a formula, or how scores grow."""
+        n, lengths = length(problem), sorted(self.peaks)
+        found = _exact(self.peaks, n)
+        if found is None and self.refused:
+            found = Bytes(value=None, words=self.refused)
+        elif found is None and lengths and self.implementation.compiles:
+            words = f"its bytes were measured at N = {', '.join(map(spaced, lengths))} only"
+            found = Bytes(value=None, words=words)
+        elif found is None:
+            found = self.shapes.predicted_peak(self.implementation, problem)
+        if found.value is None and lengths and n > lengths[-1]:
+            # no call's bytes grow faster than its scores do, each length that grows by itself
+            scores = (n / lengths[-1]) ** len(growing(problem))
+            words = (
+                f"at most as its scores grow from what was measured at N = {spaced(lengths[-1])}"
+            )
+            value = ceil(self.peaks[lengths[-1]] * scores)
+            found = Bytes(value=value, words=words, at_most=True)
+        return found.beside(self.shapes.input_bytes(problem))
+
+
+def _exact(counts: Mapping[int, int], n: int) -> Bytes | None:
+    """As measured at this length, or by the polynomial through others, if that is exact."""
+    if n in counts:
+        return Bytes(value=counts[n], words="measured at this length")
+    curve = through(counts) if len(counts) >= FEWEST_MEASURED else None
+    if curve is None or not curve.exact or n < curve.holds_from:
+        return None
+    lengths = ", ".join(map(spaced, sorted((*curve.solved, *curve.agrees))))
+    return Bytes(value=int(curve.at(n)), words=f"by the exact bytes measured at N = {lengths}")
+
+
+def _least_of_longer(sizes: Mapping[int, int], n: int) -> Bytes | None:
+    longer = {size: other for other, size in sizes.items() if other >= n}
+    if not longer:
+        return None
+    words = f"at most what was measured at N = {spaced(longer[min(longer)])}"
+    return Bytes(value=min(longer), words=words, at_most=True)
+
+
+def _peak(row: Fields) -> int:
+    """Peak and workspace; 0 if the peak was not measured."""
+    peak = row.get("peak_bytes")
+    return 0 if peak is None else int(peak) + int(row.get("workspace_bytes") or 0)
+
+
+# ---- all that must fit ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Bytes at one context. None: not known, and `words` say why, else where they are from.
+    """Bytes at one context. None: not known, and `source` says why, else where they are from.
 
-    `attention_bytes`: of the layer that needs most at a time, what is beside the cache: its q and
-    what the call adds, or its q, k and v while the cache takes them up; in training, what its
-    backward pass adds to `kept_bytes`: what attention of all layers keeps for the backward pass;
-    None without one. `state_bytes`: of layers that are not attention. `at_most`: it may need less.
-    `wall`: a wall decides, and no count of bytes. `refused`: the implementation fails.
+    `implementation`: "" where only weights, keys and values are known. `attention_bytes`: of the
+    layer that needs most at a time, what is beside the cache: its q and what the call adds, or its
+    q, k and v while the cache takes them up; in training, what its backward pass adds to
+    `kept_bytes`: what attention of all layers keeps for the backward pass; None without one.
+    `state_bytes`: of layers that are not attention. `at_most`: it may need less.
     """
 
+    phase: Phase
+    implementation: str
     context: int
     weight_bytes: int | None
     cache_bytes: int
     paged_cache_bytes: int
+    state_bytes: int | None
+    kept_bytes: int | None
     attention_bytes: int | None
-    words: str
-    state_bytes: int | None = 0
-    kept_bytes: int | None = None
-    at_most: bool = False
-    wall: bool = False
-    refused: bool = False
+    at_most: bool
+    source: str
 
     @property
     def total_bytes(self) -> int | None:
@@ -68,238 +167,127 @@ class Sequences(NamedTuple):
     fit_paged: int | None
 
 
-class Time(NamedTuple):
-    """Of attention in all layers, in ms; None if it is not known, and `words` say why."""
-
-    total_ms: Interval | None
-    words: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Longest:
-    """The longest context in one phase; `context` is None if it cannot be known (`words`: why).
+    """The longest context in one phase; `context` is None if it cannot be known (`source`: why).
 
-    `found_by`: what decides. `checked`: how searches of the wall agree with the bytes. `time`: of
-    attention at this context, if a time was given to stay within. `bound`: a longer one that takes
-    too long is known, and not what is between.
+    `at_least`: a longer one may fit too, since what ends it is a bound, or simply not known.
     """
 
     phase: Phase
-    implementation: Implementation
+    attn_implementation: str
     context: int | None
     limit: Limit
-    words: str
-    need: Need | None = None
-    found_by: FoundBy = "bytes"
-    checked: str = ""
-    time: Time | None = None
-    bound: bool = False
-
-    @property
-    def at_least(self) -> bool:
-        """Whether a longer one may do too: what ends it is a bound, or simply not known."""
-        bound = self.limit == "memory" and self.need is not None and self.need.at_most
-        return bound or self.limit == "unknown" or self.bound
+    source: str
+    at_least: bool = False
+    total_bytes: int = 0
 
 
 @dataclass(slots=True)
-class MemoryOver:
+class Memory:
     """Bytes of an inquiry at any context."""
 
     inquiry: Inquiry
     rows: StoredRows
-    times: Times = field(init=False)
     _calls: dict[Any, CallBytes] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.times = Times(self.rows)
 
     def calls(self, implementation: Implementation, problem: Fields) -> CallBytes:
         place = implementation.backend, key_over(problem)
         if place not in self._calls:
-            shapes = self.inquiry.shapes
-            self._calls[place] = CallBytes.of(shapes, self.rows, implementation, problem)
+            self._calls[place] = CallBytes(self.inquiry, self.rows, implementation, problem)
         return self._calls[place]
 
     def need(self, implementation: Implementation, phase: Phase, context: int) -> Need:
         """Raises BadInput beyond the model's own longest context."""
-        shapes, training = self.inquiry.shapes, phase == "training"
-        parts = [self._of_layer(implementation, one) for one in shapes.asked(phase, context)]
-        found, kept = [call for call, _ in parts], [one for _, one in parts if one is not None]
-        everything = [*found, *(one for one, _ in kept)]
-        known = all(one.value is not None for one in everything)
-        deciding = max(found, key=lambda one: one.value or 0, default=None) if known else None
-        unknown = [one for one in everything if one.value is None]
-        state_bytes = 0 if training else self.inquiry.state_bytes
-        stateless = [STATES] if state_bytes is None else []
-        kept_bytes = sum(count * (one.value or 0) for one, count in kept)
+        asked, training = self.inquiry, phase == "training"
+        layers = asked.shapes.asked(phase, context)
+        kept = [(self._kept(implementation, one), one.count) for one in layers if training]
+        found = [self._beside_cache(implementation, one) for one in layers]
+        if training:
+            pairs = zip(found, kept, strict=True)
+            found = [call.beside(-(own.value or 0)) for call, (own, _) in pairs]
+        every = [*found, *(own for own, _ in kept)]
+        known = all(one.value is not None for one in every)
+        state_bytes = 0 if training else asked.state_bytes
+        words = [one.words for one in every] + ([STATES] if state_bytes is None else [])
         return Need(
+            phase=phase,
+            implementation=implementation.name,
             context=context,
-            weight_bytes=self.inquiry.weight_bytes,
-            cache_bytes=0 if training else shapes.cache_bytes(context),
-            paged_cache_bytes=0 if training else shapes.paged_cache_bytes(context),
-            attention_bytes=(deciding.value if deciding else 0) if known else None,
-            words="; ".join(dict.fromkeys([*(one.words for one in everything), *stateless])),
+            weight_bytes=asked.weight_bytes,
+            cache_bytes=0 if training else asked.shapes.cache_bytes(context),
+            paged_cache_bytes=0 if training else asked.shapes.paged_cache_bytes(context),
             state_bytes=state_bytes,
-            kept_bytes=kept_bytes if kept and known else None,
-            at_most=any(one.at_most for one in everything),
-            wall=any(one.wall for one in ([deciding] if deciding else unknown)),
-            refused=any(one.refused for one in unknown),
+            kept_bytes=sum(n * (own.value or 0) for own, n in kept) if kept and known else None,
+            attention_bytes=max((one.value or 0 for one in found), default=0) if known else None,
+            at_most=any(one.at_most for one in every),
+            source="; ".join(dict.fromkeys(words)),
         )
+
+    def _beside_cache(self, implementation: Implementation, asked: Asked) -> Bytes:
+        """Of one layer, what is beside the cache of all; in training, of its call and inputs."""
+        if asked.problem is None:
+            return Bytes(value=None, words=BELOW)
+        call = self.calls(implementation, asked.problem).needed(asked.problem)
+        call = call.beside(-asked.cached_bytes)
+        if call.value is not None and call.value < asked.appended_bytes:
+            return Bytes(value=asked.appended_bytes, words=APPENDING)
+        return call
+
+    def _kept(self, implementation: Implementation, asked: Asked) -> Bytes:
+        if asked.problem is None:
+            return Bytes(value=None, words=BELOW)
+        return self.calls(implementation, asked.problem).kept(asked.problem)
 
     def sequences(self, context: int) -> Sequences:
         asked, shapes = self.inquiry, self.inquiry.shapes
         left = asked.memory_bytes if asked.beside_weights else asked.left_bytes
         state = asked.state_bytes
-        sizes = (shapes.cache_bytes(context), shapes.paged_cache_bytes(context))
-        known = [
-            None
-            if left is None or state is None or not size + state
-            else max(0, left) * asked.batch // (size + state)
-            for size in sizes
-        ]
-        return Sequences(context, *known)
+        if left is None or state is None:
+            return Sequences(context, None, None)
+        sizes = [shapes.cache_bytes(context) + state, shapes.paged_cache_bytes(context) + state]
+        fit = [max(0, left) * asked.batch // size if size else None for size in sizes]
+        return Sequences(context, *fit)
 
     def longest(self, implementation: Implementation, phase: Phase) -> Longest:
-        """In memory, and in the time that was given for this phase."""
-        found = self._in_memory(implementation, phase)
-        seconds = self.inquiry.max_seconds.get(phase)
-        if seconds is None or not found.context:
-            return found
-        most = max(1, found.context)
-
-        def time_at(context: int) -> Time:
-            return self._time(implementation, phase, context)
-
-        def within(context: int) -> bool:
-            total_ms = time_at(context).total_ms
-            return total_ms is not None and total_ms.value <= seconds * 1e3
-
-        # Where there is no fit, only lengths with rows have a time.
-        measured = self._measured(implementation, phase, most)
-        last = last_within(most, within, max(filter(within, measured), default=0))
-        time = time_at(max(last, 1))
-        if not last and time.total_ms is None:
-            why = f"its time is not known: {time.words}"
-            return replace(found, context=None, limit="none", words=why, need=None, checked="")
-        if last >= found.context:
-            return replace(found, time=time)
-        next_ends = last < most and time_at(last + 1).total_ms is not None
-        ends = next_ends or any(time_at(n).total_ms for n in measured if n > last)
-        need = self.need(implementation, phase, max(last, 1))
-        return replace(
-            found,
-            context=last,
-            limit="time" if ends else "unknown",
-            words=f"time {time.words}; bytes {need.words}",
-            need=need,
-            found_by="time",
-            time=time,
-            bound=not next_ends,
-        )
-
-    def _time(self, implementation: Implementation, phase: Phase, context: int) -> Time:
-        """Of attention in all layers."""
-        cells = self.times.cells(implementation, self.inquiry.shapes.asked(phase, context))
-        if (lacking := next((one for one in cells if one.status != "ok"), None)) is not None:
-            return Time(None, lacking.why_not)
-        words = dict.fromkeys(one.fitted or "measured at this length" for one in cells)
-        return Time(total(cells), "; ".join(words))
-
-    def _measured(self, implementation: Implementation, phase: Phase, most: int) -> list[int]:
-        """Lengths with rows, the shortest first."""
-        found = {
-            length(one.row)
-            for asked in self.inquiry.shapes.asked(phase, most)
-            if asked.problem is not None
-            for one in self.rows.over_lengths(asked.problem, implementation.backend)
-        }
-        return sorted(n for n in found if n <= most)
-
-    def _in_memory(self, implementation: Implementation, phase: Phase) -> Longest:
         """By bisection: bytes only grow with the context."""
         budget, most = self.inquiry.memory_bytes, self.inquiry.most_context
-        found = Longest(
-            phase=phase, implementation=implementation, context=None, limit="none", words=""
-        )
+        top = most or MOST_CONTEXT
+
+        def found(context: int | None, limit: Limit, source: str, **more: Any) -> Longest:
+            name = implementation.name
+            return Longest(phase=phase, attn_implementation=name, context=context, limit=limit,
+                           source=source, **more)  # fmt: skip
+
         if budget is None:
-            why = "how much memory there is is not known: give --memory-gib"
-            return replace(found, words=why)
+            return found(None, "none", "how much memory there is is not known: give --memory-gib")
         if (self.inquiry.left_bytes or 0) < 0:
-            return replace(found, context=0, limit="weights")
+            return found(0, "weights", "")
 
         def fits(context: int) -> bool:
             needed = self.need(implementation, phase, context).total_bytes
             return needed is not None and needed <= budget
 
-        top = most or MOST_CONTEXT
-        low = last_within(top, fits)
-        need = self.need(implementation, phase, max(low, 1))
-        if not low and (need.total_bytes is None or need.at_most):
-            return replace(found, words=need.words)
+        last = last_within(top, fits)
+        need = self.need(implementation, phase, max(last, 1))
+        if not last and (need.total_bytes is None or need.at_most):
+            return found(None, "none", need.source)
         limit: Limit = "model" if most else "none"
-        beyond = self.need(implementation, phase, low + 1) if low < top else None
-        if beyond is not None:
+        sources = [need.source]
+        if last < top:
+            beyond = self.need(implementation, phase, last + 1)
             counted = beyond.total_bytes is not None
-            limit = "backend" if beyond.refused else "memory" if counted else "unknown"
-        by_wall = need.wall or (beyond is not None and beyond.wall)
-        return replace(
-            found,
-            context=low,
-            limit=limit,
-            words=need.words,
-            need=need,
-            found_by="wall" if by_wall else "bytes",
-            checked=self._checked(implementation, phase, low, need.words),
-        )
-
-    def _of_layer(
-        self, implementation: Implementation, asked: Asked
-    ) -> tuple[Bytes, tuple[Bytes, int] | None]:
-        """Of one call; and in training what a layer keeps, with how many layers there are.
-
-        The call's are those beyond what its own layer keeps, in training, or has in the cache.
-        """
-        if asked.problem is None:
-            return Bytes(value=None, words=BELOW), None
-        calls = self.calls(implementation, asked.problem)
-        call = calls.needed(asked.problem)
-        if asked.phase != "training":
-            call = call.beside(-asked.cached_bytes)
-            if call.value is not None and call.value < asked.appended_bytes:
-                call = Bytes(value=asked.appended_bytes, words=APPENDING)
-            return call, None
-        kept = calls.kept(asked.problem)
-        return call.beside(-(kept.value or 0)), (kept, asked.count)
-
-    def _checked(
-        self, implementation: Implementation, phase: Phase, context: int, known: str
-    ) -> str:
-        """What searches found of the layers' walls, beside what the bytes say of them, but not
-        again what is `known` from one.
-        """
-        said: dict[str, None] = {}
-        for asked in self.inquiry.shapes.asked(phase, max(1, context)):
-            if asked.problem is None:
-                continue
-            calls = self.calls(implementation, asked.problem)
-            for wall in (one.row for one in calls.searched):
-                budget, low, high = (wall[name] for name in WALL)
-                if wall["limited_by"] != "memory" or not high:
-                    continue
-                counted = calls.longest_by_bytes(asked.problem, budget, 2 * high)
-                ours = "" if counted is None else f"; by these bytes {spaced(counted)} is the last"
-                if not ours and fitting(wall) in known:
-                    continue
-                words = f"a search found that one layer's call fits into {size_text(budget)} at"
-                said[f"{words} N = {spaced(low)} and not at {spaced(high)}{ours}"] = None
-        return list_text(list(said)) if said else ""
+            limit = "memory" if counted else "unknown"
+            sources += [beyond.source] if counted else []
+        at_least = limit == "unknown" or (limit == "memory" and need.at_most)
+        source = "; ".join(dict.fromkeys(sources))
+        return found(last, limit, source, at_least=at_least, total_bytes=need.total_bytes or 0)
 
 
-def contexts_to_draw(longest: Sequence[int], asked: Sequence[int], most: int | None) -> list[int]:
-    """Powers of two around what was asked and what fits, and those themselves."""
-    far = 2 * max([*longest, *asked, 1])
-    far = min(far, most or far)
-    near = max(1, min([*asked, *(one for one in longest if one), far]) // 8)
-    powers = [1 << power for power in range(40) if near <= 1 << power <= far]
-    return sorted({*powers, near, far, *(one for one in (*longest, *asked) if 0 < one <= far)})
+def last_within(most: int, within: Callable[[int], bool]) -> int:
+    """The largest of 1 to `most` that is, by bisection; 0 if none is."""
+    low, high, middle = 0, most + 1, most
+    while high - low > 1:
+        low, high = (middle, high) if within(middle) else (low, middle)
+        middle = (low + high) // 2
+    return low

@@ -1,6 +1,6 @@
 """Rows of earlier runs that answer a question: same device, same torch, same problem."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,15 @@ from ..data.read import Run, read_run
 from ..data.row_groups import Row
 from ..data.run_meta import UNFINISHED, device_identity
 from ..formatting import plural
-from .asked import Fields, Implementation, key, key_of_wall, key_over
+from .asked import Fields, Implementation, key_over, length
 
 WITHOUT_CALL = ("unavailable", "unsupported")  # statuses that say nothing about inputs
+EARLIER = (
+    "of an earlier version, which measured attention functions of transformers on inputs in another"
+    " order in memory than a model's; --measure measures them anew"
+)
+Place = tuple[Any, ...]
+"""key_over of a problem, and a backend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +48,19 @@ class Stored:
 
 @dataclass(slots=True)
 class StoredRows:
-    """The rows of runs, newest first, by problem and backend.
+    """The rows of runs, newest first, by problem, backend and length.
 
-    `orders`: the order in memory that a backend's inputs must have had.
+    `orders`: by backend, the order in memory that its inputs must have had.
     """
 
     orders: Mapping[str, str] = field(default_factory=dict)
-    found: dict[tuple[Any, ...], dict[str, Stored]] = field(default_factory=dict)
-    over: dict[tuple[Any, ...], list[Stored]] = field(default_factory=dict)
-    walls: dict[tuple[Any, ...], list[Stored]] = field(default_factory=dict)
+    found: dict[Place, dict[int, Stored]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _loaded: dict[int, dict[str, Row]] = field(default_factory=dict)
 
-    def loaded(self, one: Stored) -> Row:
-        """The row with what is known of its device's noise, as pages have it."""
-        return self._rows(one.run)[one.row["case"]]
-
-    def any_of(self, run: Run) -> Row:
-        """A row of the run, for the noise of its device."""
-        return next(iter(self._rows(run).values()))
-
-    def _rows(self, run: Run) -> dict[str, Row]:
+    def loaded(self, run: Run) -> dict[str, Row]:
+        """A run's rows by case, with what is known of their device's noise, as pages have them."""
         if id(run) not in self._loaded:
             self._loaded[id(run)] = {row["case"]: row for row in rows_of([run])}
         return self._loaded[id(run)]
@@ -72,8 +69,9 @@ class StoredRows:
         """Per backend, the newest row of this problem; one without a time if there is no other, and
         none whose calls found the keys in caches if those of another backend did not.
         """
-        found = self.found.get(key(problem), {})
-        alike = alike_in_caches([*found.values()])
+        over = {name: self.over_lengths(problem, name) for name in self.orders}
+        n = length(problem)
+        alike = alike_in_caches([rows[n] for rows in over.values() if n in rows])
         return {one.row["backend"]: one for one in alike}
 
     def timed(self, problems: Iterable[Fields]) -> bool:
@@ -81,43 +79,31 @@ class StoredRows:
         rows = (one.row for problem in problems for one in self.of(problem).values())
         return any(row["status"] == "ok" and not lacks_time(row) for row in rows)
 
-    def over_lengths(self, problem: Fields, backend: str) -> list[Stored]:
-        """A backend's rows of this problem at any length; the newest of each."""
-        rows = self.over.get(key_over(problem), [])
-        return [one for one in rows if one.row["backend"] == backend]
-
-    def walls_of(self, problem: Fields, backend: str) -> list[Stored]:
-        """Searches of a backend's longest N in this problem, the newest first."""
-        walls = self.walls.get(key_over(problem), [])
-        return [one for one in walls if one.row["backend"] == backend]
+    def over_lengths(self, problem: Fields, backend: str) -> Mapping[int, Stored]:
+        """A backend's newest row of this problem at each length."""
+        return self.found.get((key_over(problem), backend), {})
 
     def add(self, run: Run) -> None:
         """Rows of a run that is older than those before it."""
         self.runs.append(run)
         for row in run.rows:
-            if row["status"] in UNFINISHED or row.get("python") is not None or row.get("twin"):
+            if not _counts(row) or not self.comparable(row):
                 continue
-            if not self.comparable(row):
-                continue
-            backends = self.found.setdefault(key(row), {})
-            newer = backends.get(row["backend"])
+            lengths = self.found.setdefault((key_over(row), row["backend"]), {})
+            newer = lengths.get(length(row))
             better = newer is None or (lacks_time(newer.row) and not lacks_time(row))
             if better or (newer and is_warm(newer.row) and row.get("kv_copies")):
-                backends[row["backend"]] = stored = Stored(run=run, row=row)
-                others = (one for one in self.over.get(key_over(row), ()) if one is not newer)
-                self.over[key_over(row)] = [*others, stored]
-        for wall in run.walls:
-            if wall["status"] == "ok" and wall.get("python") is None and self.comparable(wall):
-                walls = self.walls.setdefault(key_of_wall(wall), [])
-                walls.append(Stored(run=run, row=wall))
+                lengths[length(row)] = Stored(run=run, row=row)
 
     def comparable(self, row: Fields) -> bool:
         """Whether the row's inputs lay as they must; rows of the first versions do not say."""
-        if row.get("scope") != "core":  # its inputs are the layer's own
-            return True
-        wanted = self.orders.get(row["backend"])
-        found = row.get("input_order") or "heads"
+        wanted, found = self.orders.get(row["backend"]), row.get("input_order") or "heads"
         return wanted in (None, found) or row["status"] in WITHOUT_CALL
+
+
+def _counts(row: Fields) -> bool:
+    """Whether a row is whole, and of this very environment."""
+    return row["status"] not in UNFINISHED and row.get("python") is None and not row.get("twin")
 
 
 def lacks_time(row: Fields) -> bool:
@@ -133,7 +119,7 @@ def is_warm(row: Fields) -> bool:
     return same and not lacks_time(row) and reads_a_cache(row)
 
 
-def alike_in_caches(stored: Sequence[Stored]) -> Sequence[Stored]:
+def alike_in_caches(stored: Collection[Stored]) -> Collection[Stored]:
     """Without those that are warm, if others are known not to be."""
     some_cold = any(one.row.get("kv_copies") for one in stored)
     return [one for one in stored if not is_warm(one.row)] if some_cold else stored
@@ -149,34 +135,26 @@ def stored_rows(
 
     A folder that cannot be read is left out, with a note; so are rows of inputs in another order.
     """
-    lengths = {key_over(problem) for problem in problems}
+    wanted = {key_over(problem) for problem in problems}
     rows = StoredRows(orders={one.backend: one.input_order for one in implementations})
-    wanted = set(rows.orders)
     for folder in folders:
         try:
             meta = read_meta(folder)
             if meta.get("court") or not device.measured(meta):
                 continue
-            cases = (one for one in meta["cases"] if one["backend"] in wanted)
-            walls = (one for one in meta.get("walls") or () if one["backend"] in wanted)
-            if any(key_over(case) in lengths for case in cases) or any(
-                key_of_wall(wall) in lengths for wall in walls
-            ):
+            mine = (one for one in meta["cases"] if one["backend"] in rows.orders)
+            if any(key_over(one) in wanted for one in mine):
                 rows.add(read_run(folder))
         except BadRun as error:
             rows.notes.append(f"left out: {error}")
+    every = (row for run in rows.runs for row in run.rows if row["status"] not in UNFINISHED)
     earlier = {
-        (key(row), row["backend"])
-        for run in rows.runs
-        for row in run.rows
-        if row["status"] not in UNFINISHED
-        if not rows.comparable(row) and key_over(row) in lengths
-        if row["backend"] not in rows.of(row)
+        (key_over(row), length(row), row["backend"])
+        for row in every
+        if not rows.comparable(row)
+        and key_over(row) in wanted
+        and row["backend"] not in rows.of(row)
     }
     if earlier:
-        rows.notes.append(
-            f"left out: {plural(len(earlier), 'row')} of an earlier version, which measured"
-            " attention functions of transformers on inputs in another order in memory than a"
-            " model's; --measure measures them anew"
-        )
+        rows.notes.append(f"left out: {plural(len(earlier), 'row')} {EARLIER}")
     return rows

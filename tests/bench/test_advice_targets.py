@@ -16,7 +16,7 @@ from attnbench.harness.devices.this_device import this_device
 from attnbench.harness.measure.peak_memory import peak
 from attnbench.harness.models.resolve import model_of
 from attnbench.harness.rows.run_store import runs
-from attnbench.reports.advise.memory import MemoryOver
+from attnbench.reports.advise.memory import Memory
 from attnbench.reports.advise.stored import Device, stored_rows
 from tests.conftest import environment
 from tests.reports.fake_advice import inquiry
@@ -117,8 +117,8 @@ def test_rows_of_half_the_length_predict_calls_of_a_real_model_within_1_percent(
         asked.implementations,
     )
     (chosen,) = (one for one in asked.implementations if one.name == name)
-    need = MemoryOver(inquiry=asked, rows=rows).need(chosen, "prefill", TOKENS)
-    assert need.words.startswith(source)
+    need = Memory(inquiry=asked, rows=rows).need(chosen, "prefill", TOKENS)
+    assert need.source.startswith(source)
     predicted = need.attention_bytes + one.cached_bytes - shapes.input_bytes(one.problem)
     off_ratio = predicted / max(calls_of_a_real_model(name, TOKENS)) - 1
     benchmark.extra_info["off_ratio"] = off_ratio

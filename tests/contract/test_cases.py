@@ -48,7 +48,7 @@ def test_the_first_line_on_a_gpu_is_about_what_runs_there(fake_nvml: FakeDriver)
     config = str(DATA / "llama-3.1-8b.json")
     said = on_a_gpu(fake_nvml, RTX_4090, "advise", config, "--context", "32k").stdout
     first = said.splitlines()[0]
-    tokens = re.search(r"-> (at least )?([\d\s]+) tokens of prefill with sdpa", first)
+    tokens = re.search(r"fits (at least )?([\d\s]+) tokens of prefill in 24 GiB with sdpa", first)
     assert tokens, first
     left = 24564 * 2**20 - 16_060_522_496
     assert left // (131_072 + 20_608) <= int("".join(tokens[2].split())) <= left // 147_584

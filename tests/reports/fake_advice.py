@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.advise.asked import Asked, Bytes, Implementation, Inquiry, Phase, Whole
+from attnbench.reports.advise.asked import Asked, Bytes, Implementation, Inquiry, Phase
 from attnbench.reports.advise.stored import Device, StoredRows, stored_rows
 from tests.made_runs import case, problem, row, write_run
 
@@ -22,7 +22,6 @@ class FakeShapes:
     """Layers of two kinds, three of 8 heads and two of 4; `strange`: also one not measured."""
 
     strange: bool = False
-    times: float = 0.0  # that a pass is more than its block; 0 if it is not known
     formulas: Mapping[str, int] = field(default_factory=dict)  # bytes per token, by backend
 
     def asked(self, phase: Phase, context: int) -> Sequence[Asked]:
@@ -40,11 +39,6 @@ class FakeShapes:
                 Asked(phase=phase, layer="latent", count=1, problem=None, why="has latent heads")
             )
         return found
-
-    def whole(self, phase: Phase, context: int) -> Whole | None:
-        block = {**problem_of("prefill", 512, 8), "scope": "block"}
-        core = problem_of("prefill", 512, 8)
-        return Whole(block=block, core=core, times=self.times) if self.times else None
 
     def input_bytes(self, problem: Mapping[str, Any]) -> int:
         return 1000 * int(problem["kv_seq_len"])
@@ -134,41 +128,6 @@ def measured(
                     cases.append(planned)
                     rows.append(made)
     return write_run(parent, cases, rows, **{"name": "advise", **meta})
-
-
-def searched(
-    parent: Path,
-    asked: Inquiry,
-    implementation: Implementation,
-    low: int,
-    high: int,
-    **changes: Any,
-) -> Path:
-    """A run folder of searches that found this wall in each kind of layer, all phases alike.
-
-    `kv_seq_len` among the changes: so many keys at every length.
-    """
-    fixed = changes.pop("kv_seq_len", None)
-    plans, rows = [], []
-    for one in asked.shapes.asked(asked.phases[0], 1):
-        if one.problem is None:
-            continue
-        name = f"wall-{implementation.backend}-{one.layer}"
-        planned = {**one.problem, "backend": implementation.backend, "case": name}
-        planned = {**planned, "kv_seq_len": fixed}
-        del planned["seq_len"], planned["device"]
-        ends = {low: "ok", high: "oom"}
-        probes = [
-            {"seq_len": n, "status": status, "reason": f"{status} at {n}", "spent_s": 1.0}
-            for n, status in ends.items()
-        ]
-        plans.append(planned)
-        known = {"schema": 1, "kind": "wall", "attempt": 1, "device": "cpu", **planned}
-        ended = {"status": "ok", "reason": "", "limited_by": "memory", "memory_bytes": 1 << 20}
-        lengths = {"seq_len_low": low, "seq_len_high": high, "predicted_reason": "none"}
-        order = {"input_order": implementation.input_order, "probes": probes}
-        rows.append({**known, **ended, **lengths, **order, **changes})
-    return write_run(parent, [], rows, name="wall", walls=plans)
 
 
 def rows_of(asked: Inquiry, *folders: Path) -> StoredRows:

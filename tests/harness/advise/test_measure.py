@@ -37,15 +37,6 @@ def test_the_context_gets_every_implementation_and_shorter_ones_those_that_do_no
     }
 
 
-def test_a_block_and_its_attention_are_measured_beside_to_tell_the_rest_of_a_pass():
-    found = wanted(asked(phases=("decode",)), StoredRows(), at_once)
-    beside = {problem.scope: list(names) for problem, names in found.items() if problem.seq_len == 1
-              and problem.kv_seq_len == 1}  # fmt: skip
-    assert beside == {"block": ["fused", "sdpa"], "core": ["fused", "sdpa"]}
-    slow = wanted(asked(phases=("decode",)), StoredRows(), lambda problem: LONG_CALL_S + 1)
-    assert {problem.scope for problem in slow} == {"core"}
-
-
 def test_a_context_whose_call_takes_too_long_is_measured_at_shorter_ones():
     found = wanted(asked(), StoredRows(), quadratic)
     assert max(problem.seq_len for problem in found) == 2048

@@ -6,10 +6,8 @@ from attnbench.harness.advise.shapes import ModelShapes, implementations
 from attnbench.harness.cases.case import problem_of
 from attnbench.harness.cases.costs import input_bytes
 from attnbench.harness.models.resolve import model_of
-from attnbench.harness.scenario import from_axes
 from attnbench.harness.scenario.preflight import preflight
-from attnbench.harness.scenario.selection import Selection, select
-from attnbench.reports.advise.asked import Implementation, key_of_wall, key_over
+from attnbench.reports.advise.asked import Implementation
 
 GPT2 = ModelShapes(model=model_of("gpt2"), batch=2, dtype="fp32", device="cpu")
 
@@ -25,49 +23,6 @@ def test_each_kind_of_layer_is_a_problem_with_its_count():
 def test_the_cache_is_two_numbers_per_width_token_and_layer():
     assert GPT2.cache_bytes(100) == 2 * 12 * 2 * 768 * 100 * 4
     assert GPT2.paged_cache_bytes(100) == GPT2.cache_bytes(112)  # in seven pages of 16 tokens
-
-
-@pytest.mark.parametrize(
-    ("phase", "context", "tokens", "block"),
-    [("prefill", 1024, 1024, 512), ("decode", 1024, 1, 1), ("verify", 1024, 5, 5)],
-)
-def test_a_pass_is_its_products_more_than_those_of_a_block_of_few_tokens(
-    phase, context, tokens, block
-):
-    found = GPT2.whole(phase, context)
-    assert (found.block["seq_len"], found.block["scope"]) == (block, "block")
-    assert found.core == {**found.block, "scope": "core"}
-    # the layers of GPT-2 are such blocks: 4 d^2 of attention and 8 d^2 of the rest
-    assert found.times == pytest.approx(12 * tokens / block)
-    assert GPT2.whole("training", context) is None
-
-
-def walls(**options: str | bool) -> list[tuple[object, ...]]:
-    """Which problems a search with these options is about."""
-    scenario = from_axes({"backends": "sdpa", **options}, find_wall=True)
-    found = select(scenario, "cpu", Selection()).walls
-    return [key_of_wall(wall.fields()) for wall in found]
-
-
-def test_the_walls_that_docs_advise_describes_are_those_of_the_layers():
-    asked = {
-        name: [
-            key_over(one.problem)
-            for one in ModelShapes(model=model_of(name), batch=1, dtype="bf16", device="cpu").asked(
-                "prefill", context
-            )
-            if one.problem is not None
-        ]
-        for name, context in (("llama-3-8b", 8192), ("gemma-3-4b", 8192), ("whisper-large", 448))
-    }
-    llama = {"heads": "32", "kv_heads": "8", "head_dim": "128", "dtype": "bf16", "causal": True}
-    assert walls(**llama) == asked["llama-3-8b"]
-    gemma = {"heads": "8", "kv_heads": "4", "head_dim": "256", "dtype": "bf16", "causal": True}
-    windowed = walls(**gemma, mask="local", window="1023")
-    assert set(walls(**gemma) + windowed) == set(asked["gemma-3-4b"])
-    whisper = {"heads": "20", "head_dim": "64", "dtype": "bf16", "kv_seq_len": "1500"}
-    (cross,) = walls(**whisper)
-    assert cross in asked["whisper-large"]
 
 
 def test_a_backend_with_a_formula_is_predicted_by_it_exactly():

@@ -126,16 +126,6 @@ def test_a_hostile_configuration_ends_in_one_line(here, tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_a_policy_is_written_as_json_or_as_lines_of_python(here, tmp_path):
-    asked = ("advise", "gpt2", "--device", "cpu", "--out", str(tmp_path))
-    for name in ("mine.json", "mine.py"):
-        here(*asked, "--policy", str(tmp_path / name), check=True)
-    assert json.loads((tmp_path / "mine.json").read_text())["ranges"] == []
-    assert (tmp_path / "mine.py").read_text().strip() == ""
-    refused = here(*asked, "--policy", "mine.txt")
-    assert (refused.returncode, "wanted a file .json or .py" in refused.stderr) == (2, True)
-
-
 @pytest.mark.long
 def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench, tiny, tmp_path):
     out, page = tmp_path / "results", tmp_path / "advice.html"
@@ -174,11 +164,6 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
         (("gpt2", "--dtype", "int8"), "wanted one of"),
         (("gpt2", "--tp", "7"), "cannot be divided by 7"),
         (("gpt2", "--memory-gib", "-1"), "above 0"),
-        (("gpt2", "--max-seconds", "soon"), "wanted a number of seconds above 0"),
-        (("gpt2", "--max-seconds", "0"), "wanted a number of seconds above 0"),
-        (("gpt2", "--max-seconds", "nan"), "wanted a number of seconds above 0"),
-        (("gpt2", "--max-seconds", "training=1"), "'training' is not asked for"),
-        (("gpt2", "--max-seconds", "decode=1,prefill"), "wanted a number of seconds above 0"),
         (("gpt2", "--device", "cuda"), "--device cpu"),
     ],
 )

@@ -51,13 +51,3 @@ def test_a_missing_file_a_folder_and_a_pipe_are_refused_at_once(tmp_path: Path) 
     for name in ("missing.json", "pipe", "."):
         with pytest.raises(BadInput):
             config_file.read(tmp_path / name)
-
-
-def test_what_transformers_loads_is_the_folder_or_the_name_on_the_hub(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"_source": "someone/else config.json"}')
-    (tmp_path / "mine.json").write_text("{}")
-    for given in (tmp_path, tmp_path / "config.json"):
-        assert config_file.checkpoint(str(given)) == str(tmp_path)
-    assert config_file.checkpoint("mistral-7b") == "mistralai/Mistral-7B-v0.1"
-    assert all(config_file.checkpoint(name).count("/") == 1 for name in config_file.shipped())
-    assert config_file.checkpoint(str(tmp_path / "mine.json")) == ""

@@ -129,23 +129,6 @@ def test_our_formulas_count_what_transformers_itself_makes(kind: str) -> None:
     assert counted(data) == made.matrices + made.experts + made.rest
 
 
-@pytest.mark.parametrize(
-    ("data", "products"),
-    [
-        # of 21 billion parameters 3.6 billion are active (arXiv:2508.10925, table 1), of which the
-        # embeddings are no product, and the last product is none of a layer's
-        ({**GPT_OSS_20B, "num_experts_per_tok": 4}, 3.61e9 - 2 * 201088 * 2880 + 201088 * 2880),
-        # 37 billion (arXiv:2412.19437, abstract), with both ends
-        ({**PUBLISHED["DeepSeek-V3"][0], "num_experts_per_tok": 8}, 37e9 - 2 * 129280 * 7168),
-        (LLAMA_2_7B, 32 * (4 * 4096**2 + 3 * 4096 * 11008)),
-    ],
-)
-def test_a_token_is_multiplied_by_the_experts_that_it_is_sent_to_only(
-    data: dict[str, Any], products: float
-) -> None:
-    assert read(data).weights.products == pytest.approx(products, rel=0.03)
-
-
 def test_a_type_without_a_formula_is_counted_by_transformers() -> None:
     data = decoder("olmo2", 1000, 64, 3, 4, 4, 96)
     found = read(data).weights
@@ -210,7 +193,7 @@ def test_modules_that_stay_as_they_are_are_said_to_be_counted_as_quantized(quant
 def test_bits_of_a_weight_are_those_of_its_method(
     quantization: dict[str, Any], bits: float
 ) -> None:
-    tally = parameters.Tally(matrices=1000, experts=0, rest=10, products=1000)
+    tally = parameters.Tally(matrices=1000, experts=0, rest=10)
     found = parameters.stored(tally, quantization, "")
     assert (found.quantized, found.parameters) == (1000, 1010)
     assert found.bits == pytest.approx(bits, rel=1e-3)

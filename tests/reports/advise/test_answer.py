@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attnbench.reports.advise.answer import Advice, advise, close_choices
+from attnbench.reports.advise.answer import Advice, advise
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, inquiry, measured, rows_of
 
 SLOW = {"hf:eager": {"speed": 8.0}}
@@ -32,7 +32,7 @@ def test_what_serves_in_place_of_sdpa_is_told_where_it_is_slower(tmp_path: Path)
 
 def test_a_tie_and_disturbed_times_are_worth_a_longer_run(tmp_path: Path):
     tie = answered(tmp_path / "tie", {})
-    assert len(close_choices(tie.decisions[0])) == 2
+    assert len(tie.decisions[0].close) == 2
     assert tie.is_doubtful
     assert answered(tmp_path / "busy", SLOW | {"hf:sdpa": {"contended_blocks": 8}}).is_doubtful
     assert not answered(tmp_path / "calm").is_doubtful

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.advise.memory import MemoryOver
+from attnbench.reports.advise.memory import Memory
 from attnbench.reports.advise.stored import StoredRows
 from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
 
-LENGTHS = (128, 256, 512, 1024, 2048)
+LENGTHS = (128, 256, 512, 1024)
 SEVEN = {"hf:sdpa": 7}
 FORMULA = FakeShapes(formulas=SEVEN)
 PER_TOKEN = 100 + 1007  # in the cache, and of a call with its inputs
@@ -29,8 +29,8 @@ class Cached(FakeShapes):
         return [replace(one, **more) for one in some]
 
 
-def memory_of(rows=None, **changes) -> MemoryOver:
-    return MemoryOver(inquiry=inquiry(**changes), rows=rows or StoredRows())
+def memory_of(rows=None, **changes) -> Memory:
+    return Memory(inquiry=inquiry(**changes), rows=rows or StoredRows())
 
 
 def test_what_was_measured_at_this_length_counts_with_its_inputs_and_workspace(tmp_path: Path):
@@ -47,16 +47,16 @@ def test_keys_and_values_in_the_cache_count_once():
     """They counted among those of all layers, and again among the inputs of one."""
     memory = memory_of(shapes=Cached(formulas={"hf:sdpa": 700, "hf:eager": 7}))
     called = memory.need(SDPA, "decode", 100)
-    assert (called.attention_bytes, called.words) == (100 * (1000 + 700 - 600), "by the formula")
+    assert (called.attention_bytes, called.source) == (100 * (1000 + 700 - 600), "by the formula")
     assert called.total_bytes == 10_000 + 100 * 100 + 100 * 1100
     appended = memory.need(EAGER, "decode", 100)
-    assert (appended.attention_bytes, appended.words) == (100 * 900, "the cache's copy of k and v")
+    assert (appended.attention_bytes, appended.source) == (100 * 900, "the cache's copy of k and v")
     assert memory.need(FLEX, "decode", 100).attention_bytes is None
 
 
 def test_other_lengths_follow_exactly_from_four_measured_ones(tmp_path: Path):
     asked = inquiry(implementations=(EAGER,))
-    rows = rows_of(asked, measured(tmp_path, asked, LENGTHS[:4]))
+    rows = rows_of(asked, measured(tmp_path, asked, LENGTHS))
     need = memory_of(rows).need(EAGER, "prefill", 2048)
     # the made-up rows: two outputs of 512 numbers a token and 16 bytes
     assert need.attention_bytes == 1000 * 2048 + 2 * 2048 * 512 * 4 + 16
@@ -67,7 +67,7 @@ def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_know
     assert memory.need(SDPA, "prefill", 100).attention_bytes == 1007 * 100
     unknown = memory.need(EAGER, "prefill", 100)
     assert (unknown.attention_bytes, unknown.total_bytes) == (None, None)
-    assert unknown.words == "no formula for hf:eager"
+    assert unknown.source == "no formula for hf:eager"
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_know
 def test_the_longest_context_is_the_last_that_fits(changes, context, limit, at_least):
     found = memory_of(**{"shapes": FORMULA, **changes}).longest(SDPA, "prefill")
     assert (found.context, found.limit, found.at_least) == (context, limit, at_least)
-    assert found.words == ("" if limit == "weights" else "by the formula")
+    assert found.source == ("" if limit == "weights" else "by the formula")
 
 
 def test_where_a_bound_does_not_fit_one_token_the_longest_context_is_not_known():
     tight = memory_of(shapes=Bounded(formulas=SEVEN), weight_bytes=3_999_999)
     found = tight.longest(SDPA, "prefill")
-    assert (found.context, found.limit, found.words) == (None, "none", "by the formula")
+    assert (found.context, found.limit, found.source) == (None, "none", "by the formula")
 
 
 @pytest.mark.parametrize(
@@ -106,63 +106,4 @@ def test_where_a_bound_does_not_fit_one_token_the_longest_context_is_not_known()
 )
 def test_without_bytes_or_memory_the_longest_is_not_known_and_says_why(changes, words):
     found = memory_of(**{"shapes": FORMULA, **changes}).longest(SDPA, "prefill")
-    assert (found.context, found.words) == (None, words)
-
-
-# ---- in a time -----------------------------------------------------------------------------------
-
-
-class Limited(FakeShapes):
-    """Nothing is asked beyond what the model takes."""
-
-    def asked(self, phase, context):
-        assert context <= 4096
-        return super().asked(phase, context)
-
-
-def true_s(context: int) -> float:
-    """As the made-up rows grow, in three layers of 8 heads and two of 4."""
-    return 1e-3 * sum(n * (0.02 + 2.1e-6 * context**2 * w) for n, w in ((3, 1), (2, 0.5)))
-
-
-def timed(folder: Path, lengths, seconds: float, *, status: str = "ok", **changes):
-    asked = inquiry(implementations=(SDPA,))
-    of_rows = {SDPA.backend: {"status": status}}
-    rows = rows_of(asked, measured(folder, asked, lengths, of_rows)) if lengths else None
-    usual = {"shapes": Limited(formulas=SEVEN), "memory_bytes": 1 << 40}
-    usual |= {"max_seconds": {"prefill": seconds}}
-    return memory_of(rows, **usual | changes).longest(SDPA, "prefill")
-
-
-@pytest.mark.parametrize(
-    ("lengths", "seconds", "changes", "context", "limit", "at_least"),
-    [
-        # without a fit, measured lengths are a bound
-        ((512, 2048), true_s(1024), {}, 512, "time", True),
-        ((512,), 60.0, {}, 512, "unknown", True),
-        # even one token may take too long
-        (LENGTHS, 1e-9, {}, 0, "time", False),
-        # memory, or the model, where time allows more
-        (LENGTHS, 60.0, {}, 4096, "model", False),
-        (LENGTHS, 60.0, {"memory_bytes": 1_000_000}, 190, "memory", False),  # of 5,196 B a token
-        (LENGTHS, 60.0, {"max_seconds": {"decode": 1e-9}}, 4096, "model", False),
-        # nothing is known, or a case that failed has no time
-        ((), 60.0, {}, None, "none", False),
-        ((1024,), 60.0, {"status": "error", "most_context": 1024}, None, "none", False),
-    ],
-)
-def test_times_and_memory_end_the_context(
-    tmp_path: Path, lengths, seconds, changes, context, limit, at_least
-):
-    found = timed(tmp_path, lengths, seconds, **changes)
-    assert (found.context, found.limit, found.at_least) == (context, limit, at_least)
-    if not lengths:
-        assert found.words == "its time is not known: not measured"
-
-
-def test_a_fit_ends_the_context_where_time_does(tmp_path: Path):
-    found = timed(tmp_path, LENGTHS, true_s(1500))
-    assert 1200 < found.context < 1900
-    assert (found.limit, found.found_by, found.at_least) == ("time", "time", False)
-    assert found.time.total_ms.value <= 1e3 * true_s(1500)
-    assert found.need.context == found.context
+    assert (found.context, found.source) == (None, words)

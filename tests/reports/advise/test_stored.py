@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.advise.asked import key, key_of_wall, key_over, length
+from attnbench.reports.advise.asked import key, key_over, length
 from attnbench.reports.advise.stored import Device, is_warm, stored_rows
 from tests.reports.fake_advice import EAGER, HERE, SDPA, inquiry, measured, problem_of, rows_of
 
@@ -37,17 +37,6 @@ def test_lengths_are_of_queries_and_keys_alike_unless_one_of_them_is_fixed():
     few = {**CROSS, "seq_len": 64}
     assert (length(few), length(CROSS)) == (64, 1024)
     assert key_over(few) == key_over(CROSS) != key_over({**few, "kv_seq_len": 1501})
-
-
-def test_a_wall_is_about_its_own_mask_window_and_fixed_keys_and_none_is_about_decoding():
-    windowed = {**PREFILL, "mask": "local", "window": 127}
-    problems = (PREFILL, windowed, CROSS, DECODE)
-    for about in problems[:3]:
-        wall = {**about, "kv_seq_len": 1500 if about is CROSS else None}
-        del wall["seq_len"]
-        assert [key_of_wall(wall) == key_over(one) for one in problems] == [
-            one is about for one in problems
-        ]
 
 
 def test_another_processor_torch_or_kind_of_device_does_not_count(tmp_path: Path):
@@ -99,8 +88,8 @@ def test_the_newest_row_with_a_time_counts(tmp_path: Path):
     assert latency(rows_of(ASKED, new, old)) == 2 * time_ms
     both = rows_of(ASKED, bytes_only, old)
     assert latency(both) == time_ms
-    assert [one.run.path for one in both.over_lengths(PREFILL, "hf:sdpa")] == [old]
-    (only,) = rows_of(ASKED, bytes_only).over_lengths(PREFILL, "hf:sdpa")
+    assert [one.run.path for one in both.over_lengths(PREFILL, "hf:sdpa").values()] == [old]
+    (only,) = rows_of(ASKED, bytes_only).over_lengths(PREFILL, "hf:sdpa").values()
     assert only.row["block_ms"] is None
 
 

@@ -1,0 +1,283 @@
+"""Advice in sentences: what fits, what to use, what is not known, and what tells more."""
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+
+from ...harness.files.printable import spaced
+from ...harness.stats.intervals import Interval
+from ..data.row_groups import by
+from ..formatting import (
+    in_brackets,
+    list_text,
+    measured_bounds_text,
+    plural,
+    size_text,
+    time_text,
+)
+from ..words import NOT_DECIDED
+from .answer import Advice
+from .choices import Decision
+from .memory import Longest
+
+LIMITS = {
+    "weights": "the weights do not fit",
+    "memory": "memory is the limit",
+    "model": "the model's own limit",
+    "unknown": "nothing is known beyond",
+    "none": "memory is no limit",
+}
+VERBS = {
+    "prefill": "prefill of",
+    "chunk": "a chunk at the end of",
+    "decode": "decode after",
+    "verify": "verification at the end of",
+    "training": "a training step on",
+}
+WARM = (
+    "Decode on a CPU: these calls read the same keys and values again, which caches may"
+    " hold; in a model those of all layers come in turn. In a small Llama that was run end to end"
+    " attention of a step took 2.1 times as long."
+)
+COLD = {
+    "cpu": "Decode on a CPU: each call read other keys and values, from memory, as the other layers"
+    " of a model leave the caches.",
+    "cuda": "Decode on a GPU: before each call the L2 was flushed, as the other layers of a model"
+    " leave it.",
+}
+
+
+def headline(advice: Advice) -> str:
+    """Whether the model fits, and what to use."""
+    return f"{room(advice)} {use(advice)}"
+
+
+def room(advice: Advice) -> str:
+    """`llama-3-8b fits its full 8 192-token context in 24 GiB with sdpa; weights take 15 GiB in
+    bf16.`
+    """
+    asked, memory = advice.inquiry, size_text(advice.inquiry.memory_bytes)
+    weights, left = size_text(asked.weight_bytes), asked.left_bytes
+    stored = asked.weights_in + (f", on each of {asked.tp} devices" if asked.tp > 1 else "")
+    if left is not None and left < 0:
+        return (
+            f"The weights, {weights} {stored}, do not fit in {memory}: they alone take"
+            f" {spaced(asked.devices_for_weights or 0)} devices of {memory}."
+        )
+    if not memory:
+        return "How much memory there is is not known: give --memory-gib."
+    if asked.beside_weights:
+        place, ending = f"{memory} beside its weights", ""
+    elif left is None:
+        place, ending = memory, "; its weights, of unknown size, come on top"
+    else:
+        place, ending = memory, f"; weights take {weights} {stored}"
+    phase = asked.phases[0]
+    known = [one for one in advice.longest if one.phase == phase and one.context is not None]
+    best = max(known, key=lambda one: _preferred(advice, one), default=None)
+    if best is None:
+        return f"{asked.model}: no longest context is known for {phase} in {place}{ending}."
+    tokens = f"{'at least ' if best.at_least else ''}{spaced(best.context or 0)}"
+    fits = f"{tokens if best.context else 'no'} tokens of {phase}"
+    if best.limit == "model":
+        fits = f"its full {tokens}-token context{' in training' if phase == 'training' else ''}"
+    why = "" if best.limit in ("model", "memory") else f" ({LIMITS[best.limit]})"
+    return f"{asked.model} fits {fits} in {place} with {best.attn_implementation}{why}{ending}."
+
+
+def _preferred(advice: Advice, one: Longest) -> tuple[bool, int, int]:
+    """More for what is advised in its phase, then for the longest, then for what needs least."""
+    decided = {of.name_of_best for of in advice.decisions if of.phase == one.phase}
+    return one.attn_implementation in decided, one.context or 0, -one.total_bytes
+
+
+def use(advice: Advice) -> str:
+    """One sentence: what to use, and whether that is clear."""
+    model = advice.inquiry.model
+    decided = [decision for decision in advice.decisions if decision.best is not None]
+    if not advice.can_be_measured:
+        return f"{model} has no attention here that attnbench can measure."
+    if not decided and advice.rows.runs:
+        return f"No time is measured yet for {model} on this device: what follows is about bytes."
+    if not decided:
+        return (
+            f"Nothing is measured yet for {model} on this device: what follows is by formulas, and"
+            " says nothing about time."
+        )
+    good = [{choice.implementation.name for choice in one.as_good} for one in decided]
+    wins = [one.name_of_best for one in decided]
+    common = max(sorted(set.intersection(*good)), key=wins.count, default=None)
+    uses = {common: decided} if common else by(decided, lambda one: one.name_of_best)
+    return f"Use attn_implementation={'; '.join(_use(str(name), uses[name]) for name in uses)}."
+
+
+def _use(name: str, decisions: Sequence[Decision]) -> str:
+    """`"sdpa" for prefill of 1 024 tokens (faster than eager)`: and whether that is clear."""
+    parts = [f"{named(decision)} ({_how_clear(name, decision)})" for decision in decisions]
+    return f'"{name}" for {list_text(parts)}'
+
+
+def _how_clear(name: str, decision: Decision) -> str:
+    """Against which others this is decided, and against which not."""
+    slower, left = (
+        [
+            one.implementation.name
+            for one in decision.choices
+            if one.against is not None and one.against.word == word
+        ]
+        for word in ("more", NOT_DECIDED)
+    )
+    best = decision.choices[0].implementation.name
+    if best != name:  # it is as good as the fastest
+        slower, left = [], [best] if name in left else []
+    if slower and left:
+        return f"faster than {list_text(slower)}; not confirmed against {list_text(left)}"
+    if left:
+        return f"not confirmed: {list_text(left)} may be as fast or faster"
+    return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
+
+
+def named(decision: Decision) -> str:
+    """`prefill of 8 192 tokens`."""
+    return f"{VERBS[decision.phase]} {spaced(decision.context)} tokens"
+
+
+def about(advice: Advice) -> str:
+    """`llama-3-8b (llama), bf16, batch 1, on cpu: rows of 2 runs`."""
+    asked = advice.inquiry
+    tp = f", one of {asked.tp} devices" if asked.tp > 1 else ""
+    runs, timed = advice.runs or advice.rows.runs, "" if advice.runs else ", without a time"
+    guess = " (a guess)" if asked.dtype_guess else ""
+    cache = f", keys and values in {asked.kv_dtype}" if asked.kv_dtype else ""
+    own = any(one.own for one in asked.implementations)
+    whose = "attnbench's own functions" if own else "transformers' functions"
+    rows = f"; {whose}, no engine was measured; rows of {plural(len(runs), 'run')}{timed}"
+    return (
+        f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}{cache}, batch {asked.batch}{tp},"
+        f" on {asked.device_name}{rows if runs else ''}; memory: {asked.memory_from}"
+    )
+
+
+def interval_text(time_ms: Interval) -> str:
+    """`5.13 s (4.90 to 5.31)`, in one unit."""
+    text = time_text(time_ms.value)
+    number = float(text.partition(" ")[0])
+    scale = number / time_ms.value if time_ms.value else 0.0
+    return f"{text}{in_brackets(measured_bounds_text(scale * time_ms.low, scale * time_ms.high))}"
+
+
+def place(advice: Advice, word: str) -> str:
+    """` in 4 GiB beside the weights`; "" where it is not known how much memory there is."""
+    budget = size_text(advice.inquiry.memory_bytes)
+    beside = " beside the weights" if advice.inquiry.weight_bytes is None else ""
+    return f" {word} {budget}{beside}" if budget else ""
+
+
+# ---- beside the tables ---------------------------------------------------------------------------
+
+
+def beside_tables(advice: Advice) -> Iterator[str]:
+    """What no table says: cautions, and what is not known."""
+    asked = advice.inquiry
+    cautions = (f"config.json: {one}" for one in asked.cautions)
+    yield from (f"Caution: {one}." for one in (*cautions, *advice.traps, *advice.fallbacks))
+    count, timed = advice.disturbed
+    if count:
+        yield (
+            f"Caution: other work competed for the same cores in most blocks of {count} of these"
+            f" {plural(timed, 'time')}: measure again when the machine is idle; the newest rows"
+            " count."
+        )
+    best = [cell for one in advice.decisions if one.best for cell in one.best.cells]
+    notes = (note for cell in best for note in (cell.rate.notes if cell.rate else ()))
+    yield from (f"Decode: {note}." for note in dict.fromkeys(notes))
+    steps = [cell for cell in advice.cells if cell.asked.phase in ("decode", "verify")]
+    if any(cell.call_ms for cell in steps):
+        warm = asked.device == "cpu" and any(cell.is_warm for cell in steps)
+        yield WARM if warm else COLD[asked.device]
+    yield from _sequences(advice)
+    yield from asked.notes
+    yield from _unknown(advice)
+    yield not_included(advice)
+
+
+def _sequences(advice: Advice) -> Iterator[str]:
+    """`Beside the weights fit the keys and values of 9 sequences of 8 192 tokens (4 if paged)`"""
+    kept = "keys, values and states" if advice.inquiry.state_bytes else "keys and values"
+    for one in advice.sequences if (advice.inquiry.left_bytes or 0) >= 0 else ():
+        if one.fit is not None:
+            paged = one.fit if one.fit_paged is None else one.fit_paged
+            pool = "" if paged == one.fit else f" ({spaced(paged)} if paged)"
+            yield (
+                f"Beside the weights fit the {kept} of {spaced(one.fit)} sequences of"
+                f" {spaced(one.context)} tokens{pool}, without what attention itself takes."
+            )
+
+
+def _unknown(advice: Advice) -> Iterator[str]:
+    asked = advice.inquiry
+    for why, some in by(advice.not_measured, lambda one: one.why).items():
+        layers = [f"{plural(one.count, 'layer')} of {one.layer}" for one in some]
+        yield f"Not measured: {'; '.join(layers)}: {why}."
+    for what, count in asked.others.items():
+        state = asked.states.get(what, 0)
+        size = "of unknown size" if state is None else f"of {size_text(state)}"
+        keeps = f", each with a state {size} a sequence" if state != 0 else ""
+        yield f"Not measured: {plural(count, 'layer')} of {what}{keeps}: no softmax attention."
+    if own := [f"{one.backend} for {one.name}" for one in asked.implementations if one.own]:
+        yield (
+            f"attnbench's own backends stand for transformers' functions ({list_text(own)});"
+            " flash_attention_2 is left out."
+        )
+    if asked.weight_bytes is not None:
+        yield f"Weights: {size_text(asked.weight_bytes)}; {asked.weights_words}."
+    elif not asked.beside_weights:
+        yield (
+            f"The bytes of the weights are not known and come on top: {asked.weights_words}. The"
+            " folder that has the safetensors files beside config.json tells them."
+        )
+    if asked.dtype_guess:
+        yield f"The dtype {asked.dtype} is a guess: {asked.dtype_guess}."
+    if any(one.missing for one in advice.decisions):
+        yield f"To measure what is missing: {measure_command(advice)}"
+
+
+def not_included(advice: Advice) -> str:
+    """What no number contains."""
+    asked = advice.inquiry
+    parts = ["activations of the feed-forward layers", "logits", "fragmentation"]
+    parts += ["the CUDA context"] if asked.device == "cuda" else []
+    parts += ["what layers of other kinds take in a pass"] if any(asked.states.values()) else []
+    parts += ["the rest of a forward pass"]
+    if "training" in asked.phases:
+        parts += ["what that keeps for the backward pass", "gradients of weights"]
+        parts += ["the optimizer's state"]
+    return f"Not included: {list_text(parts)}."
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def measure_command(advice: Advice) -> str:
+    """The same question with --measure."""
+    return f"attnbench advise {' '.join(map(quote, advice.inquiry.arguments))} --measure"
+
+
+def run_commands(advice: Advice) -> Iterator[str]:
+    """What measures each number again."""
+    asked = advice.inquiry
+    backends = ",".join(one.backend for one in asked.implementations)
+    tp = f" --tp {asked.tp}" if asked.tp > 1 else ""
+    for one in advice.decisions:
+        problems = (
+            [cell.asked.problem or {} for cell in one.choices[0].cells] if one.choices else []
+        )
+        few = max((int(problem["seq_len"]) for problem in problems), default=0)
+        queries = f" --queries {few}" if one.phase in ("chunk", "verify") else ""
+        cached = asked.device == "cpu" and one.phase not in ("prefill", "training")
+        cold = " --set plan.caches=cold" if cached else ""
+        if problems:
+            yield (
+                f"attnbench run --model {quote(asked.config)} --phase {one.phase}"
+                f"{queries} --seq-len {one.context} --batch {asked.batch}"
+                f" --dtype {asked.dtype}{tp} --backends {backends} --device {asked.device}{cold}"
+            )
