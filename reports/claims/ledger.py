@@ -17,7 +17,6 @@ from .of_rows import EQUAL
 STATEMENTS = {
     "C1": "The score matrix takes B h N² e bytes: 10⁸ elements per head at N = 10 000.",
     "C2": "A layer's time is O(N² d) for long sequences, O(N d²) below, and turns where FLOPs do.",
-    "C3a": "h heads of width d/h need the FLOPs of one head of width d.",
     "C3b": "h heads of width d/h need the memory of one head of width d.",
     "C3c": "h heads of width d/h take the time of one head of width d.",
     "C4": "One projection for all heads gives what h projections give, and is faster.",
@@ -36,7 +35,6 @@ STATEMENTS = {
     "C20": "Cost grows in proportion to the batch: a larger one saves nothing per token.",
 }
 NEEDS = {
-    "C3a": "head_flops",
     "C5": "score_scale",
     "C6": "head_copies",
     **dict.fromkeys(("C7", "C8", "C9"), "layer_properties"),
@@ -64,7 +62,6 @@ def holds(claim: str, name: str) -> Quantity:
 QUANTITIES = (
     Quantity("C1", "bytes per N² of fused over 2 B h e", ONE, of_rows.score_matrices),
     Quantity("C2", "N at which N² takes over, over that of FLOPs", (0.5, 2), of_rows.crossing),
-    Quantity("C3a", "FLOPs over those of one head", ONE, of_studies.flops_of_heads),
     Quantity("C3b", "bytes over those of one head", (0, EQUAL[1]), of_rows.bytes_of_heads),
     Quantity("C3c", "time over that of one head", EQUAL, of_rows.time_of_heads),
     Quantity("C4", "equal results", ONE, of_rows.equal_projections),

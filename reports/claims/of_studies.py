@@ -2,21 +2,11 @@
 
 from itertools import pairwise
 
-from ..data.findings import HeadCopy, HeadFlops, LayerProperty, ParameterCount, ScoreScale
+from ..data.findings import HeadCopy, LayerProperty, ParameterCount, ScoreScale
 from ..data.row_groups import by
 from ..formatting import bytes_text, number_text, range_text
 from .claim import Found, Measured
 from .of_rows import Some, exactly
-
-
-def flops_of_heads(run: Measured) -> Some:
-    """Over those of one head, where they differ most; none where torch sees no FLOPs."""
-    for backend, some in by(run.of(HeadFlops), lambda one: one.backend).items():
-        counts = {one.heads: one.flops for one in some if one.flops is not None}
-        if 1 in counts and len(counts) > 1:
-            furthest = max(counts.values(), key=lambda count: abs(count - counts[1]))
-            text = ", ".join(f"{count} with {heads}" for heads, count in sorted(counts.items()))
-            yield exactly(backend, furthest / counts[1], text)
 
 
 def joined_bytes(run: Measured) -> Some:

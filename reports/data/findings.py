@@ -123,15 +123,6 @@ class HeadCopy(Finding):
     copied_bytes: int | None
 
 
-class HeadFlops(Finding):
-    """FLOPs of a layer that torch counted while a backend ran; null if it cannot see them."""
-
-    STUDY = "head_flops"
-    backend: str
-    heads: Count
-    flops: int | None
-
-
 class ParameterCount(Finding):
     """Parameters of a layer; `d_k_rule`: how the width of a head follows from their number."""
 
@@ -139,13 +130,6 @@ class ParameterCount(Finding):
     d_k_rule: str
     heads: int
     parameter_count: int
-
-
-class ProjectionEquality(Finding):
-    """Whether one projection for all heads gives what one per head gives."""
-
-    STUDY = "projection_equality"
-    holds: bool
 
 
 class ScoreScale(Finding):
@@ -201,23 +185,6 @@ class EachAlone(Timed):
     alone_high_ratio: Maybe
     alone_peak_bytes: int | None = None
     batch_peak_bytes: int | None = None
-
-
-class LinformerProjection(Finding):
-    """How near Linformer comes to exact attention, by the `inputs` and by its `projections`."""
-
-    STUDY = "linformer_projections"
-    inputs: str
-    projections: str
-    seq_len: int
-    rank: int
-    seeds: int
-    output_cosine: float
-    output_cosine_low: float
-    output_cosine_high: float
-    error_l2_ratio: float
-    error_l2_ratio_low: float
-    error_l2_ratio_high: float
 
 
 # ---- of several processes ------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def _deciding(one: Claim) -> str:
 
 
 def counts_text(claims: Sequence[Claim]) -> str:
-    """`Of 19 claims 11 hold here, 5 do not hold and 3 are not decided.`"""
+    """`Of 18 claims 11 hold here, 4 do not hold and 3 are not decided.`"""
     found = by(claims, lambda one: one.verdict)
     counts = [(len(found[one]), words) for one, (_, *words) in HOLDS.items() if one in found]
     texts = [f"{count} {one if count == 1 else many}" for count, (one, many) in counts]

@@ -11,7 +11,6 @@ pytestmark = pytest.mark.long
 ONE_LENGTH = ("claims_pruning",)
 
 OF_NO_CLAIM = {
-    "linformer_projections",
     "trained_heads",
     "trained_head_width",
     "trained_roles",

@@ -199,11 +199,6 @@ def test_rows_decide_their_claims(tmp_path: Path, name: str, made: Rows, wanted:
     assert ledger_of(tmp_path, *made)[name].verdict == wanted
 
 
-def test_a_study_of_equality_is_stricter_than_the_check(tmp_path: Path) -> None:
-    study = [{"study": "projection_equality", "holds": False}]
-    assert ledger_of(tmp_path, *two_backends(1.5), studies=study)["C4"].verdict == "refuted"
-
-
 STEPS = [
     timed("naive", 1e-3 * n * (9 if n > 1000 else 1), layer(n), work_flops=work(layer(n)))
     for n in LENGTHS

@@ -21,11 +21,6 @@ def held(name: str, *, holds: bool = True, backend: str = "sdpa") -> Found:
     return {"study": "layer_properties", **found}
 
 
-def counted(backend: str, *flops: int | None) -> list[Found]:
-    of = {"study": "head_flops", "backend": backend, "d_model": 64, "seq_len": 64}
-    return [{**of, "heads": 2**i, "flops": count} for i, count in enumerate(flops)]
-
-
 def parameters(rule: str, *counts: int) -> list[Found]:
     return [
         {"study": "parameter_count", "d_k_rule": rule, "heads": 2**i, "parameter_count": count}
@@ -39,10 +34,6 @@ EITHER = (False, True)
 SHARED, FIXED = "d_model / heads", "fixed"
 TRUTH = [variance(d, scaled=s, ratio=1.0) for d in (8, 512) for s in EITHER]
 JUDGED: list[tuple[str, list[Found], str]] = [
-    ("C3a", counted("naive", 100, 100, 100), "supported"),
-    ("C3a", counted("naive", 100, 100, 101), "refuted"),
-    ("C3a", counted("naive", 100, 100) + counted("fused", 100, 200), "depends"),
-    ("C3a", counted("triton", None, None), "not run"),
     ("C5", TRUTH, "supported"),
     ("C5", [variance(64, scaled=s, ratio=0.25) for s in EITHER], "refuted"),
     (
