@@ -4,8 +4,15 @@ A study is one file in this folder, or in the folder `studies` of a pack. It def
     QUESTION   what it answers, in one sentence
     run(problem, device, seed) -> findings
 
-Findings are flat: of a model in rows/findings.py that the study and reports share. `problem` is the
-smallest of the run's scenario; a study uses of it what it needs, and works for a second or two.
+Findings are flat. `problem` is the smallest of the run's scenario: a study uses of it what it
+needs, and works for a second or two.
+
+Pages show findings as a table. `value_low` and `value_high`, or `time_low_ms` and `time_high_ms`,
+are the interval of `value` or `time_ms`; of `score_rows`, a list of rows, each is a line. Optional:
+    SHOWN = {"note": "How to read it."}
+    SHOWN = {"map": "error_ratio", "x": "heads", "y": "backend", "each": "dtype", "value": "error"}
+A heat map for each `each`, of the field `map` over the fields `x` and `y`; or of a field such as
+`weight_rows`, whose axes `x` and `y` are words. `value` says what is drawn.
 
 A longer study has parts, so that a run that was stopped goes on after the last of them:
     PARTS = {"task": ("recall", "copy"), "heads": (1, 2)}    literals: each combination is a row
@@ -47,7 +54,7 @@ class Study(Protocol):
 
 
 Part = dict[str, str | int]
-DECLARATIONS = ("PARTS", "SAVES_MODELS", "TAKES", "QUESTION_OF")
+DECLARATIONS = ("QUESTION", "SHOWN", "PARTS", "SAVES_MODELS", "TAKES", "QUESTION_OF")
 SAVING_NEEDS = ("safetensors", "checkpoint")
 """The package that writes models, and the extra that brings it."""
 HARNESS = Path(__file__).parents[1]
@@ -56,9 +63,11 @@ DEFINES_RUN = re.compile(r"^def run\(", re.MULTILINE)
 
 
 class Declared(NamedTuple):
-    """What a study's file says of its parts. No axes: one part."""
+    """What a study's file says of itself. `axes`: of its parts; none: one part."""
 
-    axes: Mapping[str, tuple[str | int, ...]]
+    question: str = ""
+    shown: Mapping[str, str] = {}
+    axes: Mapping[str, tuple[str | int, ...]] = {}
     saves_models: bool = False
     takes: str = ""
     question_of: str = ""
@@ -77,6 +86,10 @@ def _files() -> Mapping[str, Path]:
     return {file.stem: file for file in named if DEFINES_RUN.search(file.read_text("utf-8"))}
 
 
+def exists(name: str) -> bool:
+    return name in _files()
+
+
 def names() -> tuple[str, ...]:
     """What a scenario may name."""
     return tuple(name for name in sorted(_files()) if not declared(name).takes)
@@ -91,7 +104,7 @@ def takes(name: str) -> str:
     """The option that names what a study looks at; "" if a scenario names the study itself, or if
     it is gone.
     """
-    return declared(name).takes if name in _files() else ""
+    return declared(name).takes if exists(name) else ""
 
 
 def load(name: str) -> Study:
@@ -134,5 +147,5 @@ def declared(name: str) -> Declared:
     if path is None:
         raise FileNotFoundError(f"no study {name!r}")
     found = literals(path, DECLARATIONS)
-    axes = found.pop("PARTS", {})
-    return Declared(axes, **{name.lower(): value for name, value in found.items()})
+    fields = {"axes" if name == "PARTS" else name.lower(): of for name, of in found.items()}
+    return Declared(**fields)

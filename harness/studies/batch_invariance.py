@@ -26,7 +26,6 @@ from ..measure.peak_memory import peak
 from ..rows.findings import Finding
 from ..stats.intervals import ratio_interval
 from ._backends import exact_backends
-from ._repeats import interval_fields
 from ._timed import timed
 
 QUESTION = (
@@ -90,7 +89,7 @@ def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) 
         kv_seq_len=whole.kv_seq_len,
         batch=whole.batch,
         process=process,
-        **interval_fields("alone", ratio_interval(*found.samples), "ratio"),
+        alone_ratio=ratio_interval(*found.samples).value,
         alone_peak_bytes=alone,
         batch_peak_bytes=together,
         **found.conditions,

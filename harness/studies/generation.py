@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from math import log2
+from statistics import geometric_mean, median
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -21,10 +22,20 @@ from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.error_limits import LIMIT_RATIO, ROW_LIMIT_RATIO
 from ..rows.findings import Finding
-from ..stats.intervals import Samples, latency_interval, mean_interval, ratio_interval
-from ._repeats import interval_fields
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
+SHOWN = {
+    "note": (
+        "A decoder of one block chooses token after token. Without a cache each step is the whole"
+        " causal pass over the tokens so far. With one, keys and values of earlier tokens are kept,"
+        " and a step computes those of one token only. Before anything is timed, the logits of"
+        " every cached step are compared with those of the full pass in float64."
+    ),
+    "map": "full_over_cached_step_ratio",
+    "x": "tokens",
+    "y": "backend",
+    "value": "time of a step without a cache over one with it",
+}
 PARTS = {"process": (1, 2, 3, 4, 5)}
 SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between
 VOCABULARY, DEPTH = 64, 1
@@ -182,26 +193,21 @@ def _counted(decoder: Decoder, n: int) -> dict[str, int]:
 
 
 def _timed(times: BothWays, n: int) -> dict[str, Any]:
-    """The step at n tokens, the n steps up to it and how they grow, each with its 95 % interval.
+    """The step at n tokens, the n steps up to it and how they grow, in this process.
 
     `*_total_exponent`: of the time of n steps over that of n / 2, log2.
     """
-    fields: dict[str, Any] = {
+    found: dict[str, Any] = {
         "contended_blocks": times.contended_blocks,
         "blocks": len(times.cached) + len(times.full),
     }
-    both = {"cached": times.cached, "full": times.full}
     window = max(1, n // WINDOW)
-    of: dict[str, dict[str, Samples]] = {
-        "step": {name: [[one[n - window : n] for one in some]] for name, some in both.items()},
-        "total": {name: [[[sum(one[:n])] for one in some]] for name, some in both.items()},
-    }
-    for name, repeats in both.items():
-        for what, samples in of.items():
-            fields |= interval_fields(f"{name}_{what}", latency_interval(samples[name]), "ms")
-        growth = [log2(sum(one[:n]) / sum(one[: n // 2])) for one in repeats]
-        fields |= interval_fields(f"{name}_total", mean_interval(growth, "repeat"), "exponent")
-    for what, samples in of.items():
-        ratio = ratio_interval(samples["full"], samples["cached"])
-        fields |= interval_fields(f"full_over_cached_{what}", ratio, "ratio")
-    return fields
+    for way, sequences in (("cached", times.cached), ("full", times.full)):
+        totals, halves = ([sum(one[:end]) for one in sequences] for end in (n, n // 2))
+        found[f"{way}_step_ms"] = geometric_mean([median(one[n - window : n]) for one in sequences])
+        found[f"{way}_total_ms"] = geometric_mean(totals)
+        found[f"{way}_total_exponent"] = log2(geometric_mean(totals) / geometric_mean(halves))
+    for what in ("step", "total"):
+        ratio = found[f"full_{what}_ms"] / found[f"cached_{what}_ms"]
+        found[f"full_over_cached_{what}_ratio"] = ratio
+    return found

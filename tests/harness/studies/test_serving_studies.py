@@ -77,7 +77,6 @@ def test_a_call_for_each_sequence_is_held_against_one_for_all(
     monkeypatch.setattr(batch_invariance, "timed", timed)
     _, cost = batch_invariance.run(SMALL, CPU, 0, process=3)
     assert cost["alone_ratio"] == pytest.approx(3.05, rel=1e-3)
-    assert cost["alone_low_ratio"] < 3.05 < cost["alone_high_ratio"]
     assert (cost["process"], cost["blocks"]) == (3, 3)
     # the batch's output and the other by which it is multiplied; alone, one sequence at a time
     assert 0 < cost["alone_peak_bytes"] < 2 * cost["batch_peak_bytes"]
