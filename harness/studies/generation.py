@@ -34,7 +34,7 @@ SHOWN = {
     "map": "full_over_cached_step_ratio",
     "x": "tokens",
     "y": "backend",
-    "value": "time of a step without a cache over one with it",
+    "value": "step without over with a cache",
 }
 PARTS = {"process": (1, 2, 3, 4, 5)}
 SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between

@@ -21,11 +21,11 @@ from ._repeats import mean_fields
 
 QUESTION = "What does dividing by sqrt(d_k) do to the variance of the scores and to the softmax?"
 SHOWN = {
-    "note": "An entropy of 1: all keys have equal weight; of 0: a single key has all of it.",
+    "note": "With the highest entropy all keys have equal weight; with none a single key has all.",
     "map": "entropy_ratio",
     "x": "d_k",
     "y": "scaled",
-    "value": "entropy of the softmax over the highest possible",
+    "value": "share of the highest entropy",
 }
 WIDTHS = (8, 32, 64, 128, 512)
 QUERIES, KEYS, REPEATS = 64, 256, 32

@@ -4,6 +4,7 @@ What a study asks, and how its findings are drawn, stands in its own file (harne
 of a study that is gone are a table too.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from math import nan
@@ -103,7 +104,7 @@ def _told(meta: Meta) -> Iterator[Told]:
 
 
 def _words(field: str) -> str:
-    return field.removesuffix(ROWS).replace("_", " ")
+    return re.sub(r"(?<!\bd)_", " ", field.removesuffix(ROWS))  # d_model is a word
 
 
 # ---- heat maps -----------------------------------------------------------------------------------
