@@ -1,5 +1,5 @@
 """Findings of studies as reports read them: of several processes that timed the same one with its
-interval, and a model of those of which a subject or a claim relies on fields.
+interval, and a model of those that a subject relies on.
 
 Fields without a default must be there; fields that no model names are shown in the table.
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any, TypeVar
 
-from ...harness.rows.findings import Count, Finding, Maybe, findings_of
+from ...harness.rows.findings import Finding, Maybe, findings_of
 from ...harness.stats.intervals import latency_interval, mean_interval
 from .row_groups import by
 
@@ -17,61 +17,6 @@ Found = Mapping[str, Any]
 UNITS = ("_ms", "_ratio", "_exponent")
 OWN = ("process", "contended_blocks", "blocks", "complaint")
 """What each process has of its own, beside its numbers."""
-
-
-class LayerProperty(Finding):
-    """Whether a property held in all random cases that a backend computed.
-
-    Without `backend` in earlier rows, of the textbook formula in float64.
-    """
-
-    STUDY = "layer_properties"
-    property: str
-    backend: str = ""
-    holds: bool
-    worst_error_ratio: Maybe = None
-
-
-class HeadCopy(Finding):
-    """What joining the heads copies, by how they lie in memory; by `backend` in earlier rows."""
-
-    STUDY = "head_copies"
-    layout: str = ""
-    backend: str = ""
-    heads: int
-    copied_bytes: int | None
-
-
-class ParameterCount(Finding):
-    """Parameters of a layer; `d_k_rule`: how the width of a head follows from their number."""
-
-    STUDY = "parameter_count"
-    d_k_rule: str
-    heads: int
-    parameter_count: int
-
-
-class ScoreScale(Finding):
-    """Scores and softmax of random queries and keys, `scaled` by 1/sqrt(d_k) or not.
-
-    `of`: the layer that they are of at its first weights, or the backend whose weights show them;
-    the entropy is absent there.
-    """
-
-    STUDY = "score_scale"
-    d_k: Count
-    scaled: bool
-    of: str = ""
-    score_variance: Maybe = None
-    score_variance_low: Maybe = None
-    score_variance_high: Maybe = None
-    entropy_ratio: Maybe = None
-
-    @property
-    def variance(self) -> tuple[float, float, float] | None:
-        """Of the scores, and its bounds; None if one is missing."""
-        value, low, high = self.score_variance, self.score_variance_low, self.score_variance_high
-        return None if value is None or low is None or high is None else (value, low, high)
 
 
 class BatchInvariance(Finding):
