@@ -1,4 +1,7 @@
-"""Attention weights of every head of a small random layer, as `fused` computes them."""
+"""Attention weights of every head of a small layer, as `fused` computes them.
+
+Inputs and weights are random, nothing is trained. Each row sums to 1.
+"""
 
 from collections.abc import Iterator
 
@@ -12,7 +15,6 @@ from ..rows.findings import Finding
 
 QUESTION = "What do the heads of a layer look at?"
 SHOWN = {
-    "note": "Inputs and weights are random, nothing is trained. Each row sums to 1.",
     "map": "weight_rows",
     "x": "key token",
     "y": "query token",

@@ -1,4 +1,6 @@
-"""Errors of output and gradients per dtype and backend, over N, by the correctness check."""
+"""Errors of output and gradients per dtype and backend, over N, by the correctness check: the worse
+of the two, against float64, and over the error of a textbook implementation in the same dtype.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,10 +14,6 @@ from ..rows.findings import Finding
 from ._backends import exact_backends
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
-SHOWN = {
-    "note": "Forward and gradients, the worse of the two, against float64; over the error of a"
-    " textbook implementation in the same dtype."
-}
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
 LENGTHS = (64, 256, 1024)
 D_MODEL, HEADS = 64, 1

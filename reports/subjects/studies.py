@@ -55,9 +55,8 @@ class Told(NamedTuple):
     caption: str
 
     def blocks(self, *, in_card: bool) -> Iterator[Block]:
-        words = [self.how.question, self.how.shown.get("note", "")]
-        if any(words):
-            yield note(" ".join(filter(None, words)))
+        if self.how.question:
+            yield note(" ".join([self.how.question, *self.how.doc.split()]))
         complaints = [(one.get("backend"), one.get("complaint")) for one in self.found]
         for backend, why in dict.fromkeys((str(of), str(why)) for of, why in complaints if why):
             yield caution(f"{backend}: {why}.")
