@@ -47,6 +47,7 @@ def ratios(
             continue
         one, part = Contrast(axis=axis, row=row, base=of), row[axis] / of[axis] if share else 1
         at = f"{one.against}{in_brackets(label(problem(row), varying))}"
+        at += f", in proportion {number_text(part)}" if share else ""
         doubt = "" if one.of_heads else f"; {one.kernels}"
         if column == "latency_ms":
             if time is not None:

@@ -38,13 +38,11 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Criterion:
     """`where`: the cases that it is about, as a query of the frame of cases. `answer` finds the
     `columns` of them; each must be `within` the range.
     """
 
-    name: str
-    statement: str
     quantity: str
     within: tuple[float, float]
     where: str
@@ -73,6 +71,12 @@ class Claim:
         return f"{self.quantity}: " + (f"{low} to {high}" if high else f"above {low}")
 
 
+class Claim(NamedTuple):
+    name: str
+    statement: str
+    criterion: Criterion
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A claim, and all that was found of it."""
@@ -85,10 +89,10 @@ class Outcome:
         """One column that fails refutes the claim, one that is open or lacks leaves it not
         decided.
         """
-        judged = [(one.column, self.claim.verdict(one)) for one in self.found]
+        judged = [(one.column, self.claim.criterion.verdict(one)) for one in self.found]
         each = {
             agreed(verdict for of, verdict in judged if of == column)
-            for column in self.claim.columns
+            for column in self.claim.criterion.columns
         }
         if "refuted" in each or len(each) == 1:
             return "refuted" if "refuted" in each else each.pop()
@@ -100,10 +104,12 @@ class Outcome:
         problems how many have each.
         """
         for (backend, _), some in by(self.found, lambda one: (one.backend, one.column)).items():
-            last = {self.claim.verdict(one): self.claim.text(one) for one in some}
+            last = {
+                self.claim.criterion.verdict(one): self.claim.criterion.text(one) for one in some
+            }
             verdict = agreed(last)
             text = "; ".join(last[one] for one in deciding(verdict) if one in last)
-            counts = Counter(map(self.claim.verdict, some))
+            counts = Counter(map(self.claim.criterion.verdict, some))
             every = ", ".join(f"{count} {one}" for one, count in counts.items())
             yield backend, verdict, text + (f"; in all {every}" if len(some) > 1 else "")
 
@@ -113,14 +119,14 @@ def outcomes(claims: Iterable[Claim], rows: Sequence[Row]) -> list[Outcome]:
     if not rows:
         return []
     cases = frame_of(rows)
-    each = [(one, cases.query(one.where, engine="python")["row"].tolist()) for one in claims]
-    found = [Outcome(one, [*found_of(one, mine)]) for one, mine in each if mine]
+    found = [Outcome(claim, [*_found(claim.criterion, cases)]) for claim in claims]
     return [one for one in found if one.found]
 
 
-def found_of(claim: Claim, rows: Sequence[Row]) -> Iterator[Found]:
-    for column in claim.columns:
-        yield from claim.answer(rows, column)
+def _found(criterion: Criterion, cases: "pd.DataFrame") -> Iterator[Found]:
+    rows = cases.query(criterion.where, engine="python")["row"].tolist()
+    for column in criterion.columns if rows else ():
+        yield from criterion.answer(rows, column)
 
 
 def frame_of(rows: Sequence[Row]) -> "pd.DataFrame":

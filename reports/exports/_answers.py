@@ -366,7 +366,7 @@ def _claims(told: Told) -> Iterator[Fact]:
         yield Fact(
             answer="claims",
             place={"run": next(iter(told.meta)), "claim": one.claim.name},
-            quantity=one.claim.quantity,
+            quantity=one.claim.criterion.quantity,
             value=None,
             mark=one.verdict,
         )

@@ -5,6 +5,7 @@ runs say nothing are not shown.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ...data.row_groups import Row, by
 from ...data.run_meta import Meta, device_name
@@ -41,8 +42,13 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card = None
     if testing and tables:
         first, *tables = tables
-        title = "Verdicts on the claims"
-        card = Card(title=title, sentence=first.title + ".", picture=first, note=HOW, wide=True)
+        card = Card(
+            title="Verdicts on the claims",
+            sentence=f"{first.title}.",
+            picture=replace(first, title="Claims that were tested"),
+            note=HOW,
+            wide=True,
+        )
     return Subject(
         card=card,
         blocks=tuple(tables),
@@ -77,7 +83,7 @@ def table(found: Sequence[Outcome], of: str) -> Table:
             "claim": lambda one: one.claim.name,
             "holds here": lambda one: Marked(cell=one.verdict, verdict=HOLDS[one.verdict][0]),
             "statement": lambda one: one.claim.statement,
-            "holds if": lambda one: one.claim.wanted,
+            "holds if": lambda one: one.claim.criterion.wanted,
             "measured": _measured,
         },
     )

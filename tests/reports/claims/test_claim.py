@@ -2,11 +2,11 @@
 
 import pytest
 
-from attnbench.reports.claims.claim import Claim, Found, Outcome
+from attnbench.reports.claims.claim import Claim, Criterion, Found, Outcome
 from attnbench.reports.claims.ledger import CLAIMS
 
 ONE, OTHER = "latency_ms", "peak_bytes"
-RANGE = Claim("C99", "", "of attention", (0.9, 1.1), "", lambda rows, column: (), (ONE, OTHER))
+RANGE = Criterion("of attention", (0.9, 1.1), "", lambda rows, column: (), (ONE, OTHER))
 INSIDE = Found("fused", ONE, 0.95, 1.05, "near")
 OUTSIDE = Found("fused", ONE, 1.2, 1.3, "far")
 ACROSS = Found("fused", ONE, 1.0, 1.2, "open")
@@ -54,11 +54,11 @@ def test_a_claim_on_two_columns_needs_both(
     one: list[Found], other: list[Found], verdict: str
 ) -> None:
     both = [*one, *(found._replace(column=OTHER) for found in other)]
-    assert Outcome(RANGE, both).verdict == verdict
+    assert Outcome(Claim("C99", "", RANGE), both).verdict == verdict
 
 
 def test_the_range_that_counts_as_holding_is_told() -> None:
-    told = {one.name: one.wanted for one in CLAIMS}
+    told = {one.name: one.criterion.wanted for one in CLAIMS}
     assert told["C1"].endswith(": 1.00")
     assert told["C3b"] == "bytes over those of one head: 0 to 1.05"
     assert told["C4"].endswith(": above 1.05")
