@@ -158,7 +158,7 @@ def _bars(group: Group, uses: Sequence[Use], meta: Meta) -> Bars:
             "Bars: the share of the SMs that were active, of the cycles in which tensor cores"
             " worked, and of the memory's bandwidth. The table has every number."
         ),
-        groups=tuple((use.name, _heading(use), tuple(_parts(use))) for use in uses),
+        groups=tuple((_heading(use), tuple(_parts(use))) for use in uses),
         table=table_of(
             f"How busy is the GPU · {group.at}",
             uses,
@@ -185,6 +185,7 @@ def _parts(use: Use) -> list[Bar]:
         columns = {"kernel_busy_ratio": "a kernel ran"}
     return [
         Bar(
+            backend=use.name,
             label=title,
             share=min(1.0, use.ratio(column) or 0.0),
             note=str(use.text(column)),
