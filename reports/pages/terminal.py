@@ -155,8 +155,6 @@ def searched_walls(report: Report) -> Iterator[RenderableType]:
 
 def terminal_summary(report: Report) -> list[str]:
     """The sentences of the cards and of the summary, for the end of a run."""
-    parts = [report.part(one) for one in report.subjects if name_of(one) == "trust"]
-    texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
         *unanswered_texts(report.meta),
         *filter(None, (report.answer, report.certainty)),
@@ -167,6 +165,6 @@ def terminal_summary(report: Report) -> list[str]:
             if card.sentence
         ),
         *report.lines,
-        *(text.text for text in texts if text.kind == "caution"),
+        *(f"{one.label}: {one.text}" for one in report.trust if one.state == "caution"),
     )
     return list(dict.fromkeys(sentences))
