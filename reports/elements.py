@@ -277,8 +277,9 @@ class Maps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A whole and the share of it in use; `note` has the number."""
+    """A whole and the share of it in use; `note` has the number. In the colour of `backend`."""
 
+    backend: str
     label: str
     share: float
     note: str
@@ -286,13 +287,17 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Groups of bars: a backend, a heading and the bars. Other fields as in Figure."""
+    """Groups of bars: a heading and the bars. Other fields as in Figure.
+
+    `framed`: the end of the whole is drawn, because it is a limit.
+    """
 
     title: str
     caption: str
     description: str
-    groups: tuple[tuple[str, str, tuple[Bar, ...]], ...]
+    groups: tuple[tuple[str, tuple[Bar, ...]], ...]
     table: Table
+    framed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

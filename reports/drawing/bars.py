@@ -17,13 +17,13 @@ def draw(
     """Where a note has no room beside its bar it stands below."""
     whole, size = LAYOUTS[width]
     sheet, y = new_sheet(whole), 0.0
-    every = [bar for *_, group in bars.groups for bar in group]
+    every = [bar for _, group in bars.groups for bar in group]
     names = {bar.label: wrapped(bar.label, whole / 2, size, "normal") for bar in every}
     label = widest((part for lines in names.values() for part in lines), size)
     note = widest((bar.note for bar in every), size)
     below = label + note + LEAST_BAR + 24 > whole
     left, right = label + 10, whole if below else whole - note - 12
-    for backend, heading, group in bars.groups:
+    for heading, group in bars.groups:
         for words in wrapped(heading, whole):
             sheet.name(0, y + 15, words)
             y += PITCH
@@ -33,8 +33,9 @@ def draw(
                 sheet.text(label, y + 15 + LINE_PX * place, words, size=size, ha="right")
             top = y + (PITCH - BAR_PX) / 2
             used = max(bar.share * (right - left) - GAP_PX, GAP_PX)
-            sheet.box((left, top, used, BAR_PX), fc=COLOURS[f"b{tone(backend, places)}"], lw=0)
-            sheet.box((left, top, right - left, BAR_PX), fc="none", ec=MUTE)
+            sheet.box((left, top, used, BAR_PX), fc=COLOURS[f"b{tone(bar.backend, places)}"], lw=0)
+            if bars.framed:
+                sheet.box((left, top, right - left, BAR_PX), fc="none", ec=MUTE)
             sheet.title((left, top, right - left, BAR_PX), f"{heading}, {bar.label}: {bar.note}")
             for place, words in enumerate(notes, start=below):
                 x = left if below else right + 10

@@ -14,7 +14,7 @@ from .report import Part, Report, per_question
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
 MOST_ROWS = 200  # of one table
-ON_PAGE = ("method", "environment", "rows")  # for looking things up; the page has them
+ON_PAGE = ("trust", "method", "environment", "rows")  # for looking things up; the page has them
 
 
 def render(report: Report) -> str:

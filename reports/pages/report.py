@@ -253,7 +253,7 @@ class Report:
         for one in self.subjects:
             apart = self._apart(one)
             part = self.part(one, alone=apart)
-            if part.has_data and name_of(one) != TRUST:
+            if part.has_data:
                 at = one.SECTION if found[one.SECTION].cards or found[one.SECTION].lines else MORE
                 at = MORE if apart else TRUST if one.SECTION == TRUST else at
                 found[at] = replace(found[at], parts=[*found[at].parts, part])

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ..data.run_meta import unanswered_texts
-from ..elements import Table, Text
+from ..elements import Bars, Table, Text
 from ..formatting import list_text
 from ..subjects import name_of, tellers
 from ..subjects._gpu_use import NOT_MEASURED
@@ -139,6 +139,8 @@ def answers(report: Report) -> Iterator[RenderableType]:
             subtitle = f" [dim]{safe(card.subtitle)}[/]" if card.subtitle else ""
             yield f"\n[bold]{safe(card.title)}[/]{subtitle}"
             yield from map(safe, filter(None, (card.sentence, card.sure)))
+            if card.decisions is not None and isinstance(card.picture, Bars):
+                yield grid(card.picture.table)
             if (picture := card.decisions or card.picture) is not None:
                 yield grid(picture.table)
     lines = report.lines
@@ -169,8 +171,6 @@ def searched_walls(report: Report) -> Iterator[RenderableType]:
 
 def terminal_summary(report: Report) -> list[str]:
     """The sentences of the cards and of the summary, for the end of a run."""
-    parts = [report.part(one) for one in report.subjects if name_of(one) == "trust"]
-    texts = [one for part in parts for one in part.blocks if isinstance(one, Text)]
     sentences = (
         *unanswered_texts(report.meta),
         *filter(None, (report.answer, report.certainty)),
@@ -181,6 +181,6 @@ def terminal_summary(report: Report) -> list[str]:
             if card.sentence
         ),
         *report.lines,
-        *(text.text for text in texts if text.kind == "caution"),
+        *(f"{one.label}: {one.text}" for one in report.trust if one.state == "caution"),
     )
     return list(dict.fromkeys(sentences))

@@ -20,6 +20,7 @@ from ..elements import Bars, Block, Card, DotPlot, Figure, Maps, Table, Text, no
 REPORTS = Path(__file__).parent.parent
 PACKAGE = __name__.rpartition(".")[0]
 SECTIONS = {
+    "device": "Use of the GPU",
     "memory": "Memory",
     "time": "Time",
     "asked": "What was asked",

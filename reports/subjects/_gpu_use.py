@@ -1,25 +1,25 @@
 """How busy the GPU is: what of it each backend keeps at work, and what is lacking, on one card."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from operator import methodcaller
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from ..data.row_groups import Group, Row, backends, case_key, groups
 from ..data.run_meta import Meta, caption, ours, scenario_name
-from ..elements import Bar, Bars, Card, Figure, Marked, table_of
-from ..formatting import Number, list_text, paragraph, share_text
+from ..elements import Bar, Bars, Card, Marked, table_of
+from ..formatting import Number, paragraph, share_text
 from ..quantity import Cell, Quantity
-from ._over import MOST_PANELS, panel, with_ends
-from ._probe_tables import reading_text
-from ._windows import HEADLINES, finding, missing, observed, windows
+from ._probe_tables import longest_kernels, reading_text
+from ._windows import finding, missing, observed, windows
 
+TITLE = "How busy is the GPU"
 NOT_MEASURED = "SM utilization: not measured"
+ACTIVE, BUSY = "sm_active_ratio", "kernel_busy_ratio"
 PARTS = {
-    "sm_active_ratio": "SMs active",
+    ACTIVE: "SMs active",
     "any_tensor_ratio": "tensor cores",
     "dram_bandwidth_ratio": "memory bandwidth",
 }
-COLUMNS = PARTS | {"kernel_busy_ratio": "a kernel ran"}
+COLUMNS = PARTS | {BUSY: "a kernel ran"}
 SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 FILLED_RATIO = 0.8  # of the SMs: below it something is lacking
 GAPS, FEW, IDLE = "launch gaps", "too few blocks for the SMs", "idle SMs"
@@ -28,53 +28,7 @@ WHY = {
     FEW: "its kernels do not fill the GPU",
 }
 AROUND = 0.995  # written as 100 %
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """One backend on the problem of the card."""
-
-    row: Row
-
-    @property
-    def name(self) -> str:
-        return str(self.row["backend"])
-
-    def ratio(self, column: str) -> float | None:
-        found = observed(self.row, column)
-        return None if found is None else found.value
-
-    @property
-    def lacking(self) -> str:
-        """Why not all SMs are active; calls in a CUDA graph show how much is launch gaps."""
-        active = self.ratio("sm_active_ratio")
-        if active is None:
-            return f"not measured: {self.reason}"
-        if active >= FILLED_RATIO:
-            return ""
-        graph_ms = self.row.get("graph_latency_ms")
-        if graph_ms is None or graph_ms != graph_ms:
-            return IDLE
-        loops = windows(self.row)
-        call_ms = 1e3 * sum(one["window_s"] for one in loops) / sum(one["calls"] for one in loops)
-        return GAPS if 1 - graph_ms / call_ms >= (1 - active) / 2 else FEW
-
-    @property
-    def reason(self) -> str:
-        """Why the SMs were not counted."""
-        for why, names in missing([self.row]).items():
-            if "sm_active_ratio" in names:
-                return "this GPU has no GPM" if "Hopper" in why else why
-        return "the driver gave no counter"
-
-    @property
-    def energy(self) -> Cell:
-        found = observed(self.row, "energy_j")
-        return "" if found is None else Quantity.of(found, "j")
-
-    def text(self, column: str) -> Cell:
-        found = self.ratio(column)
-        return "" if found is None else Number(reading_text(column, found))
+ONE_WINDOW = "One window per case: no interval."
 
 
 def not_measured(rows: Sequence[Row], meta: Meta) -> str:
@@ -95,16 +49,17 @@ def card(rows: Sequence[Row], meta: Meta) -> Card | None:
     if not watched:
         return None
     group = max(groups(watched, None), key=_rank)
-    uses = [Use(row=row) for row in group.rows]
-    bars, over_n = _bars(group, uses, meta), _over_n(watched, uses, meta)
+    least = min(group.rows, key=lambda row: ratio(row, ACTIVE) or 0.0)
+    kernels = longest_kernels(group.rows)
+    single = all(len(windows(row)) == 1 for row in watched)
     return Card(
-        title="How busy is the GPU",
+        title=TITLE,
         subtitle=f"at {group.at}",
-        sentence=_sentence(group.rows, uses),
-        picture=over_n or bars,
-        decisions=bars if over_n else None,
-        note=paragraph(_by_nvml(uses), _one_window(watched)),
-        wide=over_n is None,
+        sentence=_sentence(group.rows, least),
+        picture=_bars(group, meta),
+        decisions=kernels,
+        note=paragraph(_by_nvml(group.rows), ONE_WINDOW if single else ""),
+        wide=kernels is None,
     )
 
 
@@ -114,115 +69,109 @@ def _rank(group: Group) -> list[int]:
     return [len(backends(group.rows)), *known]
 
 
-def _sentence(rows: list[Row], uses: Sequence[Use]) -> str:
-    said = finding(rows)
+# ---- one case ------------------------------------------------------------------------------------
+
+
+def ratio(row: Row, column: str) -> float | None:
+    found = observed(row, column)
+    return None if found is None else found.value
+
+
+def _text(column: str, row: Row) -> Number:
+    found = ratio(row, column)
+    return Number("" if found is None else reading_text(column, found))
+
+
+def lacking(row: Row) -> str:
+    """Why not all SMs are active; calls in a CUDA graph show how much is launch gaps."""
+    active, graph_ms = ratio(row, ACTIVE), row.get("graph_latency_ms")
+    if active is None:
+        return f"not measured: {_reason(row)}"
+    if active >= FILLED_RATIO:
+        return ""
+    if graph_ms is None or graph_ms != graph_ms:
+        return IDLE
+    loops = windows(row)
+    call_ms = 1e3 * sum(one["window_s"] for one in loops) / sum(one["calls"] for one in loops)
+    return GAPS if 1 - graph_ms / call_ms >= (1 - active) / 2 else FEW
+
+
+def _reason(row: Row) -> str:
+    """Why the SMs were not counted."""
+    found = (why for why, names in missing([row]).items() if ACTIVE in names)
+    why = next(found, "the driver gave no counter")
+    return "this GPU has no GPM" if "Hopper" in why else why
+
+
+def _energy(row: Row) -> Cell:
+    found = observed(row, "energy_j")
+    return "" if found is None else Quantity.of(found, "j")
+
+
+# ---- words and picture ---------------------------------------------------------------------------
+
+
+def _sentence(rows: list[Row], least: Row) -> str:
+    said, why = finding(rows), WHY.get(lacking(least), "")
     if not said:
-        known = [use for use in uses if use.ratio("sm_active_ratio") is not None]
-        if not known:
-            return f"How many SMs were active is not known: {uses[0].reason}."
-        texts = [f"{use.name} {use.text('sm_active_ratio')}" for use in known]
-        return f"SMs active: {list_text(texts)} of the time."
-    least = min(uses, key=lambda use: use.ratio("sm_active_ratio") or 0.0)
-    why = WHY.get(least.lacking, "")
-    return f"{said}{f': {why}' if why and f'{least.name} ' in said else ''}."
+        return f"How many SMs were active is not known: {_reason(least)}."
+    return f"{said}{f': {why}' if why and least['backend'] in said else ''}."
 
 
-def _by_nvml(uses: Sequence[Use]) -> str:
+def _by_nvml(rows: Sequence[Row]) -> str:
     """Both numbers of the row that fills the fewest SMs."""
-    known = [use for use in uses if use.ratio("kernel_busy_ratio") is not None]
+    known = [row for row in rows if ratio(row, BUSY) is not None]
     if not known:
         return ""
-    least = min(known, key=lambda use: use.ratio("sm_active_ratio") or 0.0)
-    busy = least.ratio("kernel_busy_ratio") or 0.0
+    least = min(known, key=lambda row: ratio(row, ACTIVE) or 0.0)
+    busy, active = ratio(least, BUSY) or 0.0, _text(ACTIVE, least)
     how = "all the time" if busy >= AROUND else "so long"
-    read = f"{share_text(busy)} for {least.name} (some kernel ran {how})"
-    if least.ratio("sm_active_ratio") is None:
+    read = f"{share_text(busy)} for {least['backend']} (some kernel ran {how})"
+    if not active:
         return f"NVML's GPU utilization reads {read}, which does not tell how many SMs were active."
-    active = least.text("sm_active_ratio")
     return f"NVML's GPU utilization would read {read}; the SMs were active {active} of the time."
 
 
-def _one_window(rows: Sequence[Row]) -> str:
-    single = all(len(windows(row)) == 1 for row in rows)
-    return "One window per case: no interval." if single else ""
-
-
-# ---- pictures ------------------------------------------------------------------------------------
-
-
-def _bars(group: Group, uses: Sequence[Use], meta: Meta) -> Bars:
+def _bars(group: Group, meta: Meta) -> Bars:
+    columns: dict[str, Callable[[Row], Cell | Marked]] = {
+        **{title: partial(_text, column) for column, title in COLUMNS.items()},
+        "energy per call": _energy,
+        "what is lacking": lacking,
+    }
     return Bars(
-        title="How busy is the GPU",
+        title=TITLE,
         caption=caption(group.problem, meta),
         description=(
             "Bars: the share of the SMs that were active, of the cycles in which tensor cores"
             " worked, and of the memory's bandwidth. The table has every number."
         ),
-        groups=tuple((use.name, _heading(use), tuple(_parts(use))) for use in uses),
+        groups=tuple((_heading(row), tuple(_parts(row))) for row in group.rows),
         table=table_of(
-            f"How busy is the GPU · {group.at}",
-            uses,
-            {
-                "backend": lambda use: Marked(cell=use.name, case=case_key(use.row)),
-                **{title: methodcaller("text", column) for column, title in COLUMNS.items()},
-                "energy per call": lambda use: use.energy,
-                "what is lacking": lambda use: use.lacking,
-            },
-            optional=(*COLUMNS.values(), "energy per call", "what is lacking"),
+            f"{TITLE} · {group.at}",
+            group.rows,
+            {"backend": lambda row: row["backend"], **columns},
+            case=case_key,
+            optional=[*columns],
         ),
     )
 
 
-def _heading(use: Use) -> str:
-    energy = str(use.energy.number) if isinstance(use.energy, Quantity) else ""
-    parts = [f"{energy} per call" if energy else "", use.lacking]
-    return ": ".join(filter(None, (use.name, ", ".join(filter(None, parts)))))
+def _heading(row: Row) -> str:
+    energy = _energy(row)
+    per_call = f"{energy.number} per call" if isinstance(energy, Quantity) else ""
+    parts = ", ".join(filter(None, (per_call, lacking(row))))
+    return ": ".join(filter(None, (row["backend"], parts)))
 
 
-def _parts(use: Use) -> list[Bar]:
-    columns = {column: title for column, title in PARTS.items() if use.ratio(column) is not None}
-    if not columns and use.ratio("kernel_busy_ratio") is not None:
-        columns = {"kernel_busy_ratio": "a kernel ran"}
+def _parts(row: Row) -> list[Bar]:
+    known = [column for column in PARTS if ratio(row, column) is not None]
+    known = known or [BUSY] * (ratio(row, BUSY) is not None)
     return [
         Bar(
-            label=title,
-            share=min(1.0, use.ratio(column) or 0.0),
-            note=str(use.text(column)),
+            backend=row["backend"],
+            label=COLUMNS[column],
+            share=min(1.0, ratio(row, column) or 0.0),
+            note=_text(column, row),
         )
-        for column, title in columns.items()
+        for column in known
     ]
-
-
-def _over_n(watched: Sequence[Row], uses: Sequence[Use], meta: Meta) -> Figure | None:
-    """The share of the SMs, or of the time in which kernels ran, over N; None of a single N."""
-    column, title = HEADLINES.get(uses[0].row["utilization_tier"], ("", ""))
-    known = [
-        with_ends(row, f"{column[:-5]}{{}}ratio", found)
-        for row in watched
-        if column and (found := observed(row, column)) is not None
-    ]
-    drawn = [group for group in groups(known, "seq_len") if len(group.lengths) > 1]
-    if not drawn:
-        return None
-    shown = drawn if len(drawn) <= MOST_PANELS else [drawn[0], drawn[-1]]
-    what = PARTS.get(column, "a kernel ran")
-    panels = (
-        panel(group, column=f"{column[:-5]}{{}}ratio", y_label=what, unit="share", y_scale="linear")
-        for group in shown
-    )
-    return Figure(
-        title=f"{what} over N",
-        caption=caption(shown[0].problem, meta),
-        panels=tuple(panels),
-        table=table_of(
-            f"{what} over N",
-            [row for group in shown for row in group.rows],
-            {
-                "N": lambda row: Quantity(row["seq_len"], "count"),
-                "heads": lambda row: row["heads"],
-                "backend": lambda row: row["backend"],
-                title.partition(" for")[0]: lambda row: Use(row=row).text(column),
-            },
-            folded=True,
-        ),
-    )

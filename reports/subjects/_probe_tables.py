@@ -1,9 +1,11 @@
 """What probes found in calls of their own: the kernels of a call, and tables of other probes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import isfinite
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeGuard
 
 from ...harness.stats.intervals import Interval
 from ..data.row_groups import Row, distinguishing_axes, label, problem
@@ -58,15 +60,18 @@ def mean_text(name: str, found: Interval) -> Number:
     return Number(reading_text(name, found.value) + half)
 
 
-def table_entries(row: Row, name: str) -> list[Entry]:
+def _entries(row: Row, table: str) -> list[Entry]:
     """The objects of a table; empty if it is null or not a list."""
-    found = (row.get("tables") or {}).get(name)
+    found = (row.get("tables") or {}).get(table)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _number(of: Entry, name: str) -> float | None:
-    value = of.get(name)
-    return value if type(value) in (int, float) else None
+def is_number(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float)
+
+
+def _sum(entries: Sequence[Entry], name: str) -> float:
+    return sum(value for one in entries if is_number(value := one.get(name)))
 
 
 MOST_KERNELS = 10  # of a case; the others are one line
@@ -86,25 +91,29 @@ COLUMNS = {
     "occupancy_ratio": "occupancy allowed",
 }
 """Of a kernel: their titles."""
+BRIEF = ("time_ratio", "thread_register_count", "waves", "occupancy_ratio")
+
+
+PROFILED = (
+    "Kernels were recorded by torch.profiler in calls of their own. Profiling slows down launches,"
+    " so compare shares, not times. Waves are blocks of the grid over SMs; the occupancy is what"
+    " the launch allows, as the profiler estimates it, and was not measured. On a CPU the entries"
+    " are torch's operators, each with the time spent in itself."
+)
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Block]:
     """The kernels of all cases in one table; a folded one per case and any other probe."""
     axes = distinguishing_axes(rows)
     if lines := [line for row in rows for line in _lines(row)]:
-        yield note(
-            "Kernels were recorded by torch.profiler in calls of their own. Profiling slows down"
-            " launches, so compare shares, not times. Waves are blocks of the grid over SMs; the"
-            " occupancy is what the launch allows, as the profiler estimates it, and was not"
-            " measured. On a CPU the entries are torch's operators, each with the time spent in"
-            " itself."
-        )
-        yield _kernels(lines, axes)
+        yield note(PROFILED)
+        yield replace(_kernels("Kernels of a call", lines, COLUMNS), folded=True)
     others = [
-        _entries(table, f"{row['backend']} at {label(problem(row), axes)}", some)
+        _of_keys(f"{capital(column_title(table))} of {row['backend']} at {at}", some)
         for row in rows
+        for at in [label(problem(row), axes)]
         for table in row.get("tables") or {}
-        if table != KERNELS and (some := table_entries(row, table))
+        if table != KERNELS and (some := _entries(row, table))
     ]
     yield from others[:MOST_TABLES]
     if len(others) > MOST_TABLES:
@@ -112,61 +121,59 @@ def tables(rows: Sequence[Row]) -> Iterator[Block]:
         yield note(f"{more} in rows.jsonl, under tables.")
 
 
+def longest_kernels(rows: Sequence[Row]) -> Table | None:
+    """The longest kernel of each case: its share of the time, and how it fills the GPU."""
+    lines = [line for row in rows for line in [*_lines(row)][:1]]
+    return _kernels("The longest kernel of a call", lines, BRIEF) if lines else None
+
+
+def _kernels(title: str, lines: Sequence[Entry], names: Iterable[str]) -> Table:
+    axes = distinguishing_axes([line["row"] for line in lines])
+    at = [label(problem(line["row"]), axes) for line in lines]
+    every = [
+        {**line, "at": one if len({*at}) > 1 else ""} for line, one in zip(lines, at, strict=True)
+    ]
+    columns: dict[str, Callable[[Entry], Cell]] = {
+        "problem": itemgetter("at"),
+        "backend": lambda line: line["row"]["backend"],
+        "kernel": lambda line: _short(str(line.get("name") or "unnamed")),
+        **{COLUMNS[name]: partial(_cell, name) for name in names},
+    }
+    return table_of(title, every, columns, optional=[*columns], most=MOST_LINES)
+
+
+def _cell(name: str, of: Entry) -> Cell:
+    return entry_cell(of.get(name), partial(reading_text, name))
+
+
 def _lines(row: Row) -> Iterator[Entry]:
     """The kernels of one case, longest first, then the sum of all others. What is per call or a
     share is missing if the number of calls, or the time, is unknown.
     """
-    entries = [one for one in table_entries(row, KERNELS) if _number(one, "time_ms") is not None]
-    entries.sort(key=lambda one: (one.get("name") == OTHERS, -_sum([one], "time_ms")))
-    first = [one for one in entries[:MOST_KERNELS] if one.get("name") != OTHERS]
-    if rest := entries[len(first) :]:
+    entries = [one for one in _entries(row, KERNELS) if is_number(one.get("time_ms"))]
+    entries.sort(key=lambda one: (one.get("name") == OTHERS, -one["time_ms"]))
+    shown = [one for one in entries[:MOST_KERNELS] if one.get("name") != OTHERS]
+    if rest := entries[len(shown) :]:
         sums = {name: _sum(rest, name) for name in ("launch_count", "time_ms")}
-        first.append({"name": plural(len(rest), "other entry", "other entries"), **sums})
-    calls = (_number(row["tables"], CALLS) or 0) if first else 0
+        shown.append({"name": plural(len(rest), "other entry", "other entries"), **sums})
+    calls = _sum([row.get("tables") or {}], CALLS)
     total_ms = _sum(entries, "time_ms")
-    for one in first:
-        launches, time_ms = (_sum([one], name) for name in ("launch_count", "time_ms"))
-        made: dict[str, Any] = {**one, "row": row}
-        if calls > 0:
-            made |= {"launches": launches / calls, "call_ms": time_ms / calls}
-        yield made | ({"time_ratio": time_ms / total_ms} if total_ms > 0 else {})
+    for one in shown:
+        per_call = {"launches": _sum([one], "launch_count"), "call_ms": one["time_ms"]}
+        made = {name: value / calls for name, value in per_call.items()} if calls > 0 else {}
+        share = {"time_ratio": one["time_ms"] / total_ms} if total_ms > 0 else {}
+        yield {**one, "row": row, **made, **share}
 
 
-def _kernels(lines: Sequence[Entry], axes: Sequence[str]) -> Table:
-    def problems(line: Entry) -> str:
-        return label(problem(line["row"]), axes)
-
-    def cell(name: str, line: Entry) -> Cell:
-        return entry_cell(line.get(name), partial(reading_text, name))
-
-    several = len({*map(problems, lines)}) > 1
-    columns: dict[str, Callable[[Entry], Cell]] = {
-        "problem": lambda line: problems(line) if several else "",
-        "backend": lambda line: line["row"]["backend"],
-        "kernel": lambda line: _short(str(line.get("name") or "unnamed")),
-        **{title: partial(cell, name) for name, title in COLUMNS.items()},
-    }
-    optional = ("problem", *COLUMNS.values())
-    title = "Kernels of a call"
-    return table_of(title, lines, columns, optional=optional, folded=True, most=MOST_LINES)
-
-
-def _sum(entries: Sequence[Entry], name: str) -> float:
-    return sum(_number(one, name) or 0 for one in entries)
-
-
-def _entries(table: str, case: str, entries: Sequence[Entry]) -> Table:
+def _of_keys(title: str, entries: Sequence[Entry]) -> Table:
     """A table that reports do not know: its keys are the columns."""
-    keys = list(dict.fromkeys(key for entry in entries for key in entry))
+    keys = dict.fromkeys(str(key) for entry in entries for key in entry)
     left = len(entries) - MOST_ENTRIES
     more = f"; {plural(left, 'more entry', 'more entries')} in rows.jsonl" if left > 0 else ""
     return Table(
-        title=f"{capital(column_title(table))} of {case}{more}",
-        columns=tuple(column_title(str(key)) for key in keys),
-        rows=tuple(
-            tuple(entry_cell(entry.get(key), partial(reading_text, str(key))) for key in keys)
-            for entry in entries[:MOST_ENTRIES]
-        ),
+        title=f"{title}{more}",
+        columns=tuple(map(column_title, keys)),
+        rows=tuple(tuple(_cell(key, entry) for key in keys) for entry in entries[:MOST_ENTRIES]),
         folded=True,
     )
 

@@ -1,11 +1,11 @@
 """Windows of the counters: a quantity of a case, and who keeps the device busiest."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 from ...harness.stats.intervals import Interval, mean_interval
 from ..data.row_groups import Row, by
-from ._probe_tables import reading_text
+from ._probe_tables import is_number, reading_text
 
 Window = Mapping[str, Any]
 HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence; `derived` has none
@@ -38,7 +38,7 @@ def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def finding(rows: list[Row]) -> str:
-    """Which backend keeps the device busiest; "" without two to compare."""
+    """Which backend keeps the device busiest; "" if that is not known."""
     tiers = {row.get("utilization_tier") for row in rows}
     headline = HEADLINES.get(tiers.pop() or "") if len(tiers) == 1 else None
     if headline is None:
@@ -46,15 +46,13 @@ def finding(rows: list[Row]) -> str:
     column, title = headline
     known = ((row["backend"], observed(row, column)) for row in rows)
     found = {backend: interval.value for backend, interval in known if interval is not None}
-    if len(found) < 2:
+    if not found:
         return ""
     high, low = (pick(found, key=lambda one: found[one]) for pick in (max, min))
     most, least = (reading_text(column, found[one]) for one in (high, low))
+    if len(found) < 2:
+        return f"{high} keeps {title} {most} of the time"
     if found[low] and found[high] / found[low] < STATED_RATIO:
         both = " to ".join(dict.fromkeys((least, most)))
         return f"all keep {title} {both} of the time"
     return f"{high} keeps {title} {most} of the time, {low} {least}"
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    return type(value) in (int, float)

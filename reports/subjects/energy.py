@@ -1,27 +1,33 @@
 """Energy per call and per token, by problem and backend, relative to the baseline."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..data.peaks import share_of
 from ..data.row_groups import Group, Row, axis_text, case_key, groups
-from ..data.run_meta import Meta, caption
-from ..elements import Block, Text, note, table_of
-from ..formatting import plural
+from ..data.run_meta import Meta
+from ..elements import Block, Table, Text, note, table_of
+from ..formatting import capital
 from ..judging.pair import energy_ratio
 from ..judging.ratio import Ratio
-from ..quantity import Quantity
+from ..quantity import Cell, Quantity
 from ..words import CONFIRMED
 from . import Subject
 from ._windows import missing, observed, windows
 
 TITLE = "Energy"
-SECTION = "more"
-ORDER = 47
+SECTION = "device"
+ORDER = 1
 NEEDS = ("windows",)
-MOST_TABLES = 8
+MOST_ROWS = 200
+USUAL = "no case has windows; a scenario requests them with measure: [latency, memory, energy]"
+WHAT = (
+    "Energy of the whole board during windows of the steady loop, over the calls in them; a token"
+    " is one position of one sequence. Intervals are over windows; a single window has none. Ratios"
+    " are to the scenario's baseline, or to the first backend if the baseline has no energy."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,16 +48,22 @@ class EnergyCost:
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    found = energy_costs(rows, meta)
+    """The line is of the longest problem; the details have the others'."""
+    found = [cost for _, costs in energy_costs(rows, meta) for cost in costs]
     lacking = [row for row in rows if windows(row) and observed(row, "energy_j") is None]
     why = "; ".join(reason for reason, names in missing(lacking).items() if "energy_j" in names)
     if not found:
-        usual = (
-            "no case has windows; a scenario requests them with measure: [latency, memory, energy]"
-        )
-        return Subject(lacking=f"No energy was measured: {why or usual}.")
-    rest = (note(f"Cases with windows and no energy: {why}."),) if why else ()
-    return Subject(blocks=(*_blocks(found, meta), *rest))
+        return Subject(lacking=f"No energy was measured: {why or USUAL}.")
+    by_case = {case_key(cost.row): cost for cost in found}
+    over_n = groups([cost.row for cost in found], "seq_len")
+    texts = [text for group in over_n if (text := _finding(group, by_case))]
+    blocks: tuple[Block, ...] = (
+        note(WHAT),
+        *(Text(text=text) for text in texts[:-1]),
+        _table([(group.label, by_case[case_key(row)]) for group in over_n for row in group.rows]),
+        *([note(f"Cases with windows and no energy: {why}.")] if why else []),
+    )
+    return Subject(lines=tuple(texts[-1:]), blocks=blocks)
 
 
 def energy_costs(rows: Sequence[Row], meta: Meta) -> list[tuple[Group, list[EnergyCost]]]:
@@ -78,50 +90,40 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
     ]
 
 
-def _blocks(found: Sequence[tuple[Group, list[EnergyCost]]], meta: Meta) -> Iterator[Block]:
-    yield note(
-        "Energy of the whole board during windows of the steady loop, over the calls in them; a"
-        " token is one position of one sequence. Intervals are over windows; a single window has"
-        " none. Ratios are to the scenario's baseline, or to the first backend if the baseline has"
-        " no energy."
+def _table(costs: Sequence[tuple[str, EnergyCost]]) -> Table:
+    columns: dict[str, Callable[[tuple[str, EnergyCost]], Cell]] = {
+        "problem": lambda line: line[0],
+        "N": lambda line: Quantity(line[1].row["seq_len"], "count"),
+        "backend": lambda line: line[1].row["backend"],
+        "per call": lambda line: Quantity.of(line[1].per_call_j, "j"),
+        "per token": lambda line: Quantity.of(line[1].per_token_j, "j"),
+        "ratio to the baseline": lambda line: 1 if line[1].is_baseline else _of(line[1].ratio),
+        "windows": lambda line: line[1].per_call_j.units,
+    }
+    return table_of(
+        "Energy",
+        costs,
+        columns,
+        case=lambda line: case_key(line[1].row),
+        optional=("problem",),
+        folded=True,
+        most=MOST_ROWS,
     )
-    by_case = {case_key(cost.row): cost for _, costs in found for cost in costs}
-    over_n = groups([cost.row for cost in by_case.values()], "seq_len")
-    for group in over_n[:MOST_TABLES]:
-        costs = [by_case[case_key(row)] for row in group.rows]
-        yield from _finding(group, costs)
-        yield table_of(
-            f"Energy · {caption(group.problem, meta)}",
-            sorted(costs, key=lambda cost: cost.row["seq_len"]),
-            {
-                "N": lambda cost: Quantity(cost.row["seq_len"], "count"),
-                "backend": lambda cost: cost.row["backend"],
-                "per call": lambda cost: Quantity.of(cost.per_call_j, "j"),
-                "per token": lambda cost: Quantity.of(cost.per_token_j, "j"),
-                "ratio to the baseline": lambda cost: 1 if cost.is_baseline else _of(cost.ratio),
-                "windows": lambda cost: cost.per_call_j.units,
-            },
-            case=lambda cost: case_key(cost.row),
-            folded=True,
-        )
-    if left := over_n[MOST_TABLES:]:
-        names = "; ".join(group.label for group in left)
-        yield note(f"{plural(len(left), 'more problem')} not shown: {names}.")
 
 
 def _of(ratio: Ratio | None) -> Quantity | None:
     return Quantity(ratio.value, "ratio", ratio.low, ratio.high) if ratio else None
 
 
-def _finding(group: Group, costs: list[EnergyCost]) -> Iterator[Block]:
+def _finding(group: Group, costs: Mapping[str, EnergyCost]) -> str:
     """The largest clear difference from the baseline at the longest N."""
-    longest = max(cost.row["seq_len"] for cost in costs)
-    here = [cost for cost in costs if cost.row["seq_len"] == longest]
-    clear = [(cost.row, cost.ratio) for cost in here if cost.ratio and cost.ratio.mark == CONFIRMED]
-    baseline = next((cost.row["backend"] for cost in here if cost.is_baseline), "")
-    if clear and baseline:
-        row, ratio = max(clear, key=lambda pair: max(pair[1].value, 1 / pair[1].value))
-        times = Quantity(ratio.value, "times", ratio.low, ratio.high)
-        finding = f"a call of {row['backend']} takes {times.number} the energy of one of {baseline}"
-        at = axis_text("seq_len", longest)
-        yield Text(text=f"{group.prefixed(finding)} ({times.bounds}) at {at}.")
+    longest, here = max(group.by_length.items())
+    found = [costs[case_key(row)] for row in here]
+    clear = [(one.ratio, one) for one in found if one.ratio and one.ratio.mark == CONFIRMED]
+    baseline = next((one.row["backend"] for one in found if one.is_baseline), "")
+    if not clear or not baseline:
+        return ""
+    ratio, most = max(clear, key=lambda pair: max(pair[0].value, 1 / pair[0].value))
+    times = Quantity(ratio.value, "times", ratio.low, ratio.high)
+    text = f"a call of {most.row['backend']} takes {times.number} the energy of one of {baseline}"
+    return f"{capital(group.prefixed(text))} ({times.bounds}) at {axis_text('seq_len', longest)}."

@@ -1,25 +1,32 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from ...harness.stats.intervals import mean_interval
-from ..data.row_groups import Group, Row, groups
+from ..data.row_groups import Row, groups, over_lengths
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Table, Text, note, table_of
+from ..elements import Block, Figure, Text, note, table_of
 from ..formatting import list_text
-from ..quantity import Number
+from ..quantity import Cell, Number
 from . import Subject, _gpu_use, _probe_tables
-from ._probe_tables import column_title, mean_text, reading_text
-from ._windows import finding, is_number, missing, observed, windows
+from ._over import MOST_PANELS, by_backend, common_caption, lines_over, panel, with_ends
+from ._probe_tables import column_title, is_number, mean_text, reading_text
+from ._windows import HEADLINES, finding, missing, observed, windows
 
 TITLE = "Utilization"
-SECTION = "time"
-ORDER = 45
+SECTION = "device"
+ORDER = 0
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
 MOST_NAMES = 5
 MOST_READINGS = 1000
+READINGS = "All other readings, with half the width of their 95 % interval over the windows"
+NO_WINDOWS = (
+    "No case has utilization windows. A scenario requests them with measure: [latency, memory,"
+    " utilization, energy]."
+)
 GRAPH = "as a CUDA graph, without launch gaps"
 TIERS = {
     "gpm": "The GPU's performance counters tell what share of its SMs was active.",
@@ -36,18 +43,6 @@ TIERS = {
         " of its threads."
     ),
 }
-
-
-class Reading(NamedTuple):
-    """One column over the windows of a case, as text.
-
-    `span`: the lowest and the highest value, or all values of a bit mask, which has no mean.
-    """
-
-    title: str
-    mean: str
-    span: str
-    windows: int
 
 
 QUANTITIES = {
@@ -71,11 +66,8 @@ def launch_modes(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
 
 
-# ---- every other column, whichever probe wrote it ------------------------------------------------
-
-
-def other_readings(row: Row, way: str = "eager") -> list[Reading]:
-    """Every number that no headline quantity shows.
+def other_readings(row: Row, way: str = "eager") -> dict[str, list[float]]:
+    """The values of every column that no headline quantity shows, a window each.
 
     Numbers of probes with calls of their own count as one window of eager calls.
     """
@@ -83,18 +75,9 @@ def other_readings(row: Row, way: str = "eager") -> list[Reading]:
     values: dict[str, list[float]] = {}
     for window in (*windows(row, way), *own_calls):
         for name, value in window.items():
-            if is_number(value):
+            if is_number(value) and name not in (*BOOKKEEPING, *QUANTITIES):
                 values.setdefault(name, []).append(value)
-    shown = {*BOOKKEEPING, *QUANTITIES}
-    return [_reading(name, found) for name, found in values.items() if name not in shown]
-
-
-def _reading(name: str, values: list[float]) -> Reading:
-    title, texts = column_title(name), [reading_text(name, value) for value in sorted(set(values))]
-    if name.endswith("_mask"):
-        return Reading(title, "", ", ".join(texts), len(values))
-    mean = mean_text(name, mean_interval(values, "window"))
-    return Reading(title, mean, " to ".join(dict.fromkeys((texts[0], texts[-1]))), len(values))
+    return values
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -109,13 +92,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
     rows = [row for row in every if row.get("windows")]
-    if rows:
-        yield from _windows(rows, meta)
-    else:
-        yield note(
-            "No case has utilization windows. A scenario requests them with measure: [latency,"
-            " memory, utilization, energy]."
-        )
+    yield from _windows(rows, meta) if rows else [note(NO_WINDOWS)]
     observed_rows = [row for row in every if row.get("windows") or row.get("tables")]
     if reasons := missing(observed_rows):
         texts = [f"{list_text(names, MOST_NAMES)} ({why})" for why, names in reasons.items()]
@@ -127,11 +104,18 @@ def _blocks(every: Sequence[Row], meta: Meta) -> Iterator[Block]:
 def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
     for tier in dict.fromkeys(row["utilization_tier"] for row in rows if row["utilization_tier"]):
         yield note(TIERS.get(tier, tier))
+        yield from _over_n([row for row in rows if row["utilization_tier"] == tier], tier, meta)
     for group in groups(rows, None):
         if found := finding(group.rows):
             yield Text(text=f"{group.prefixed(found)}.")
         for way in launch_modes(group.rows):
-            yield _headlines(group, meta, way)
+            columns = {name: partial(_mean, column, way) for column, name in QUANTITIES.items()}
+            yield table_of(
+                caption(group.problem, meta) + (f" · {GRAPH}" if way == "graph" else ""),
+                [row for row in group.rows if windows(row, way)],
+                {"backend": lambda row: row["backend"], **columns},
+                optional=[*columns],
+            )
     if any(len(windows(row)) == 1 for row in rows):
         yield note(
             "Cases with one window have no interval. Counters that move in steps make their values"
@@ -139,47 +123,74 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
         )
 
 
-def _headlines(group: Group, meta: Meta, way: str) -> Table:
-    def mean(column: str, row: Row) -> Number:
-        found = observed(row, column, way)
-        return Number("") if found is None else mean_text(column, found)
+def _mean(column: str, way: str, row: Row) -> Number:
+    found = observed(row, column, way)
+    return Number("") if found is None else mean_text(column, found)
 
-    return table_of(
-        caption(group.problem, meta) + (f" · {GRAPH}" if way == "graph" else ""),
-        [row for row in group.rows if windows(row, way)],
-        {
-            "backend": lambda row: row["backend"],
-            **{title: partial(mean, column) for column, title in QUANTITIES.items()},
-        },
-        optional=QUANTITIES.values(),
-    )
+
+def _over_n(rows: Sequence[Row], tier: str, meta: Meta) -> Iterator[Figure]:
+    """The headline quantity over N."""
+    column = HEADLINES.get(tier, ("", ""))[0]
+    ends, what = column.replace("ratio", "{}ratio"), QUANTITIES.get(column, "")
+    known = [
+        with_ends(row, ends, found) for row in rows if column and (found := observed(row, column))
+    ]
+    if drawn := over_lengths(known)[:MOST_PANELS]:
+        yield Figure(
+            title=f"{what} over N",
+            caption=common_caption(drawn, meta),
+            panels=tuple(
+                panel(group, column=ends, y_label=what, unit="share", y_scale="linear")
+                for group in drawn
+            ),
+            table=by_backend(
+                f"{what} over N",
+                *lines_over(drawn, "seq_len"),
+                lambda row, _: _mean(column, "eager", row),
+                folded=True,
+            ),
+        )
 
 
 def _other_readings(rows: list[Row]) -> Iterator[Block]:
     """Every other column of the probes, a line per case and column."""
-    modes, found = list(dict.fromkeys(["eager", *launch_modes(rows)])), groups(rows, None)
+    modes = list(dict.fromkeys(["eager", *launch_modes(rows)]))
     lines = [
-        (group.label, row["backend"], way, reading)
-        for group in found
+        (group.label, row["backend"], way, name, values)
+        for group in groups(rows, None)
         for row in group.rows
         for way in modes
-        for reading in other_readings(row, way)
+        for name, values in other_readings(row, way).items()
     ]
-    if not lines:
-        return
-    yield table_of(
-        "All other readings, with half the width of their 95 % interval over the windows",
-        lines,
-        {
-            "problem": lambda line: line[0],
-            "backend": lambda line: line[1],
-            "launched": lambda line: line[2] if len(modes) > 1 else "",
-            "reading": lambda line: line[3].title,
-            "mean": lambda line: Number(line[3].mean),
-            "lowest to highest": lambda line: Number(line[3].span),
-            "windows": lambda line: line[3].windows,
-        },
-        optional=("problem", "launched"),
-        folded=True,
-        most=MOST_READINGS,
-    )
+    columns: dict[str, Callable[[Any], Cell]] = {
+        "problem": itemgetter(0),
+        "backend": itemgetter(1),
+        "launched": lambda line: line[2] if len(modes) > 1 else "",
+        "reading": lambda line: column_title(line[3]),
+        "mean": lambda line: _mean_of(*line[3:]),
+        "lowest to highest": lambda line: _span(*line[3:]),
+        "windows": lambda line: len(line[4]),
+    }
+    if lines:
+        yield table_of(
+            READINGS,
+            lines,
+            columns,
+            optional=("problem", "launched"),
+            folded=True,
+            most=MOST_READINGS,
+        )
+
+
+def _mean_of(name: str, values: list[float]) -> Number:
+    """A bit mask has none."""
+    is_mask = name.endswith("_mask")
+    return Number("") if is_mask else mean_text(name, mean_interval(values, "window"))
+
+
+def _span(name: str, values: list[float]) -> Number:
+    """The lowest and the highest value; all values of a bit mask."""
+    texts = [reading_text(name, value) for value in sorted({*values})]
+    if name.endswith("_mask"):
+        return Number(", ".join(texts))
+    return Number(" to ".join(dict.fromkeys((texts[0], texts[-1]))))

@@ -23,7 +23,7 @@ BARS = Bars(
     title="busy",
     caption="",
     description="",
-    groups=(("sdpa", "at N = 4k", (Bar(label="tensor cores", share=0.4, note="40 %"),)),),
+    groups=(("at N = 4k", (Bar(backend="sdpa", label="tensor cores", share=0.4, note="40 %"),)),),
     table=EMPTY,
 )
 PICTURES: dict[str, Drawable] = {

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.elements import Badge
+from attnbench.reports.pages.report import open_report
+from attnbench.reports.pages.terminal import render_briefly
 from attnbench.reports.subjects import trust
-from attnbench.reports.subjects.trust import checks
+from attnbench.reports.subjects.trust import Check, checks
 from tests.made_runs import case, grid, problem, row, write_run
 from tests.reports.rendering import rows_and_meta
 
@@ -34,15 +35,12 @@ def timed(seq_len: int = 128, backend: str = "fused", **changes: Any) -> Row:
 
 def made(
     folder: Path, *changes: dict[str, Any], status: str = "ok", **meta: Any
-) -> dict[str, Badge]:
+) -> dict[str, Check]:
     cases = [case("fused", problem(128 << place)) for place in range(len(changes))]
     rows = [row(one, status, **change) for one, change in zip(cases, changes, strict=True)]
     plan = {"plan": {"precision_ratio": 0.05}}
     run = write_run(folder, cases, rows, scenario=plan, **meta)
-    found = checks(*rows_and_meta(run))
-    return {
-        label: Badge(label=label, state=state, text=text) for label, (state, text) in found.items()
-    }
+    return {name: one for name, one in checks(*rows_and_meta(run)).items() if one is not None}
 
 
 def on_gpu(*clocks: float) -> dict[str, Any]:
@@ -84,9 +82,9 @@ def test_where_other_work_disturbed_several_threads_one_is_advised(
     tmp_path: Path, field: str, threads: int | None, advised: bool
 ) -> None:
     found = made(tmp_path, {field: 5}, environment={"threads": threads})
-    text = found[trust.DISTURBANCES[field][0]].text
-    assert "more than half of the blocks: measure again" in text
-    assert ("--threads 1" in text) is advised
+    more = found[{"contended_blocks": "contention", "throttled_blocks": "throttling"}[field]].more
+    assert "more than half of the blocks: measure again" in more
+    assert ("--threads 1" in more) is advised
 
 
 @pytest.mark.parametrize(
@@ -105,10 +103,10 @@ def test_a_power_limit_is_met_again_and_heat_may_not_be(
 ) -> None:
     conditions = [[{"calls": 3, **one} for one in ({}, {"clock_event_reasons": 0x4}, last)]]
     changes = {"throttled_blocks": 5, "conditions": conditions}
-    badge = made(tmp_path, {"device": "cuda", **changes})["throttling"]
-    assert badge.state == "caution"
-    assert ("measure again" in badge.text) is again
-    assert ("power limit" in badge.text) is not again
+    found = made(tmp_path, {"device": "cuda", **changes})["throttling"]
+    assert found.state == "caution"
+    assert ("measure again" in found.more) is again
+    assert ("power limit" in found.text) is not again
 
 
 def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
@@ -121,7 +119,8 @@ def test_other_processes_are_unknown_where_nobody_counted_them(
     tmp_path: Path, count: int | None, state: str
 ) -> None:
     window = {"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}
-    assert made(tmp_path, {"windows": [window]})["other processes"].state == state
+    found = made(tmp_path, {"device": "cuda", "windows": [window]})
+    assert found["other processes"].state == state
 
 
 def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path: Path) -> None:
@@ -130,67 +129,68 @@ def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path
     assert {badge.state for label, badge in found.items() if label != "correctness"} == {"unknown"}
 
 
-AGREES = {"unseen_work": False, "late_calls": 0, "graph_failed": False}
-
-
 @pytest.mark.parametrize(
-    ("flags", "state"),
+    ("name", "flags", "state"),
     [
-        (AGREES, "good"),
-        ({"unseen_work": True, "late_calls": 0}, "caution"),
-        ({"late_calls": 7}, "caution"),
-        ({**AGREES, "late_calls": 7, "block_ms": [[[1.0] * 99] * 2]}, "good"),
-        ({"graph_failed": True}, "caution"),
-        ({"unseen_work": None}, "unknown"),
-        ({}, "unknown"),
+        ("unseen work", {"unseen_work": False}, "good"),
+        ("unseen work", {"unseen_work": True}, "caution"),
+        ("unseen work", {}, "unknown"),
+        ("late calls", {"late_calls": 0}, "good"),
+        ("late calls", {"late_calls": 7}, "caution"),
+        ("late calls", {"late_calls": 7, "block_ms": [[[1.0] * 99] * 2]}, "good"),
+        ("late calls", {}, "unknown"),
+        ("CUDA graphs", {"graph_failed": False}, "good"),
+        ("CUDA graphs", {"graph_failed": True}, "caution"),
+        ("CUDA graphs", {"graph_failed": None}, "unknown"),
     ],
 )
-def test_gpu_timing_is_good_only_if_every_flag_says_so(
-    tmp_path: Path, flags: dict[str, Any], state: str
+def test_the_timing_of_a_gpu_is_good_only_if_the_row_says_so(
+    tmp_path: Path, name: str, flags: dict[str, Any], state: str
 ) -> None:
-    assert made(tmp_path, {"device": "cuda", **flags})["GPU timing"].state == state
+    assert made(tmp_path, {"device": "cuda", **flags})[name].state == state
 
 
 def test_more_flops_than_calibration_measured_is_called_impossible(tmp_path: Path) -> None:
     peaks = {"gemm_fp32_flops_per_s": 1e12, "copy_bytes_per_s": 1e11}
-    for ratio, calibration, is_named in ((0.9, peaks, False), (2, None, False), (2, peaks, True)):
+    for ratio, calibration, state in ((0.9, peaks, "good"), (2, None, ""), (2, peaks, "caution")):
         case = {"work_flops": int(ratio * 1e9), "minimal_bytes": 10**6, "block_ms": [[[1.0]] * 8]}
         folder = tmp_path / f"{ratio} {calibration is None}"
         found = made(folder, case, calibration=calibration and {"peaks": calibration})
-        assert (found["peak"].state if "peak" in found else "") == ("caution" if is_named else "")
+        assert (found["peak"].state if "peak" in found else "") == state
 
 
 @pytest.mark.parametrize(
-    ("changes", "missed"),
+    ("variables", "latency_ms", "state"),
     [
-        ({"stop": "ci", "half_width_ratio": 0.2}, False),
-        ({"stop": "budget"}, False),
-        ({"stop": "budget", "half_width_ratio": None, "pair_half_width_ratio": None}, True),
-        ({"stop": "blocks", "pair_half_width_ratio": None}, False),
-        ({"stop": "blocks", "pair_half_width_ratio": 0.06}, True),
-        ({"stop": None}, False),
+        ({"OMP_NUM_THREADS": "1", "TRITON_INTERPRET": "0"}, 1.0, ""),
+        ({"TRITON_INTERPRET": "1"}, 1.0, "caution"),
+        ({"TRITON_INTERPRET": "1"}, None, ""),
     ],
 )
-def test_precision_is_missed_where_sampling_ended_before_it_was_reached(
-    changes: dict[str, Any], missed: bool
+def test_kernels_that_were_interpreted_have_no_speed(
+    variables: dict[str, str], latency_ms: float | None, state: str
 ) -> None:
-    assert trust.missed(timed(**changes), 0.05) is missed
+    meta = {"r": META["r"] | {"environment": {"allocator": variables}}}
+    found = checks([timed(latency_ms=latency_ms)], meta).get("interpreter")
+    assert (found.state if found else "") == state
+    assert not found or "TRITON_INTERPRET=1" in found.text
 
 
-def test_without_a_known_target_what_was_cut_short_counts_as_missed() -> None:
-    assert trust.missed(timed(stop="budget"), None)
-    for plan in (None, {}, [], {"precision_ratio": "0.05"}, {"precision_ratio": True}):
-        assert trust.precision_ratio({"scenario": {"plan": plan}}) is None
-
-
-def test_kernels_that_were_interpreted_have_no_speed() -> None:
-    def meta(**variables: str) -> dict[str, Any]:
-        return {"r": META["r"] | {"environment": {"allocator": variables}}}
-
-    assert trust._interpreted([timed()], meta(OMP_NUM_THREADS="1", TRITON_INTERPRET="0")) == []
-    (found,) = trust._interpreted([timed()], meta(TRITON_INTERPRET="1"))
-    assert "TRITON_INTERPRET=1" in found
-    assert trust._interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
+def test_a_line_says_one_thing_and_names_the_others_which_stand_behind_it(tmp_path: Path) -> None:
+    found = {"contended_blocks": 3, "throttled_blocks": 8, "warmup_stationary": False}
+    cases = [case("fused", problem(128))]
+    report = open_report([write_run(tmp_path, cases, [row(cases[0], **found)])])
+    lines = {one.label: one.text for one in report.trust}
+    assert lines["Undisturbed"].endswith("held the processor back. Also: contention.")
+    (part,) = next(one for one in report.sections if one.name == "trust").parts
+    every = [(block.kind, block.text.partition(": ")) for block in part.blocks]
+    assert [item for kind, (item, *_) in every if kind == "caution"] == [
+        *("Undisturbed", "Undisturbed", "Repeated", "Repeated")
+    ]
+    assert any("the same cores" in text for _, (*_, text) in every)
+    briefly = " ".join(map(str, render_briefly(report)))
+    assert "Undisturbed" in briefly
+    assert "the same cores" not in briefly
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import Row
-from attnbench.reports.elements import Block, Table
+from attnbench.reports.elements import Bars, Block, Table
 from attnbench.reports.subjects import _windows, utilization
-from tests.made_runs import WINDOW, with_windows
-from tests.reports.rendering import blocks_of, page_of, tables_of, text_of
+from tests.made_runs import WINDOW, grid, row, with_windows, write_run
+from tests.reports.rendering import blocks_of, card_of, figures_of, page_of, tables_of, text_of
 
 ACTIVE = {"naive": 0.2, "fused": 0.8, "sdpa": 0.9}
 ENERGY_J = {"naive": 900.0, "fused": 800.0, "sdpa": 600.0}
@@ -35,18 +34,16 @@ def with_utilization(parent: Path, shifts: tuple[float, ...] = (-0.01, 0.0, 0.01
     return with_windows(parent, windows, **{"missing": missing} | changes)
 
 
-def rows_with(tmp_path: Path, **changes: Any) -> list[Row]:
-    return read_run(with_utilization(tmp_path, **changes)).rows
-
-
-def readings(tmp_path: Path, way: str = "eager", **changes: Any) -> dict[str, Any]:
-    """Of the first case, by title."""
-    first, *_ = rows_with(tmp_path, **changes)
-    return {one.title: one for one in utilization.other_readings(first, way)}
+def readings(tmp_path: Path, **changes: Any) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Of the first case, by how it was launched and its title: mean, range, windows."""
+    found = table(blocks_of(utilization, with_utilization(tmp_path, **changes)), "All other")
+    columns = found.columns
+    start, end = columns.index("backend"), columns.index("mean")
+    return {line[start + 1 : end]: line[end:] for line in found.texts if line[start] == "naive"}
 
 
 def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
-    rows = rows_with(tmp_path)
+    rows = read_run(with_utilization(tmp_path)).rows
     rows[0]["utilization_tier"] = "busy"
     assert "SMs" not in _windows.finding(rows)
 
@@ -62,22 +59,21 @@ def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
 def test_a_column_of_any_probe_has_its_unit_from_its_name(
     tmp_path: Path, column: str, value: float, title: str, text: str
 ) -> None:
-    reading = readings(tmp_path, of_windows={column: value})[title]
-    assert reading.mean.split(" ± ")[0] == text
-    assert reading.span == text
-    assert reading.windows == 3
+    mean, span, windows = readings(tmp_path, of_windows={column: value})[(title,)]
+    assert mean.split(" ± ")[0] == text
+    assert (span, windows) == (text, "3")
 
 
 def test_a_bit_mask_has_its_values_and_no_mean(tmp_path: Path) -> None:
     windows = [window("naive", clock_event_mask=value) for value in (4, 0, 64, 4)]
-    found = readings(tmp_path, windows=windows)["clock event mask"]
-    assert (found.mean, found.span, found.windows) == ("", "0x0, 0x4, 0x40", 4)
+    found = readings(tmp_path, windows=windows)
+    assert found == {("clock event mask",): ("", "0x0, 0x4, 0x40", "4")}
 
 
 def test_each_launch_mode_has_readings_of_its_own(tmp_path: Path) -> None:
     windows = [window("naive", fan_ratio=0.2), window("naive", way="graph", fan_ratio=0.4)]
-    assert readings(tmp_path / "a", windows=windows)["fan"].mean == "20.0 %"
-    assert readings(tmp_path / "b", "graph", windows=windows)["fan"].mean == "40.0 %"
+    found = readings(tmp_path, windows=windows)
+    assert (found["eager", "fan"][0], found["graph", "fan"][0]) == ("20.0 %", "40.0 %")
 
 
 def table(blocks: list[Block], start: str) -> Table:
@@ -159,3 +155,23 @@ def test_without_kernels_the_page_says_why(tmp_path: Path) -> None:
     run = with_utilization(tmp_path, windows=None, tables=tables, missing=why)
     notes = [one.text for one in blocks_of(utilization, run) if hasattr(one, "text")]
     assert "Missing, with the reason: kernel_table (no CUPTI here)." in notes
+
+
+def test_the_card_has_the_longest_kernel_of_each_backend_beside_the_bars(tmp_path: Path) -> None:
+    tables = {"kernel_table": [LAUNCH | {"name": "other", "time_ms": 1.0}, LAUNCH]}
+    card = card_of(utilization, with_utilization(tmp_path, tables=tables))
+    assert isinstance(card.picture, Bars)
+    assert isinstance(card.decisions, Table)
+    assert card.decisions.columns[:3] == ("backend", "kernel", "share of time")
+    named = [line[:3] for line in card.decisions.texts]
+    assert named == [(name, "attention_kernel", "75.0 %") for name in ACTIVE]
+
+
+def test_the_headline_is_drawn_over_several_lengths(tmp_path: Path) -> None:
+    cases = grid(ACTIVE, (512, 1024))
+    on_gpu = {"device": "cuda", "utilization_tier": "gpm"}
+    rows = [row(one, windows=[window(one["backend"])], **on_gpu) for one in cases]
+    (figure,) = figures_of(blocks_of(utilization, write_run(tmp_path, cases, rows, device="cuda")))
+    assert figure.title == "SMs active over N"
+    (panel,) = figure.panels
+    assert {one.backend: one.y for one in panel.series} == {n: (v, v) for n, v in ACTIVE.items()}

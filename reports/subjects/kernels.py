@@ -1,0 +1,120 @@
+"""How fast kernels are: FLOP/s of each backend at the longest N, beside the measured peak."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..data.peaks import peaks
+from ..data.row_groups import Row, axis_text, by, case_key, groups
+from ..data.run_meta import Meta, ours, question
+from ..elements import Bar, Bars, Card, Table
+from ..formatting import capital, list_text, number_text, paragraph, plural, rate_text, share_text
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
+from ..words import meaning_of
+from . import Subject
+from ._over import by_backend, n_text
+from .roofline import NO_PEAKS
+
+TITLE = "Speed of the kernels"
+SECTION = "asked"
+ORDER = 0
+NEEDS = ("achieved_flops_per_s", "papers_flops_per_s")
+ASKED = "kernel"  # in the question of a run whose answer this is
+SIDES = {"more": "faster", "less": "slower", "same": "equal", "not decided": "not confirmed"}
+PAPERS = "A backward pass counts its 4 products; papers count 5 (in the table of all rows)."
+
+
+class Speed(NamedTuple):
+    """Of a case at the longest N. A peak of 0 was not measured; `time` is over the first's."""
+
+    problem: str
+    row: Row
+    flops_per_s: float
+    peak_flops_per_s: float
+    time: Ratio | None
+
+    @property
+    def name(self) -> str:
+        return str(self.row["backend"])
+
+
+def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    mine = [row for row in ours(rows, meta) if ASKED in question(meta[row["run"]]).lower()]
+    timed = [row for row in mine if row["device"] == "cuda" and row["achieved_flops_per_s"]]
+    found = [*_speeds(timed, meta)]
+    if len({one.name for one in found}) < 2:
+        return Subject(lacking="No run asks how fast kernels are and timed two of them on a GPU.")
+    lengths = list_text([*map(n_text, sorted({one.row["seq_len"] for one in found}))])
+    known = [one.peak_flops_per_s for one in found]
+    peak = f"The frame of a bar is the measured peak of matrix products, {rate_text(max(known))}."
+    papers = PAPERS if any(one.row["papers_flops_per_s"] for one in found) else ""
+    marks = meaning_of({one.time.mark for one in found if one.time})
+    card = Card(
+        title=TITLE,
+        subtitle=f"at {lengths}",
+        sentence=paragraph(*_against(found), *_rates(found)),
+        picture=_bars(found, f"{TITLE} at {lengths}", framed=all(known)),
+        decisions=_beside(found),
+        note=paragraph(peak if all(known) else NO_PEAKS, papers, marks),
+    )
+    return Subject(card=card)
+
+
+def _speeds(timed: Sequence[Row], meta: Meta) -> Iterator[Speed]:
+    for group in groups(timed, "seq_len", following=True):
+        longest = group.by_length[max(group.lengths)]
+        base = next((row for row in longest if row["backend"] == timed[0]["backend"]), None)
+        for row in longest:
+            known, rate = peaks(meta[row["run"]], row["dtype"]), row["achieved_flops_per_s"]
+            time = time_ratio(row, base) if base and base is not row else None
+            yield Speed(group.label, row, rate, known.flops_per_s if known else 0.0, time)
+
+
+def _rates(found: Sequence[Speed]) -> Iterator[str]:
+    """`Forward pass: triton 484 to 701 and sdpa:flash 330 to 402 TFLOP/s.`"""
+    for passes, some in by(found, lambda one: one.row["passes"]).items():
+        texts = []
+        for name, mine in by(some, lambda one: one.name).items():
+            rates = sorted(one.flops_per_s / 1e12 for one in mine)
+            ends = dict.fromkeys(map(number_text, (rates[0], rates[-1])))
+            texts.append(f"{name} {' to '.join(ends)}")
+        yield f"{capital(axis_text('passes', passes))}: {list_text(texts)} TFLOP/s."
+
+
+def _against(found: Sequence[Speed]) -> Iterator[str]:
+    """`triton against sdpa:cudnn: faster in 5 and not confirmed in 3 of 8 problems.`"""
+    for name, some in by(found, lambda one: one.name).items():
+        words = [one.time.word for one in some if one.time]
+        texts = [f"{side} in {words.count(word)}" for word, side in SIDES.items() if word in words]
+        many = f"{list_text(texts)} of {plural(len(words), 'problem')}"
+        yield f"{found[0].name} against {name}: {many}." if words else ""
+
+
+def _bars(found: Sequence[Speed], title: str, *, framed: bool) -> Bars:
+    fastest = max(one.flops_per_s for one in found)  # the longest bar, if there are no frames
+    bars: dict[str, list[Bar]] = {}
+    lines: list[tuple[str, ...]] = []
+    for one in found:
+        share = one.flops_per_s / (one.peak_flops_per_s if framed else fastest)
+        texts = [rate_text(one.flops_per_s), *([share_text(share)] if framed else [])]
+        lines.append((one.problem, one.name, *texts))
+        part, note = min(1.0, share), ", ".join(texts)
+        bar = Bar(backend=one.name, label=one.name, share=part, note=note)
+        bars.setdefault(one.problem, []).append(bar)
+    columns = ("problem", "backend", "achieved", *(["share of the peak"] if framed else []))
+    return Bars(
+        title=title,
+        caption="",
+        description=f"{title}: bars of FLOP/s. The table has every number.",
+        groups=tuple((name, tuple(some)) for name, some in bars.items()),
+        table=Table(title=title, columns=columns, rows=tuple(lines)),
+        framed=framed,
+    )
+
+
+def _beside(found: Sequence[Speed]) -> Table:
+    times = {case_key(one.row): one.time.marked for one in found if one.time}
+    problems = by((one for one in found if one.time), lambda one: one.problem)
+    lines = [((name,), [one.row for one in some]) for name, some in problems.items()]
+    heads = [f"time over that of {found[0].name}"]
+    return by_backend("", heads, lines, lambda row, _: times[case_key(row)])
