@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .head_metrics import Heads, Numbers
+from .findings import Numbers
 from .synthetic_tasks import ALPHABET, NOUNS, VERBS, Batch, corpora
 
 ROLES = ("subject", "rare", "local")
@@ -116,12 +116,14 @@ def rarest(text: Tensor) -> list[int]:
     return found
 
 
-def weights_on(heads: list[Heads], looked: Looked, role: str) -> Numbers:
-    """The mean weight that the role's queries put on its keys, [block][head]."""
+def weights_on(weights: list[Tensor], looked: Looked, role: str) -> Numbers:
+    """The mean weight that the role's queries put on its keys, [block][head].
+
+    `weights`: of each block, [batch, heads, n, n].
+    """
     keys, queries = looked.keys[role][:, None], looked.queries[role]
     return [
-        (block.weights * keys).sum(-1).transpose(0, 1)[:, queries].mean(1).tolist()
-        for block in heads
+        (p.double() * keys).sum(-1).transpose(0, 1)[:, queries].mean(1).tolist() for p in weights
     ]
 
 

@@ -4,8 +4,7 @@ d_model, parameters and batches are the same for every number of heads. Each is 
 learnt its task or reaches a limit (training.py). A finding is one seed's training.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -13,9 +12,8 @@ import torch
 from ....impls.modules.block import Decoder
 from ....impls.problem import Problem
 from .. import removal, training
-from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
-from ..removal import GatedDecoder
+from ..removal import GatedDecoder, Head
 from ..synthetic_tasks import Batch, task
 from ..training import Goal, Learning, held_out, one_thread, quality, seen
 
@@ -24,7 +22,6 @@ PARTS = {
     "task": ("majority", "two_relations", "six_relations", "copy", "text", "short_text"),
     "heads": (1, 2, 4, 8, 16, 64),
 }
-SAVES_MODELS = True
 GOALS = {
     "majority": Goal(0.98, 800),
     "two_relations": Goal(0.98, 800),
@@ -54,41 +51,23 @@ LOOKED_AT = 64  # sequences that pruning is about
 
 
 def run(
-    problem: Problem,
-    device: torch.device,
-    seed: int,
-    *,
-    task: str,
-    heads: int,
-    save_to: Path | None = None,
+    problem: Problem, device: torch.device, seed: int, *, task: str, heads: int
 ) -> Iterator[TrainedHeads]:
     """`problem` is not used: the shapes are those of training.py."""
     with one_thread():
         for number in range(SEEDS):
-            one = (task, heads, device, seed + number)
-            finding = trained(*one, save_to=save_to)
+            finding = trained(task, heads, device, seed + number)
             yield finding.model_copy(update={"seed_number": number})
 
 
-def trained(
-    name: str,
-    heads: int,
-    device: torch.device,
-    seed: int,
-    *,
-    save_to: Path | None = None,
-) -> TrainedHeads:
-    """One training, and which heads can be removed. `save_to`: a folder for the trained model."""
+def trained(name: str, heads: int, device: torch.device, seed: int) -> TrainedHeads:
+    """One training, and which heads can be removed."""
     of = task(name)
     tested, known = held_out(of, seed, device), seen(of, seed, device)
     looked_at, judged_on = tested.part(0, LOOKED_AT), known.part(0, LOOKED_AT)
     model = training.decoder(of, heads, device, seed)
     rate = Learning(model, of, GOALS[name], seed, RATE_SHARES[name][heads])
     done = training.train(model, of, rate, seed)
-    if save_to is not None:
-        file = save_to / f"{name}-heads{heads}-seed{seed}{given.SUFFIX}"
-        about: dict[str, str | int] = {"task": name, "train_seed": seed, "steps": len(done.losses)}
-        decoder_file.save(model, file, about)
     return TrainedHeads(
         **training.learnt(name, of, model, done, seed, tested, rate),
         **_pruned(model, looked_at, judged_on),
@@ -101,14 +80,49 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch) -> dict[str, Any
         return {}
     gated, loss = GatedDecoder(model), removal.mean
     order = removal.by_importance(gated, judged_on)
-    every, greedy = [*range(len(order) + 1)], removal.counts(len(order), GREEDY_STEPS)
+    every, greedy = [*range(len(order) + 1)], counts(len(order), GREEDY_STEPS)
+
+    def without(gone: list[Head]) -> float:
+        return removal.without(gated, gone, looked_at, loss)
+
     chosen_on = judged_on.part(0, GREEDY_SEQUENCES) if len(order) > GREEDY_STEPS else judged_on
     return {
         "whole_loss_nats": quality(model, looked_at)[0],
-        "single_loss_nats": removal.single(gated, looked_at, loss),
+        "single_loss_nats": [
+            [without([Head(block, head)]) for head in range(heads)]
+            for block, heads in enumerate(gated.heads)
+        ],
         "pruned_heads": [list(one) for one in order],
         "pruned_removed_heads": every,
-        "pruned_loss_nats": removal.in_order(gated, order, every, looked_at, loss),
+        "pruned_loss_nats": [without(order[:count]) for count in every],
         "greedy_removed_heads": greedy,
-        "greedy_loss_nats": removal.greedily(gated, greedy, looked_at, chosen_on, loss),
+        "greedy_loss_nats": greedily(gated, greedy, looked_at, chosen_on),
     }
+
+
+def greedily(
+    model: GatedDecoder, removed_heads: Iterable[int], batch: Batch, judged_on: Batch
+) -> list[float]:
+    """The loss with so many heads removed, from none on.
+
+    Before each step every head that is left is tried alone; the next to go are those that raise the
+    loss of `judged_on` least. In steps of one head this is the greedy search. In k steps it takes
+    about (k + 1) / 2 trials per head.
+    """
+    gone: list[Head] = []
+    losses = []
+    for count in removed_heads:
+        if more := count - len(gone):
+            every = (Head(at, one) for at, heads in enumerate(model.heads) for one in range(heads))
+            left = [one for one in every if one not in gone]
+            trials = {
+                one: removal.without(model, [*gone, one], judged_on, removal.mean) for one in left
+            }
+            gone += sorted(left, key=lambda one: trials[one])[:more]
+        losses.append(removal.without(model, gone, batch, removal.mean))
+    return losses
+
+
+def counts(heads: int, most: int) -> list[int]:
+    """How many heads are removed, from none to all, in at most so many steps of one size."""
+    return [*range(0, heads, -(-heads // most)), heads]

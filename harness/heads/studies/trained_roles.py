@@ -17,7 +17,6 @@ from ....impls.modules.block import Decoder
 from ....impls.problem import Problem
 from .. import removal, roles, training
 from ..findings import TrainedRoles
-from ..head_metrics import heads_of
 from ..removal import GatedDecoder, Head
 from ..synthetic_tasks import Batch, task
 from ..training import D_MODEL, Goal, Learning, held_out, loss_of, one_thread, seen, share_right
@@ -42,10 +41,10 @@ def trained(device: torch.device, seed: int) -> TrainedRoles:
     tested, known = held_out(of, seed, device), seen(of, seed, device)
     judged_on, asked = known.part(0, JUDGED), looked.batch.to(device)
     model = training.decoder(of, HEADS, device, seed, tokens=TOKENS)
-    before = heads_of(model, asked.tokens)
+    before = _weights(model, asked)
     rate = Learning(model, of, GOAL, seed)
     done = training.train(model, of, rate, seed)
-    after = heads_of(model, asked.tokens)
+    after = _weights(model, asked)
 
     whole = GatedDecoder(model)
     order = removal.by_importance(whole, judged_on)
@@ -97,6 +96,12 @@ class Pruning:
             self.gone.append(min(found, key=lambda one: found[one]))
         self.step += 1
         return _loss(self.model, batch, self.gone)
+
+
+def _weights(model: Decoder, batch: Batch) -> list[Tensor]:
+    with torch.no_grad():
+        found: tuple[Tensor, list[Tensor]] = model(batch.tokens, need_weights=True)
+    return found[1]
 
 
 def _loss(model: GatedDecoder, batch: Batch, gone: Collection[Head] = ()) -> Tensor:

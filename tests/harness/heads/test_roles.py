@@ -3,7 +3,6 @@
 import torch
 
 from attnbench.harness.heads import roles
-from attnbench.harness.heads.head_metrics import Heads
 from attnbench.harness.heads.roles import even_weight, looked_at, verbs_of, weights_on
 from attnbench.harness.heads.synthetic_tasks import ALPHABET, corpora
 
@@ -49,7 +48,7 @@ def test_even_weights_and_a_head_that_looks_at_its_own_token_are_known() -> None
     own = torch.eye(N, dtype=torch.float64)
     weights = torch.stack([even, own]).expand(windows, 2, N, N)
     for role in roles.ROLES:
-        ((evenly, owned),) = weights_on([Heads(weights, weights)], looked, role)
+        ((evenly, owned),) = weights_on([weights], looked, role)
         assert abs(evenly - even_weight(looked, role)) < 1e-6
         assert role != "local" or owned == 1
         assert role != "subject" or owned == 0
