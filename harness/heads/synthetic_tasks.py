@@ -23,7 +23,6 @@ TOKENS = 24
 COPIED = 8  # different tokens; a sequence uses each once before it begins again
 PERIODS = (4, 8)
 WINDOW = 5
-BITS = ("0", "1")
 BACK = (1, 2, 4, 7, 11, 16)
 LEARNT, HELD_OUT = 16_000, 4_000  # characters of text
 
@@ -45,13 +44,12 @@ class Batch(NamedTuple):
 class Task(NamedTuple):
     """`vocabulary`: of tokens and of targets. `depth`: blocks that it needs. `draw`: a batch of so
     many sequences. `held_out`: the same of text that no batch of `draw` has; None if every batch is
-    new. `names`: of the tokens.
+    new.
     """
 
     vocabulary: int
     depth: int
     draw: Callable[[Generator, int], Batch]
-    names: tuple[str, ...]
     held_out: Callable[[Generator, int], Batch] | None = None
 
 
@@ -66,7 +64,7 @@ def _majority(length: int) -> Task:
         ones = tokens.unfold(1, WINDOW, 1).sum(-1)
         return Batch(tokens, pad((ones > WINDOW // 2).long(), (WINDOW - 1, 0), value=UNSCORED))
 
-    return Task(2, 1, draw, BITS)
+    return Task(2, 1, draw)
 
 
 def _six_relations(length: int) -> Task:
@@ -80,7 +78,7 @@ def _six_relations(length: int) -> Task:
             answer = 2 * answer + tokens[:, first - places : length - places]
         return Batch(tokens, pad(answer, (first, 0), value=UNSCORED))
 
-    return Task(2 ** len(BACK), 1, draw, BITS)
+    return Task(2 ** len(BACK), 1, draw)
 
 
 def _copy(length: int) -> Task:
@@ -93,7 +91,7 @@ def _copy(length: int) -> Task:
         after = pad(tokens[:, 1:], (0, 1), value=UNSCORED)
         return Batch(tokens, torch.where(place >= period, after, UNSCORED))
 
-    return Task(COPIED, 2, draw, tuple("abcdefgh"[:COPIED]))
+    return Task(COPIED, 2, draw)
 
 
 def _text(length: int) -> Task:
@@ -106,8 +104,7 @@ def _text(length: int) -> Task:
         return draw
 
     learnt, held_out = map(draws, corpora())
-    names = tuple("␣" if name == " " else name for name in ALPHABET)
-    return Task(len(names), 2, learnt, names, held_out)
+    return Task(len(ALPHABET), 2, learnt, held_out)
 
 
 TASKS: dict[str, Callable[[int], Task]] = {
