@@ -63,74 +63,46 @@ class TrainedHeads(Finding):
         return self
 
 
-class GradientDistance(Finding):
-    """Norms at first weights, at distances 0, 1, ...; the fade is of ln norm."""
-
-    STUDY = "gradient_distance"
-    model: str
-    seq_len: Count
-    width: int | None = None
-    gradient_norms: list[Annotated[float, Field(ge=0)]] | None = None
-    fitted_tokens: int | None = None
-    fade_per_token: Maybe = None
-    fade_per_token_low: Maybe = None
-    fade_per_token_high: Maybe = None
-
-    @property
-    def fade(self) -> tuple[float, float, float] | None:
-        """Change of ln norm per token, and its bounds; None if one is missing."""
-        value, low, high = self.fade_per_token, self.fade_per_token_low, self.fade_per_token_high
-        return None if value is None or low is None or high is None else (value, low, high)
+OF_HEADS = (
+    *("itself_share", "near_share", "first_share", "far_share", "single_sequence_loss_nats"),
+)
+OF_STEPS = ("pruned_sequence_loss_nats", "pruned_saved_parameters", "pruned_saved_cache_ratio")
 
 
 class CheckpointHeads(Finding):
-    """A model that the user gave. Losses are of each sequence; `single_`: [block][head][sequence].
-
-    `drawn_heads`: [block, head], of `weight_rows`.
+    """A model that the user gave. Losses are of each sequence; `single_`: [layer][head][sequence],
+    `pruned_`: of each step, the least important heads first. `_share`: [layer][head], of the weight
+    (looks.py), `even_shares`: in their order, of a head that looks at all tokens alike.
     """
 
     STUDY = "checkpoint_heads"
     checkpoint: str
-    format: str | None = None
     model_type: str | None = None
-    d_model: int | None = None
-    layers: list[Annotated[int, Field(ge=0)]] | None = None
     layer_heads: list[Annotated[int, Field(ge=0, lt=100_000)]]
-    kv_heads: int | None = None
-    vocabulary: int | None = None
     parameter_count: int | None = None
-    trained_task: str | None = None
-    trained_steps: str | None = None
     tokens: int | None = None
     token_source: str | None = None
-    tokenizer_reason: str | None = None
+    itself_share: Numbers = None
+    near_share: Numbers = None
+    first_share: Numbers = None
+    far_share: Numbers = None
+    even_shares: list[float] | None = None
     sequence_loss_nats: Annotated[Losses, Field(min_length=1)]
-    accuracy_ratio: float
-    entropy_nats: Numbers = None
-    distance_tokens: Numbers = None
-    distance_variance: Numbers = None
-    previous_share: Numbers = None
-    induction_share: Numbers = None
-    output_rank: Numbers = None
-    pattern_difference: Numbers = None
-    output_similarity: Numbers = None
-    nearest_difference: Numbers = None
-    nearest_similarity: Numbers = None
-    removal_sequences: int | None = None
     single_sequence_loss_nats: list[list[Losses]] | None = None
     pruned_heads_left: list[int] | None = None
     pruned_sequence_loss_nats: list[Losses] | None = None
-    removal_reason: str | None = None
-    sentence: list[str] | None = None
-    drawn_heads: list[Annotated[list[int], Field(min_length=2, max_length=2)]] | None = None
-    weight_rows: list[Square] | None = None
+    pruned_saved_parameters: list[int] | None = None
+    pruned_saved_cache_ratio: list[float] | None = None
 
     @model_validator(mode="after")
     def _has_heads(self) -> "CheckpointHeads":
-        if not sum(self.layer_heads):
+        shape, whole = self.layer_heads, len(self.pruned_heads_left or ())
+        of_heads = [self[name] for name in OF_HEADS]
+        of_steps = [self[name] for name in OF_STEPS]
+        if not sum(shape):
             raise ValueError("wanted a head")
-        told = (self.pruned_heads_left, self.drawn_heads)
-        found = (self.pruned_sequence_loss_nats, self.weight_rows)
-        if any(len(of or ()) != len(one or ()) for of, one in zip(told, found, strict=True)):
-            raise ValueError("wanted a map of each head and a loss of each step")
+        if any(one is not None and list(map(len, one)) != shape for one in of_heads):
+            raise ValueError("wanted a number of each head")
+        if any(one is not None and len(one) != whole for one in of_steps):
+            raise ValueError("wanted a number of each step")
         return self

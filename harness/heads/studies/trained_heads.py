@@ -12,7 +12,6 @@ stands that of the first training with half of the heads removed afterwards.
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from math import inf
-from pathlib import Path
 from statistics import median
 
 import torch
@@ -21,7 +20,6 @@ from torch import Tensor
 from ....impls.modules.block import Decoder
 from ....impls.problem import Problem
 from .. import removal, training
-from ..checkpoints import decoder_file, given
 from ..findings import TrainedHeads
 from ..removal import GatedDecoder, Head
 from ..synthetic_tasks import Batch, task
@@ -29,7 +27,6 @@ from ..training import Goal, held_out, one_thread
 
 QUESTION = "In how many steps does each number of heads learn a task, at its own learning rate?"
 PARTS = {"task": ("majority", "six_relations", "copy", "text"), "heads": (1, 2, 4, 8, 16)}
-SAVES_MODELS = True
 GOALS = {
     "majority": Goal(right_ratio=0.98, limit_steps=800),
     "six_relations": Goal(right_ratio=0.98, limit_steps=3000),
@@ -46,29 +43,15 @@ JUDGED = 64  # held-out sequences by which heads are ranked; losses are of the o
 
 
 def run(
-    problem: Problem,
-    device: torch.device,
-    seed: int,
-    *,
-    task: str,
-    heads: int,
-    save_to: Path | None = None,
+    problem: Problem, device: torch.device, seed: int, *, task: str, heads: int
 ) -> Iterator[TrainedHeads]:
-    """A finding per training. `problem` is not used: the shapes are those of training.py.
-
-    `save_to`: a folder for the models that are trained with the chosen rate.
-    """
+    """A finding per training. `problem` is not used: the shapes are those of training.py."""
     with one_thread():
         tried = list(tuned(task, heads, device, seed))
         yield from tried
         rate = chosen(tried)
         for each in range(seed, seed + SEEDS):
             model, found = trained(task, heads, device, each, rate, GOALS[task])
-            if save_to is not None:
-                about: dict[str, str | int] = {"task": task, "train_seed": each}
-                about["steps"] = len(found.step_ms)
-                file = save_to / f"{task}-heads{heads}-seed{each}{given.SUFFIX}"
-                decoder_file.save(model, file, about)
             losses = without_half(model, found) if heads == SOME_REMOVED else {}
             yield found.model_copy(update=losses)
 

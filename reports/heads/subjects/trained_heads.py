@@ -84,8 +84,12 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card: Card | None = None
     blocks: list[Block] = []
     for _, caption, every in studied(TrainedHeads, meta):
-        judged = by((one for one in every if not one.is_tuning), lambda one: (one.task, one.heads))
-        found = [Trained(task, heads, seeds) for (task, heads), seeds in judged.items()]
+        judged = by((one for one in every if not one.is_tuning), lambda one: one.task)
+        found = [
+            Trained(task, heads, seeds)
+            for task, some in judged.items()
+            for heads, seeds in sorted(by(some, lambda one: one.heads).items())
+        ]
         if found:
             card = card or _card(found, caption)
             blocks += [_table(found), *_removed(found), *_rates(found, every)]
