@@ -7,7 +7,7 @@ from functools import cached_property
 from ..data.read import Run
 from ..data.row_groups import by
 from .asked import Asked, Inquiry
-from .choices import Cell, Decision, Times, decide
+from .choices import Cell, Decision, decide
 from .memory import Longest, Memory, Need, Sequences
 from .stored import StoredRows
 
@@ -122,9 +122,8 @@ class Advice:
 
 def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
     """Raises BadInput for a context beyond the model's own."""
-    times = Times(rows)
     decisions = [
-        decide(inquiry, rows, phase, context, times)
+        decide(inquiry, rows, phase, context)
         for phase in inquiry.phases
         for context in inquiry.contexts
     ]

@@ -41,7 +41,7 @@ def _time(of: Of) -> Marked:
     one = of[1]
     if one.total_ms is None:
         return Marked(cell=one.why_not, failed=not one.missing)
-    return Marked(cell=Number(f"{interval_text(one.total_ms)}{' (fitted)' if one.fitted else ''}"))
+    return Marked(cell=Number(interval_text(one.total_ms)))
 
 
 def _ratio(of: Of) -> str:
