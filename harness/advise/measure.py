@@ -17,7 +17,7 @@ from ..scenario.selection import Selection
 
 LONG_CALL_S = 20.0  # a call that is predicted to take longer is measured at shorter contexts
 LONGEST_STANDARD_S = 120.0  # of a second, standard run where the choice is close
-LENGTHS = 5  # so many show how time and bytes grow: a longer context can then be computed
+LENGTHS = 5  # so many show how bytes grow: those of a longer context can then be computed
 SHORTEST = 64  # tokens
 MATRIX, PRODUCTS = {"cpu": 512, "cuda": 4096}, 5  # rows and columns; the fastest counts
 Wanted = Mapping[Problem, Sequence[str]]
@@ -26,7 +26,7 @@ Wanted = Mapping[Problem, Sequence[str]]
 
 def wanted(inquiry: Inquiry, rows: StoredRows, call_s: Callable[[Problem], float]) -> Wanted:
     """What has no row yet: every implementation at the contexts that were asked, and at shorter
-    ones those that do not compile, for the sake of bytes and growth. `call_s`: predicted.
+    ones those that do not compile, for the sake of bytes. `call_s`: predicted.
 
     Where a call would take too long, the longest context that does not stands for it.
     """
@@ -113,7 +113,7 @@ def close(advice: Advice) -> Wanted:
         choices = decision.close
         backends = [one.implementation.backend for one in choices]
         for cell in choices[0].cells if choices else ():
-            if cell.asked.problem is not None and not cell.fitted:
+            if cell.asked.problem is not None:
                 found[problem_of(cell.asked.problem)] = backends
     return found
 

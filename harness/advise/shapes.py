@@ -94,13 +94,7 @@ class ModelShapes:
     def input_bytes(self, problem: Mapping[str, Any]) -> int:
         return input_bytes(problem_of(problem))
 
-    def cache_bytes(self, context: int) -> int:
-        return self._kept(context)
-
-    def paged_cache_bytes(self, context: int) -> int:
-        return self._kept(context, paged=True)
-
-    def _kept(self, context: int, *, paged: bool = False) -> int:
+    def cache_bytes(self, context: int, *, paged: bool = False) -> int:
         bits = KV_BITS.get(self.kv_dtype, 8.0 * ITEM_BYTES[self.dtype])
         return cache_bytes(self.model, context=context, batch=self.batch, bits=bits, paged=paged)
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from ..data.read import Run
 from ..data.row_groups import by
 from .asked import Asked, Inquiry
-from .choices import Cell, Decision, Times, decide
+from .choices import Cell, Decision, decide
 from .memory import Longest, Memory, Need, Sequences
 from .stored import StoredRows
 
@@ -42,15 +42,13 @@ class Advice:
 
     def _need(self, decision: Decision) -> Need:
         """Of the fastest; without any time, of the one whose attention is known to need least."""
-        every = {
-            one.name: self.memory.need(one, decision.phase, decision.context)
-            for one in self.inquiry.implementations
-        }
-        if decision.chosen is not None:
-            return every[decision.name_of_best]
-        known = [one for one in every.values() if one.attention_bytes is not None]
-        least = min(known, key=lambda one: one.attention_bytes or 0, default=None)
-        return least or replace(next(iter(every.values())), implementation="")
+        chosen, at = decision.chosen, (decision.phase, decision.context)
+        if chosen is not None:
+            return self.memory.need(chosen.implementation, *at)
+        every = [self.memory.need(one, *at) for one in self.inquiry.implementations]
+        known = [one for one in every if one.attention_bytes is not None]
+        none = replace(every[0], implementation="")
+        return min(known, key=lambda one: one.attention_bytes or 0, default=none)
 
     @property
     def sequences(self) -> Sequence[Sequences]:
@@ -103,28 +101,11 @@ class Advice:
         )
         return list(dict.fromkeys(found))
 
-    @property
-    def fallbacks(self) -> list[str]:
-        """What it costs where sdpa cannot serve: transformers then takes eager by itself."""
-        found = []
-        for decision in self.decisions:
-            by_name = {one.implementation.name: one for one in decision.choices}
-            sdpa, eager = (by_name.get(name) for name in ("sdpa", "eager"))
-            lacks = sdpa.lacking if sdpa else None
-            if lacks and lacks.status == "unsupported" and eager and eager.against:
-                found.append(
-                    f"sdpa cannot serve {decision.phase}: {lacks.reason}. A model that is asked for"
-                    f" nothing else takes eager, {eager.against.value:.3g} times the time of"
-                    f" {decision.choices[0].implementation.name} in all layers"
-                )
-        return found
-
 
 def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
     """Raises BadInput for a context beyond the model's own."""
-    times = Times(rows)
     decisions = [
-        decide(inquiry, rows, phase, context, times)
+        decide(inquiry, rows, phase, context)
         for phase in inquiry.phases
         for context in inquiry.contexts
     ]

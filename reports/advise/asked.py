@@ -105,11 +105,10 @@ class Shapes(Protocol):
     def input_bytes(self, problem: Fields) -> int:
         """Of q, k and v, and of the output's gradient if there is one."""
 
-    def cache_bytes(self, context: int) -> int:
-        """Keys and values of all layers, with windows where layers have them."""
-
-    def paged_cache_bytes(self, context: int) -> int:
-        """The same without windows, in whole pages."""
+    def cache_bytes(self, context: int, *, paged: bool = False) -> int:
+        """Keys and values of all layers, with windows where layers have them; paged without, in
+        whole pages.
+        """
 
     def predicted_peak(self, implementation: Implementation, problem: Fields) -> Bytes:
         """Of one call, by a formula: the backend's own, or at most that of a relative."""

@@ -1,29 +1,19 @@
 """Which implementation is fastest in one phase at one context, over all layers of the model.
 
-Times are those of rows, or fitted through rows of other lengths and then marked as such; ratios,
-intervals and marks are the judge's.
+Times are those of rows; ratios, intervals and marks are the judge's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any
 
-from ...harness.files.printable import spaced
 from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate, traffic
-from ..data.noise_floor import DISTURBED
 from ..data.processor_time import in_most
-from ..data.read import Run
-from ..data.run_meta import caches
-from ..judging.noise import Allowance, between_runs, noise_of, one_process
-from ..judging.pair import HINDERED, of_one_process, ratio_of_times, time_ratio
+from ..judging.pair import time_ratio
 from ..judging.ratio import Ratio, summed
-from .asked import Asked, Implementation, Inquiry, Phase, growing, key_over, length
-from .stored import Stored, StoredRows, alike_in_caches, is_warm
-
-if TYPE_CHECKING:
-    from ..growth_fit import Growth  # whose pandas and scipy take long to import
+from .asked import Asked, Implementation, Inquiry, Phase
+from .stored import Stored, StoredRows, is_warm
 
 MISSING = "not measured"
 AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
@@ -33,19 +23,22 @@ AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 class Cell:
     """One implementation on one kind of layer: time of a call in ms, and how it ended.
 
-    `status`: ok, MISSING, or how its row ended, with the reason. `fitted`: the time comes from
-    other lengths, in words; "" if this very length was measured. `run`: that the time is from.
-    `disturbed`: other work competed for the cores in most blocks that it is from.
+    `status`: ok, MISSING, or how its row ended, with the reason. `kernel`: the one that ran, as
+    observed; "" if none was seen. `rate`: of a decode step, what it must read over the time it
+    took. `is_warm`: caches may have held its keys. `disturbed`: other work competed for the cores
+    in most of its blocks.
     """
 
     asked: Asked
     implementation: Implementation
     status: str = MISSING
     reason: str = MISSING
-    call_ms: Interval | None = None
-    fitted: str = ""
     stored: Stored | None = None
-    run: Run | None = None
+    call_ms: Interval | None = None
+    peak_bytes: int | None = None
+    kernel: str = ""
+    rate: Rate | None = None
+    is_warm: bool = False
     disturbed: bool = False
 
     @property
@@ -53,30 +46,31 @@ class Cell:
         """Why it has no time."""
         return self.reason if self.status == MISSING else f"{self.status}: {self.reason}"
 
-    @property
-    def kernel(self) -> str:
-        """The kernel that ran, as observed; "" if none was seen."""
-        return str((self.stored and self.stored.row.get("kernel")) or "")
 
-    @property
-    def rate(self) -> Rate | None:
-        """Of a decode step that was measured: what it must read over the time it took."""
-        if self.stored is None or self.call_ms is None or self.fitted:
-            return None
-        found = traffic(self.stored.row, self.stored.run.meta)
-        return None if found is None else found.rate(self.call_ms)
-
-    @property
-    def is_warm(self) -> bool:
-        """Whether caches may have held the keys of its calls, or of those it is fitted through."""
-        if self.fitted:
-            return self.run is not None and caches(self.run.meta) == "warm"
-        return self.stored is not None and is_warm(self.stored.row)
-
-    @property
-    def peak_bytes(self) -> int | None:
-        """Measured, at this very length."""
-        return self.stored.row.get("peak_bytes") if self.stored and self.status == "ok" else None
+def cell_of(rows: StoredRows, implementation: Implementation, asked: Asked) -> Cell:
+    """By the row of this very problem, if there is one."""
+    cell = Cell(asked=asked, implementation=implementation)
+    stored = rows.of(asked.problem or {}).get(implementation.backend)
+    if stored is None:
+        return cell
+    row, cell = stored.row, replace(cell, stored=stored)
+    if row["status"] != "ok":
+        return replace(cell, status=row["status"], reason=row.get("reason") or "")
+    call_ms = latency_interval(row.get("block_ms") or [])
+    if not isfinite(call_ms.value):
+        return replace(cell, reason="its row has no latency")
+    moved = traffic(row, stored.run.meta)
+    return replace(
+        cell,
+        status="ok",
+        reason="",
+        call_ms=call_ms,
+        peak_bytes=row.get("peak_bytes"),
+        kernel=str(row.get("kernel") or ""),
+        rate=moved.rate(call_ms) if moved else None,
+        is_warm=is_warm(row),
+        disturbed=in_most(row.get("contended_blocks"), sum(map(len, row["block_ms"]))),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +109,6 @@ class Choice:
     @property
     def missing(self) -> bool:
         return self.lacking is not None and self.lacking.status == MISSING
-
-    @property
-    def fitted(self) -> str:
-        return next((cell.fitted for cell in self.cells if cell.fitted), "")
 
     @property
     def peak_bytes(self) -> int | None:
@@ -180,76 +170,12 @@ class Decision:
         return [one.implementation for one in self.choices if one.missing]
 
 
-@dataclass(slots=True)
-class Times:
-    """Times of calls at any length."""
-
-    rows: StoredRows
-    _fits: dict[Any, "tuple[Growth, Run] | None"] = field(default_factory=dict)
-
-    def cell(self, implementation: Implementation, asked: Asked) -> Cell:
-        """Of one call in one layer that can be measured."""
-        cell = Cell(asked=asked, implementation=implementation)
-        assert asked.problem is not None
-        stored = self.rows.of(asked.problem).get(implementation.backend)
-        if stored is None:
-            return self._fitted(cell)
-        row, known = stored.row, replace(cell, stored=stored, run=stored.run)
-        if row["status"] != "ok":
-            return replace(known, status=row["status"], reason=row.get("reason") or "")
-        time_ms = latency_interval(row.get("block_ms") or [])
-        if isfinite(time_ms.value):
-            busy = in_most(row.get("contended_blocks"), sum(map(len, row["block_ms"])))
-            return replace(known, status="ok", reason="", call_ms=time_ms, disturbed=busy)
-        found = self._fitted(cell)
-        return replace(found, reason="its row has no latency") if found.reason == MISSING else found
-
-    def _fitted(self, cell: Cell) -> Cell:
-        """Not beyond four times the longest measured length."""
-        problem = cell.asked.problem or {}
-        place = key_over(problem), cell.implementation.backend
-        if place not in self._fits:
-            grows = growing(problem)[0]
-            self._fits[place] = _fit(self.rows.over_lengths(problem, place[1]), grows)
-        found = self._fits[place]
-        if found is None:
-            return cell
-        from ..growth_fit import predict
-
-        growth, run = found
-        time_ms = predict(growth, n := length(problem))
-        why_not = "" if growth.describes else "no formula describes the other lengths"
-        if time_ms.reason or why_not:
-            return replace(cell, reason=f"{MISSING}, and {time_ms.reason or why_not}")
-        beyond = ", beyond them" if n > growth.lengths[-1] else ""
-        words = f"fitted through N = {', '.join(map(spaced, growth.lengths))}{beyond}"
-        return replace(cell, status="ok", reason="", call_ms=time_ms, fitted=words, run=run,
-                       disturbed=growth.disturbed)  # fmt: skip
-
-
-def _fit(stored: Mapping[int, Stored], grows: str) -> "tuple[Growth, Run] | None":
-    """By a + b N + c N^2 through the rows of the newest run that has enough lengths."""
-    from ..data.load import rows_of
-    from ..growth_fit import FEWEST_LENGTHS, growth
-
-    ok = (one for one in stored.values() if one.row["status"] == "ok")
-    timed = alike_in_caches([one for one in ok if one.row.get("block_ms")])
-    for run in {id(one.run): one.run for one in timed}.values():
-        mine = {one.row["case"] for one in timed if one.run is run}
-        if len(mine) >= FEWEST_LENGTHS:
-            rows = [row for row in rows_of([run]) if row["case"] in mine]
-            return growth(rows, rows[0]["backend"], grows), run
-    return None
-
-
-def decide(
-    inquiry: Inquiry, rows: StoredRows, phase: Phase, context: int, times: Times | None = None
-) -> Decision:
+def decide(inquiry: Inquiry, rows: StoredRows, phase: Phase, context: int) -> Decision:
     """From rows that there are; what is missing is said, and nothing is measured."""
-    times, asked = times or Times(rows), inquiry.shapes.asked(phase, context)
+    asked = inquiry.shapes.asked(phase, context)
     able = [one for one in asked if one.problem is not None]
     choices = [
-        Choice(implementation=one, cells=[times.cell(one, layer) for layer in able])
+        Choice(implementation=one, cells=[cell_of(rows, one, layer) for layer in able])
         for one in (inquiry.implementations if able else ())
     ]
     timed = [(of.value, one) for one in choices if (of := one.total_ms) is not None]
@@ -276,21 +202,8 @@ def _compared(ranked: Sequence[Choice], rows: StoredRows) -> Iterator[Choice]:
 
 
 def _part(one: Cell, two: Cell, rows: StoredRows) -> Ratio:
-    """Of one layer's call: by the samples of both, or by the intervals of fitted times."""
-    if one.stored and two.stored:
-        pair = [rows.loaded(cell.run)[cell.row["case"]] for cell in (two.stored, one.stored)]
-        found = time_ratio(*pair)
-        assert found is not None  # both cells have a time
-        return found
-    assert one.run is not None
-    assert two.run is not None
-    assert one.call_ms is not None
-    assert two.call_ms is not None
-    noise = noise_of(next(iter(rows.loaded(one.run).values())))
-    single = any(of.stored is not None and of_one_process(dict(of.stored.row)) for of in (one, two))
-    allowed = [one_process(noise)] if single else []  # a fit includes how much processes differ
-    if one.run.path != two.run.path:
-        allowed.append(between_runs(noise))
-    if one.disturbed or two.disturbed:
-        allowed.append(Allowance(DISTURBED, "contended", HINDERED["contended"]))
-    return ratio_of_times(two.call_ms, one.call_ms, allowed)
+    """Of one layer's call, by the samples of both."""
+    pair = [rows.loaded(of.run)[of.row["case"]] for of in (two.stored, one.stored) if of]
+    found = time_ratio(*pair)
+    assert found is not None  # both cells have a time
+    return found

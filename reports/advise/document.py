@@ -69,7 +69,7 @@ def _choice(one: Choice) -> dict[str, Any]:
     return {
         "attn_implementation": one.implementation.name,
         "backend": one.implementation.backend,
-        **_fields(one, "total_ms fitted why_not"),
+        **_fields(one, "total_ms why_not"),
         "against_fastest": ratio
         and {
             "ratio": ratio.value,
@@ -86,7 +86,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
     rate = cell.rate
     return {
         **_fields(cell.asked, "layer count"),
-        **_fields(cell, "status reason call_ms fitted peak_bytes kernel"),
+        **_fields(cell, "status reason call_ms peak_bytes kernel"),
         "bytes_per_s": _value(rate.bytes_per_s) if rate else None,
         "bandwidth_ratio": _value(rate.share) if rate else None,
         "run": cell.stored.run.path.name if cell.stored else None,

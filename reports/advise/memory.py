@@ -5,14 +5,14 @@ formula; else they are a bound.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Literal, NamedTuple
 
 from ...harness.files.printable import spaced
 from ..data.polynomial import FEWEST, through
 from ..formatting import size_text
-from .asked import Asked, Bytes, Fields, Implementation, Inquiry, Phase, growing, key_over, length
+from .asked import Bytes, Fields, Implementation, Inquiry, Phase, growing, key_over, length
 from .stored import WITHOUT_CALL, StoredRows
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
@@ -176,9 +176,9 @@ class Longest:
 
     phase: Phase
     attn_implementation: str
-    context: int | None
-    limit: Limit
-    source: str
+    context: int | None = None
+    limit: Limit = "none"
+    source: str = ""
     at_least: bool = False
     total_bytes: int = 0
 
@@ -199,14 +199,23 @@ class Memory:
 
     def need(self, implementation: Implementation, phase: Phase, context: int) -> Need:
         """Raises BadInput beyond the model's own longest context."""
-        asked, training = self.inquiry, phase == "training"
-        layers = asked.shapes.asked(phase, context)
-        kept = [(self._kept(implementation, one), one.count) for one in layers if training]
-        found = [self._beside_cache(implementation, one) for one in layers]
-        if training:
-            pairs = zip(found, kept, strict=True)
-            found = [call.beside(-(own.value or 0)) for call, (own, _) in pairs]
-        every = [*found, *(own for own, _ in kept)]
+        asked, shapes, training = self.inquiry, self.inquiry.shapes, phase == "training"
+        found, kept, kept_bytes = list[Bytes](), list[Bytes](), 0
+        for one in shapes.asked(phase, context):
+            if one.problem is None:
+                found.append(Bytes(value=None, words=BELOW))
+                continue
+            calls = self.calls(implementation, one.problem)
+            call = calls.needed(one.problem).beside(-one.cached_bytes)
+            if training:
+                own = calls.kept(one.problem)
+                kept.append(own)
+                kept_bytes += one.count * (own.value or 0)
+                call = call.beside(-(own.value or 0))
+            elif call.value is not None and call.value < one.appended_bytes:
+                call = Bytes(value=one.appended_bytes, words=APPENDING)
+            found.append(call)
+        every = [*found, *kept]
         known = all(one.value is not None for one in every)
         state_bytes = 0 if training else asked.state_bytes
         words = [one.words for one in every] + ([STATES] if state_bytes is None else [])
@@ -215,73 +224,51 @@ class Memory:
             implementation=implementation.name,
             context=context,
             weight_bytes=asked.weight_bytes,
-            cache_bytes=0 if training else asked.shapes.cache_bytes(context),
-            paged_cache_bytes=0 if training else asked.shapes.paged_cache_bytes(context),
+            cache_bytes=0 if training else shapes.cache_bytes(context),
+            paged_cache_bytes=0 if training else shapes.cache_bytes(context, paged=True),
             state_bytes=state_bytes,
-            kept_bytes=sum(n * (own.value or 0) for own, n in kept) if kept and known else None,
+            kept_bytes=kept_bytes if kept and known else None,
             attention_bytes=max((one.value or 0 for one in found), default=0) if known else None,
             at_most=any(one.at_most for one in every),
             source="; ".join(dict.fromkeys(words)),
         )
 
-    def _beside_cache(self, implementation: Implementation, asked: Asked) -> Bytes:
-        """Of one layer, what is beside the cache of all; in training, of its call and inputs."""
-        if asked.problem is None:
-            return Bytes(value=None, words=BELOW)
-        call = self.calls(implementation, asked.problem).needed(asked.problem)
-        call = call.beside(-asked.cached_bytes)
-        if call.value is not None and call.value < asked.appended_bytes:
-            return Bytes(value=asked.appended_bytes, words=APPENDING)
-        return call
-
-    def _kept(self, implementation: Implementation, asked: Asked) -> Bytes:
-        if asked.problem is None:
-            return Bytes(value=None, words=BELOW)
-        return self.calls(implementation, asked.problem).kept(asked.problem)
-
     def sequences(self, context: int) -> Sequences:
-        asked, shapes = self.inquiry, self.inquiry.shapes
+        asked = self.inquiry
         left = asked.memory_bytes if asked.beside_weights else asked.left_bytes
-        state = asked.state_bytes
-        if left is None or state is None:
+        if left is None or asked.state_bytes is None:
             return Sequences(context, None, None)
-        sizes = [shapes.cache_bytes(context) + state, shapes.paged_cache_bytes(context) + state]
+        caches = (asked.shapes.cache_bytes(context, paged=paged) for paged in (False, True))
+        sizes = [cache + asked.state_bytes for cache in caches]
         fit = [max(0, left) * asked.batch // size if size else None for size in sizes]
         return Sequences(context, *fit)
 
     def longest(self, implementation: Implementation, phase: Phase) -> Longest:
         """By bisection: bytes only grow with the context."""
         budget, most = self.inquiry.memory_bytes, self.inquiry.most_context
-        top = most or MOST_CONTEXT
-
-        def found(context: int | None, limit: Limit, source: str, **more: Any) -> Longest:
-            name = implementation.name
-            return Longest(phase=phase, attn_implementation=name, context=context, limit=limit,
-                           source=source, **more)  # fmt: skip
-
+        end = Longest(phase=phase, attn_implementation=implementation.name)
         if budget is None:
-            return found(None, "none", "how much memory there is is not known: give --memory-gib")
+            return replace(end, source="how much memory there is is not known: give --memory-gib")
         if (self.inquiry.left_bytes or 0) < 0:
-            return found(0, "weights", "")
+            return replace(end, context=0, limit="weights")
 
         def fits(context: int) -> bool:
             needed = self.need(implementation, phase, context).total_bytes
             return needed is not None and needed <= budget
 
+        top = most or MOST_CONTEXT
         last = last_within(top, fits)
         need = self.need(implementation, phase, max(last, 1))
         if not last and (need.total_bytes is None or need.at_most):
-            return found(None, "none", need.source)
-        limit: Limit = "model" if most else "none"
-        sources = [need.source]
-        if last < top:
-            beyond = self.need(implementation, phase, last + 1)
-            counted = beyond.total_bytes is not None
-            limit = "memory" if counted else "unknown"
-            sources += [beyond.source] if counted else []
-        at_least = limit == "unknown" or (limit == "memory" and need.at_most)
-        source = "; ".join(dict.fromkeys(sources))
-        return found(last, limit, source, at_least=at_least, total_bytes=need.total_bytes or 0)
+            return replace(end, source=need.source)
+        end = replace(end, context=last, source=need.source, total_bytes=need.total_bytes or 0)
+        if last == top:
+            return replace(end, limit="model" if most else "none")
+        beyond = self.need(implementation, phase, last + 1)
+        if beyond.total_bytes is None:
+            return replace(end, limit="unknown", at_least=True)
+        sources = dict.fromkeys((need.source, beyond.source))
+        return replace(end, limit="memory", at_least=need.at_most, source="; ".join(sources))
 
 
 def last_within(most: int, within: Callable[[int], bool]) -> int:

@@ -27,6 +27,7 @@ from ..subjects import SECTIONS, name_of
 from ..words import NOT_DECIDED, SAME_RATIO, SEEN, TIMES, Word
 from .answer import Advice
 from .asked import Phase
+from .memory import MOST_CONTEXT
 from .tables import CACHE, CHOICE, Columns, Of, blocks, longest_table, question, verdict
 from .words import about, headline, place, run_commands, use
 
@@ -72,9 +73,8 @@ class AdviceReport(Answered):
                 title="Which attention",
                 sentence=use(advice),
                 picture=picture,
-                wide=picture is None,
                 subtitle="time in all layers",
-                note=NOTE if picture is not None else "",
+                note=NOTE,
             ),
             Card(
                 name="memory",
@@ -95,13 +95,12 @@ class AdviceReport(Answered):
     def sections(self) -> Sequence[Section]:
         """What fits, how fast each is, and the rest."""
         fast, fits = self.cards
-        shown = [self._unsaid(fast)] if fast.picture is not None else []
+        shown = [fast] if fast.picture is not None else []
         kept = [one for one in self.subjects if name_of(one) in KEPT] if self.meta else []
         trusted = [one for one in super().sections if one.name == TRUST] if self.meta else []
-        details = [*blocks(self.advice)]
         again = Text(text="\n".join(run_commands(self.advice)), kind="log")
         parts = [
-            Part(name="advise.details", title="Details", blocks=details),
+            Part(name="advise.details", title="Details", blocks=[*blocks(self.advice)]),
             Part(name="advise.commands", title="Commands that measure it again", blocks=[again]),
             *map(self.part, kept),
         ]
@@ -123,7 +122,7 @@ def _ratios(advice: Advice) -> DotPlot | None:
         rows=tuple(map(_dot_row, asked)),
         x_label="time against the fastest",
         band_ratio=SAME_RATIO,
-        table=table_of("Time against the fastest", asked, columns),
+        table=table_of("Time against the fastest", asked, columns, optional=("reads",)),
     )
 
 
@@ -151,16 +150,14 @@ def _bytes_over_context(advice: Advice) -> Figure | None:
         return None
     stops = [one.context or 0 for one in advice.longest if one.phase == SHOWN_PHASE]
     contexts = contexts_to_draw(stops, asked.contexts, asked.most_context)
-    needs = {
-        one.name: [advice.memory.need(one, SHOWN_PHASE, n) for n in contexts]
-        for one in asked.implementations
-    }
-    totals = {one: [need.total_bytes for need in found] for one, found in needs.items()}
-    totals = {one: found for one, found in totals.items() if any(found)}
-    caches = [one.cache_bytes for one in next(iter(needs.values()))]
-    lines: dict[str, Sequence[int | None]] = {WEIGHTS: [asked.weight_bytes] * len(contexts)}
-    lines = lines if asked.weight_bytes is not None else {}
-    lines |= {CACHE: [(asked.weight_bytes or 0) + one for one in caches], **totals}
+    lines: dict[str, list[int | None]] = {}
+    if asked.weight_bytes is not None:
+        lines[WEIGHTS] = [asked.weight_bytes] * len(contexts)
+    caches = [asked.shapes.cache_bytes(n) for n in contexts]
+    lines[_named_below(advice)] = [(asked.weight_bytes or 0) + one for one in caches]
+    for one in asked.implementations:
+        totals = [advice.memory.need(one, SHOWN_PHASE, n).total_bytes for n in contexts]
+        lines |= {one.name: totals} if any(totals) else {}
     budget = asked.memory_bytes
     panel = Panel(
         x_label="context, tokens",
@@ -172,18 +169,16 @@ def _bytes_over_context(advice: Advice) -> Figure | None:
         ),
         line=None if budget is None else (float(budget), size_text(budget)),
     )
-    columns: dict[str, Sequence[int | None]] = {CACHE: caches}
-    columns |= {f"in all, {one}": found for one, found in totals.items()}
     return Figure(
         title="Memory over the context",
         caption=f"{_named_below(advice)}; with the attention of one layer by each implementation",
         panels=(panel,),
         table=Table(
             title="Memory over the context",
-            columns=("context", *columns),
+            columns=("context", *lines),
             rows=tuple(
                 (spaced(n), *map(bytes_text, line))
-                for n, *line in zip(contexts, *columns.values(), strict=True)
+                for n, *line in zip(contexts, *lines.values(), strict=True)
             ),
             folded=True,
         ),
@@ -192,8 +187,7 @@ def _bytes_over_context(advice: Advice) -> Figure | None:
 
 def contexts_to_draw(longest: Sequence[int], asked: Sequence[int], most: int | None) -> list[int]:
     """Powers of two around what was asked and what fits, and those themselves."""
-    far = 2 * max([*longest, *asked, 1])
-    far = min(far, most or far)
-    near = max(1, min([*asked, *(one for one in longest if one), far]) // 8)
-    powers = [1 << power for power in range(40) if near <= 1 << power <= far]
-    return sorted({*powers, near, far, *(one for one in (*longest, *asked) if 0 < one <= far)})
+    ends = [one for one in (*longest, *asked) if one]
+    near, far = max(1, min(ends) // 8), min(2 * max(ends), most or MOST_CONTEXT)
+    powers = [1 << power for power in range(40)]
+    return sorted({near, far, *(one for one in (*powers, *ends) if near <= one <= far)})

@@ -50,13 +50,15 @@ class Stored:
 class StoredRows:
     """The rows of runs, newest first, by problem, backend and length.
 
-    `orders`: by backend, the order in memory that its inputs must have had.
+    `orders`: by backend, the order in memory that its inputs must have had. `earlier`: the places
+    and lengths of rows of another.
     """
 
     orders: Mapping[str, str] = field(default_factory=dict)
     found: dict[Place, dict[int, Stored]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    earlier: set[tuple[Any, ...]] = field(default_factory=set)
     _loaded: dict[int, dict[str, Row]] = field(default_factory=dict)
 
     def loaded(self, run: Run) -> dict[str, Row]:
@@ -87,9 +89,13 @@ class StoredRows:
         """Rows of a run that is older than those before it."""
         self.runs.append(run)
         for row in run.rows:
-            if not _counts(row) or not self.comparable(row):
+            if row["status"] in UNFINISHED or row.get("python") is not None or row.get("twin"):
                 continue
-            lengths = self.found.setdefault((key_over(row), row["backend"]), {})
+            place = (key_over(row), row["backend"])
+            if not self.comparable(row):
+                self.earlier.add((*place, length(row)))
+                continue
+            lengths = self.found.setdefault(place, {})
             newer = lengths.get(length(row))
             better = newer is None or (lacks_time(newer.row) and not lacks_time(row))
             if better or (newer and is_warm(newer.row) and row.get("kv_copies")):
@@ -99,11 +105,6 @@ class StoredRows:
         """Whether the row's inputs lay as they must; rows of the first versions do not say."""
         wanted, found = self.orders.get(row["backend"]), row.get("input_order") or "heads"
         return wanted in (None, found) or row["status"] in WITHOUT_CALL
-
-
-def _counts(row: Fields) -> bool:
-    """Whether a row is whole, and of this very environment."""
-    return row["status"] not in UNFINISHED and row.get("python") is None and not row.get("twin")
 
 
 def lacks_time(row: Fields) -> bool:
@@ -147,14 +148,11 @@ def stored_rows(
                 rows.add(read_run(folder))
         except BadRun as error:
             rows.notes.append(f"left out: {error}")
-    every = (row for run in rows.runs for row in run.rows if row["status"] not in UNFINISHED)
-    earlier = {
-        (key_over(row), length(row), row["backend"])
-        for row in every
-        if not rows.comparable(row)
-        and key_over(row) in wanted
-        and row["backend"] not in rows.of(row)
-    }
+    earlier = [
+        (of, backend, n)
+        for of, backend, n in rows.earlier
+        if of in wanted and n not in rows.found.get((of, backend), {})
+    ]
     if earlier:
         rows.notes.append(f"left out: {plural(len(earlier), 'row')} {EARLIER}")
     return rows

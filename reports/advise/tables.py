@@ -24,7 +24,7 @@ def blocks(advice: Advice) -> Iterator[Block]:
         if not all(one.missing for one in decision.choices):
             some = [(decision, one) for one in decision.choices]
             title = f"Attention in all layers, {named(decision)}"
-            yield table_of(title, some, {**CHOICE, **KERNEL}, optional=("reads",))
+            yield table_of(title, some, CHOICE, optional=("reads",))
     if advice.longest and (advice.inquiry.left_bytes or 0) >= 0:
         yield longest_table(advice)
     if advice.needs:
@@ -41,7 +41,7 @@ def _time(of: Of) -> Marked:
     one = of[1]
     if one.total_ms is None:
         return Marked(cell=one.why_not, failed=not one.missing)
-    return Marked(cell=Number(f"{interval_text(one.total_ms)}{' (fitted)' if one.fitted else ''}"))
+    return Marked(cell=Number(interval_text(one.total_ms)))
 
 
 def _ratio(of: Of) -> str:
@@ -81,8 +81,6 @@ CHOICE: Columns = {
     "time": _time,
     "ratio": _ratio,
     "verdict": verdict,
-}
-KERNEL: Columns = {
     "kernel": _kernels,
     "peak": lambda of: bytes_text(of[1].peak_bytes),
     "reads": _rates,
@@ -131,8 +129,7 @@ def longest_table(advice: Advice) -> Table:
         return NOT_KNOWN if one.context is None else Number(f"{least}{spaced(one.context)}")
 
     def limit(one: Longest) -> str:
-        said = "" if one.context is None else LIMITS[one.limit]
-        return said.replace(" is the limit", "").replace(" own limit", "")
+        return "" if one.context is None else LIMITS[one.limit]
 
     ordered = sorted(advice.longest, key=lambda one: one.context is None)
     rows = by(ordered, lambda one: (one.attn_implementation, tokens(one), limit(one), one.source))

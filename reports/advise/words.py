@@ -17,12 +17,11 @@ from ..formatting import (
 from ..words import NOT_DECIDED
 from .answer import Advice
 from .choices import Decision
-from .memory import Longest
 
 LIMITS = {
     "weights": "the weights do not fit",
-    "memory": "memory is the limit",
-    "model": "the model's own limit",
+    "memory": "memory",
+    "model": "the model's",
     "unknown": "nothing is known beyond",
     "none": "memory is no limit",
 }
@@ -38,12 +37,6 @@ WARM = (
     " hold; in a model those of all layers come in turn. In a small Llama that was run end to end"
     " attention of a step took 2.1 times as long."
 )
-COLD = {
-    "cpu": "Decode on a CPU: each call read other keys and values, from memory, as the other layers"
-    " of a model leave the caches.",
-    "cuda": "Decode on a GPU: before each call the L2 was flushed, as the other layers of a model"
-    " leave it.",
-}
 
 
 def headline(advice: Advice) -> str:
@@ -73,7 +66,12 @@ def room(advice: Advice) -> str:
         place, ending = memory, f"; weights take {weights} {stored}"
     phase = asked.phases[0]
     known = [one for one in advice.longest if one.phase == phase and one.context is not None]
-    best = max(known, key=lambda one: _preferred(advice, one), default=None)
+    used = {of.name_of_best for of in advice.decisions if of.phase == phase}
+    best = max(
+        known,
+        key=lambda one: (one.attn_implementation in used, one.context or 0, -one.total_bytes),
+        default=None,
+    )
     if best is None:
         return f"{asked.model}: no longest context is known for {phase} in {place}{ending}."
     tokens = f"{'at least ' if best.at_least else ''}{spaced(best.context or 0)}"
@@ -82,12 +80,6 @@ def room(advice: Advice) -> str:
         fits = f"its full {tokens}-token context{' in training' if phase == 'training' else ''}"
     why = "" if best.limit in ("model", "memory") else f" ({LIMITS[best.limit]})"
     return f"{asked.model} fits {fits} in {place} with {best.attn_implementation}{why}{ending}."
-
-
-def _preferred(advice: Advice, one: Longest) -> tuple[bool, int, int]:
-    """More for what is advised in its phase, then for the longest, then for what needs least."""
-    decided = {of.name_of_best for of in advice.decisions if of.phase == one.phase}
-    return one.attn_implementation in decided, one.context or 0, -one.total_bytes
 
 
 def use(advice: Advice) -> str:
@@ -118,14 +110,11 @@ def _use(name: str, decisions: Sequence[Decision]) -> str:
 
 def _how_clear(name: str, decision: Decision) -> str:
     """Against which others this is decided, and against which not."""
-    slower, left = (
-        [
-            one.implementation.name
-            for one in decision.choices
-            if one.against is not None and one.against.word == word
-        ]
-        for word in ("more", NOT_DECIDED)
-    )
+    others = [
+        (one.implementation.name, one.against.word) for one in decision.choices if one.against
+    ]
+    slower = [name for name, word in others if word == "more"]
+    left = [name for name, word in others if word == NOT_DECIDED]
     best = decision.choices[0].implementation.name
     if best != name:  # it is as good as the fastest
         slower, left = [], [best] if name in left else []
@@ -179,7 +168,7 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     """What no table says: cautions, and what is not known."""
     asked = advice.inquiry
     cautions = (f"config.json: {one}" for one in asked.cautions)
-    yield from (f"Caution: {one}." for one in (*cautions, *advice.traps, *advice.fallbacks))
+    yield from (f"Caution: {one}." for one in (*cautions, *advice.traps))
     count, timed = advice.disturbed
     if count:
         yield (
@@ -190,10 +179,8 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     best = [cell for one in advice.decisions if one.best for cell in one.best.cells]
     notes = (note for cell in best for note in (cell.rate.notes if cell.rate else ()))
     yield from (f"Decode: {note}." for note in dict.fromkeys(notes))
-    steps = [cell for cell in advice.cells if cell.asked.phase in ("decode", "verify")]
-    if any(cell.call_ms for cell in steps):
-        warm = asked.device == "cpu" and any(cell.is_warm for cell in steps)
-        yield WARM if warm else COLD[asked.device]
+    if any(cell.is_warm for cell in advice.cells):
+        yield WARM
     yield from _sequences(advice)
     yield from asked.notes
     yield from _unknown(advice)

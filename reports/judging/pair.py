@@ -10,7 +10,7 @@ throttled GPU or another clock may have done to one of them. So the mark follows
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import exp, hypot, isfinite, log, log1p, nan, sqrt
+from math import hypot, isfinite, log, log1p, nan, sqrt
 from statistics import median
 from typing import Any
 
@@ -21,7 +21,7 @@ from ...harness.stats.contrasts import (
     paired_contrast,
     unpaired_contrast,
 )
-from ...harness.stats.intervals import Interval, Samples
+from ...harness.stats.intervals import Samples
 from ..data.beside import (
     baseline_of,
     baselines,
@@ -289,25 +289,3 @@ def log_bounds(row: Row) -> tuple[float, float]:
 
 def of_one_process(row: Row) -> bool:
     return sum(any(process) for process in row.get("block_ms") or ()) < 2
-
-
-def ratio_of_times(
-    new: Interval, base: Interval, allowed: Sequence[Allowance] = (), *, paired: bool = False
-) -> Ratio:
-    """Of times that have no samples of their own, such as fitted ones. All errors are independent,
-    as between rows that share no block.
-    """
-    value = new.value / base.value
-    if not all(isfinite(one) and one > 0 for one in (new.low, new.high, base.low, base.high)):
-        return Ratio(value=value, low=nan, high=nan, paired=paired)
-    others = [log1p(one.spread.ratio) for one in allowed if one.spread]
-    down = hypot(log(new.value / new.low), log(base.high / base.value), *others)
-    up = hypot(log(new.high / new.value), log(base.value / base.low), *others)
-    return Ratio(
-        value=value,
-        low=value / exp(down),
-        high=value * exp(up),
-        paired=paired,
-        noise=words_of(allowed),
-        doubts=tuple(one.doubt for one in allowed),
-    )

@@ -43,11 +43,8 @@ class FakeShapes:
     def input_bytes(self, problem: Mapping[str, Any]) -> int:
         return 1000 * int(problem["kv_seq_len"])
 
-    def cache_bytes(self, context: int) -> int:
-        return TOKEN_BYTES * context
-
-    def paged_cache_bytes(self, context: int) -> int:
-        return 2 * TOKEN_BYTES * context
+    def cache_bytes(self, context: int, *, paged: bool = False) -> int:
+        return (1 + paged) * TOKEN_BYTES * context
 
     def predicted_peak(self, implementation: Implementation, problem: Mapping[str, Any]) -> Bytes:
         if implementation.backend not in self.formulas:

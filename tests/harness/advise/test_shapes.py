@@ -22,7 +22,7 @@ def test_each_kind_of_layer_is_a_problem_with_its_count():
 
 def test_the_cache_is_two_numbers_per_width_token_and_layer():
     assert GPT2.cache_bytes(100) == 2 * 12 * 2 * 768 * 100 * 4
-    assert GPT2.paged_cache_bytes(100) == GPT2.cache_bytes(112)  # in seven pages of 16 tokens
+    assert GPT2.cache_bytes(100, paged=True) == GPT2.cache_bytes(112)  # in seven pages of 16 tokens
 
 
 def test_a_backend_with_a_formula_is_predicted_by_it_exactly():

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from attnbench.reports.advise.answer import Advice, advise
-from tests.reports.fake_advice import EAGER, FLEX, SDPA, inquiry, measured, rows_of
+from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
 
 SLOW = {"hf:eager": {"speed": 8.0}}
 ASKED = inquiry(implementations=(EAGER, SDPA))
@@ -16,18 +16,6 @@ def answered(folder: Path, changes=SLOW) -> Advice:
 def test_sdpa_on_the_kernel_math_is_a_trap_in_each_kind_of_layer(tmp_path: Path):
     assert len(answered(tmp_path, SLOW | {"hf:sdpa": {"kernel": "math"}}).traps) == 2
     assert answered(tmp_path / "fine").traps == []
-
-
-def test_what_serves_in_place_of_sdpa_is_told_where_it_is_slower(tmp_path: Path):
-    refused = {"hf:sdpa": {"status": "unsupported", "reason": "it has no softcap"}}
-    asked = inquiry(implementations=(EAGER, SDPA, FLEX))
-    for flex, count in ((0.125, 1), (9.0, 0)):
-        changes = refused | {"hf:flex_attention": {"speed": flex}}
-        rows = rows_of(asked, measured(tmp_path / str(flex), asked, changes=changes))
-        found = advise(asked, rows).fallbacks
-        assert len(found) == count
-        assert all("it has no softcap" in one for one in found)
-    assert answered(tmp_path / "served").fallbacks == []
 
 
 def test_a_tie_and_disturbed_times_are_worth_a_longer_run(tmp_path: Path):
