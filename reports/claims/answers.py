@@ -1,32 +1,35 @@
 """What claims are judged by: ratios along an axis, growth along one, and exact bytes.
 
-Each takes rows and a column of theirs and yields a `Found` for every backend and problem that has
+Each takes cases and a column of theirs, and yields a `Found` for every backend and problem that has
 it.
 """
 
 from collections.abc import Iterator, Sequence
 from math import inf, isnan, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..contrasts import Contrast
 from ..data.polynomial import bytes_over_n, coefficient_text, flops_over, through
-from ..data.row_groups import AXES, Row, axis_title, backends, groups, label, problem, varying_axes
+from ..data.row_groups import AXES, axis_title, backends, groups, label, problem, varying_axes
 from ..formatting import count_text, in_brackets, number_text
 from ..growth_fit import growths_of, interval_text
-from ..judging.over import paired
+from ..judging.over import over
 from ..words import DISTURBED
 from .claim import Found
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BUSY = f"{DISTURBED}: to be measured again on an idle machine"
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 UNITS = {"peak_bytes": "bytes", "input_bytes": "bytes of inputs", "work_flops": "FLOPs"}
-LEAST, MOST = "least", "most"
+LEAST, MOST = "min", "max"
 PAST_CROSSING = 4  # times the N at which FLOPs cross: there four fifths of them are in N²
 Some = Iterator[Found]
 
 
 def ratios(
-    rows: Sequence[Row],
+    cases: "pd.DataFrame",
     column: str,
     *,
     axis: str,
@@ -38,13 +41,12 @@ def ratios(
     them. `apart`: axes that change with it. `share`: over what the axis makes of it in proportion.
     """
     others = [one for one in ("backend", *AXES) if one not in (axis, *apart)]
-    bases = [row for row in rows if row[axis] == base]
     if base in (LEAST, MOST):
-        bases = sorted(rows, key=lambda row: row[axis] or 0, reverse=base == MOST)
-    varying = [one for one in varying_axes([*map(problem, rows)]) if one in others]
-    for row, of, time in paired(rows, bases, others):
-        if row[axis] == of[axis]:
-            continue
+        base = cases.groupby(others, dropna=False)[axis].transform(base)
+    is_base = cases[axis] == base
+    pairs = over(cases[~is_base], cases[is_base], others)
+    varying = [one for one in varying_axes([*map(problem, pairs["row"])]) if one in others]
+    for row, of, time in pairs[["row", "row_base", "time"]].to_numpy().tolist():
         one, part = Contrast(axis=axis, row=row, base=of), row[axis] / of[axis] if share else 1
         at = f"{one.against}{in_brackets(label(problem(row), varying))}"
         at += f", in proportion {number_text(part)}" if share else ""
@@ -60,29 +62,31 @@ def ratios(
             yield Found(row["backend"], column, ratio / part, ratio / part, text, doubt)
 
 
-def exponents(rows: Sequence[Row], column: str, *, over: str = "seq_len") -> Some:
+def exponents(cases: "pd.DataFrame", column: str, *, along: str) -> Some:
     """Of time between the three largest N, or values of another axis; of what is counted the degree
     of its exact polynomial, nothing if it is none.
     """
-    symbol = axis_title(over)
+    rows = cases["row"].tolist()
+    symbol = axis_title(along)
     for backend in backends(rows):
         mine = [row for row in rows if row["backend"] == backend]
-        for group, found in growths_of(mine, backend, over) if column == "latency_ms" else ():
+        for group, found in growths_of(mine, backend, along) if column == "latency_ms" else ():
             power, (first, _, last) = found.at_longest, map(count_text, found.lengths[-3:])
             text = f"{symbol}^{interval_text(power)} in time over {symbol} = {first} to {last}"
             text += in_brackets(group.label)
             doubt = BUSY * found.disturbed
             yield Found(backend, column, power.low, power.high, text, doubt, found.most)
-        for group in groups(mine, over) if column in UNITS else ():
-            counts = {row[over]: int(row[column]) for row in group.rows if row.get(column)}
+        for group in groups(mine, along) if column in UNITS else ():
+            counts = {row[along]: int(row[column]) for row in group.rows if row.get(column)}
             if (solved := through(counts)) and solved.exact:
                 degree = 2 if solved.quadratic > 0 else int(solved.linear > 0)
                 text = f"{symbol}^{degree} in {UNITS[column]}{in_brackets(group.label)}"
                 yield Found(backend, column, degree, degree, text)
 
 
-def score_matrices(rows: Sequence[Row], column: str) -> Some:
+def score_matrices(cases: "pd.DataFrame", column: str) -> Some:
     """The N² coefficient of exact bytes, over that of two matrices of scores of all heads."""
+    rows = cases["row"].tolist()
     for backend in backends(rows):
         for group in groups(rows, "seq_len"):
             found, of = bytes_over_n(group.rows, backend, column), group.problem
@@ -95,8 +99,9 @@ def score_matrices(rows: Sequence[Row], column: str) -> Some:
                 yield Found(backend, column, share, share, text, doubt)
 
 
-def crossings(rows: Sequence[Row], column: str) -> Some:
+def crossings(cases: "pd.DataFrame", column: str) -> Some:
     """The N from which N² takes most of a layer's time, over the one by FLOPs."""
+    rows = cases["row"].tolist()
     for backend in backends(rows):
         for group, found in growths_of(rows, backend):
             counts = flops_over(group.rows)

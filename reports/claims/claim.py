@@ -46,7 +46,7 @@ class Criterion:
     quantity: str
     within: tuple[float, float]
     where: str
-    answer: Callable[[Sequence[Row], str], Iterable[Found]]
+    answer: Callable[["pd.DataFrame", str], Iterable[Found]]
     columns: Sequence[str]
 
     def verdict(self, found: Found) -> ClaimVerdict:
@@ -124,9 +124,9 @@ def outcomes(claims: Iterable[Claim], rows: Sequence[Row]) -> list[Outcome]:
 
 
 def _found(criterion: Criterion, cases: "pd.DataFrame") -> Iterator[Found]:
-    rows = cases.query(criterion.where, engine="python")["row"].tolist()
-    for column in criterion.columns if rows else ():
-        yield from criterion.answer(rows, column)
+    mine = cases.query(criterion.where, engine="python")
+    for column in criterion.columns if len(mine) else ():
+        yield from criterion.answer(mine, column)
 
 
 def frame_of(rows: Sequence[Row]) -> "pd.DataFrame":

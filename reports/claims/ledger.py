@@ -45,9 +45,9 @@ def near(exponent: float) -> tuple[float, float]:
     return exponent - EXPONENT_MARGIN, exponent + EXPONENT_MARGIN
 
 
-def grows(over: str, power: float, where: str, columns: Sequence[str]) -> Criterion:
-    answer = partial(exponents, over=over)
-    return Criterion(f"exponent of {axis_title(over)}", near(power), where, answer, columns)
+def grows(along: str, power: float, where: str, columns: Sequence[str]) -> Criterion:
+    answer = partial(exponents, along=along)
+    return Criterion(f"exponent of {axis_title(along)}", near(power), where, answer, columns)
 
 
 CLAIMS = (

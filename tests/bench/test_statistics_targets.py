@@ -536,7 +536,7 @@ def test_growth_is_covered_and_a_claim_of_it_refuted_where_it_is_wrong(
     found = benchmark.pedantic(grown, args=(terms,), rounds=1)
     shorter, longest = np.log(times_of(terms, GROWING[[-3, -1]]))
     truth = (longest - shorter) / math.log(4)
-    claim = Criterion("", near(claimed), "", lambda rows, column: (), ())
+    claim = Criterion("", near(claimed), "", lambda cases, column: (), ())
     powers = [one.at_longest for one in found]
     each = [
         Found("", "", of.low, of.high, "", "", one.most)

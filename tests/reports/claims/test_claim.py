@@ -6,7 +6,7 @@ from attnbench.reports.claims.claim import Claim, Criterion, Found, Outcome
 from attnbench.reports.claims.ledger import CLAIMS
 
 ONE, OTHER = "latency_ms", "peak_bytes"
-RANGE = Criterion("of attention", (0.9, 1.1), "", lambda rows, column: (), (ONE, OTHER))
+RANGE = Criterion("of attention", (0.9, 1.1), "", lambda cases, column: (), (ONE, OTHER))
 INSIDE = Found("fused", ONE, 0.95, 1.05, "near")
 OUTSIDE = Found("fused", ONE, 1.2, 1.3, "far")
 ACROSS = Found("fused", ONE, 1.0, 1.2, "open")
