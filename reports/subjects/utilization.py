@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...harness.stats.intervals import mean_interval
 from ..data.row_groups import Row, groups, over_lengths
-from ..data.run_meta import Meta, caption
+from ..data.run_meta import Meta
 from ..elements import Block, Figure, Text, note, table_of
 from ..formatting import list_text
 from ..quantity import Cell, Number
@@ -66,20 +65,6 @@ def launch_modes(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
 
 
-def other_readings(row: Row, way: str = "eager") -> dict[str, list[float]]:
-    """The values of every column that no headline quantity shows, a window each.
-
-    Numbers of probes with calls of their own count as one window of eager calls.
-    """
-    own_calls = [row.get("tables") or {}] if way == "eager" else []
-    values: dict[str, list[float]] = {}
-    for window in (*windows(row, way), *own_calls):
-        for name, value in window.items():
-            if is_number(value) and name not in (*BOOKKEEPING, *QUANTITIES):
-                values.setdefault(name, []).append(value)
-    return values
-
-
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card says how busy a GPU was; a line, that nothing counted it."""
     unknown = _gpu_use.not_measured(rows, meta)
@@ -108,14 +93,11 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
     for group in groups(rows, None):
         if found := finding(group.rows):
             yield Text(text=f"{group.prefixed(found)}.")
-        for way in launch_modes(group.rows):
-            columns = {name: partial(_mean, column, way) for column, name in QUANTITIES.items()}
-            yield table_of(
-                caption(group.problem, meta) + (f" · {GRAPH}" if way == "graph" else ""),
-                [row for row in group.rows if windows(row, way)],
-                {"backend": lambda row: row["backend"], **columns},
-                optional=[*columns],
-            )
+    means: dict[str, Callable[[Any], Cell]] = {
+        title: partial(_mean, column) for column, title in QUANTITIES.items()
+    }
+    watched = [one for one in _watched(rows) if windows(one.row, one.way)]
+    yield table_of("Means over the windows", watched, CASE | means, optional=[*CASE, *means])
     if any(len(windows(row)) == 1 for row in rows):
         yield note(
             "Cases with one window have no interval. Counters that move in steps make their values"
@@ -123,8 +105,32 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
         )
 
 
-def _mean(column: str, way: str, row: Row) -> Number:
-    found = observed(row, column, way)
+class Watched(NamedTuple):
+    """A case as its calls were launched."""
+
+    problem: str
+    row: Row
+    way: str = "eager"
+
+
+CASE: dict[str, Callable[[Any], Cell]] = {
+    "problem": lambda one: one.problem,
+    "backend": lambda one: one.row["backend"],
+    "launched": lambda one: GRAPH if one.way == "graph" else "",
+}
+
+
+def _watched(rows: Sequence[Row]) -> list[Watched]:
+    return [
+        Watched(group.label, row, way)
+        for group in groups(rows, None)
+        for row in group.rows
+        for way in dict.fromkeys(["eager", *launch_modes([row])])
+    ]
+
+
+def _mean(column: str, of: Watched) -> Number:
+    found = observed(of.row, column, of.way)
     return Number("") if found is None else mean_text(column, found)
 
 
@@ -146,51 +152,58 @@ def _over_n(rows: Sequence[Row], tier: str, meta: Meta) -> Iterator[Figure]:
             table=by_backend(
                 f"{what} over N",
                 *lines_over(drawn, "seq_len"),
-                lambda row, _: _mean(column, "eager", row),
+                lambda row, _: _mean(column, Watched("", row)),
                 folded=True,
             ),
         )
 
 
-def _other_readings(rows: list[Row]) -> Iterator[Block]:
-    """Every other column of the probes, a line per case and column."""
-    modes = list(dict.fromkeys(["eager", *launch_modes(rows)]))
-    lines = [
-        (group.label, row["backend"], way, name, values)
-        for group in groups(rows, None)
-        for row in group.rows
-        for way in modes
-        for name, values in other_readings(row, way).items()
-    ]
-    columns: dict[str, Callable[[Any], Cell]] = {
-        "problem": itemgetter(0),
-        "backend": itemgetter(1),
-        "launched": lambda line: line[2] if len(modes) > 1 else "",
-        "reading": lambda line: column_title(line[3]),
-        "mean": lambda line: _mean_of(*line[3:]),
-        "lowest to highest": lambda line: _span(*line[3:]),
-        "windows": lambda line: len(line[4]),
+class Reading(NamedTuple):
+    """The values of a column that no headline quantity shows, a window each."""
+
+    problem: str
+    row: Row
+    way: str
+    name: str
+    values: list[float]
+
+    @property
+    def is_mask(self) -> bool:
+        """Whose bits have no mean."""
+        return self.name.endswith("_mask")
+
+    @property
+    def mean(self) -> Number:
+        found = mean_interval(self.values, "window")
+        return Number("" if self.is_mask else mean_text(self.name, found))
+
+    @property
+    def span(self) -> Number:
+        """The lowest and the highest value; all values of a bit mask."""
+        texts = [reading_text(self.name, value) for value in sorted({*self.values})]
+        ends = dict.fromkeys((texts[0], texts[-1]))
+        return Number(", ".join(texts) if self.is_mask else " to ".join(ends))
+
+
+def _other_readings(rows: Sequence[Row]) -> Iterator[Block]:
+    """A line per case and column. Numbers of probes with calls of their own count as one window of
+    eager calls.
+    """
+    found: list[Reading] = []
+    for of in _watched(rows):
+        values: dict[str, list[float]] = {}
+        own_calls = [of.row.get("tables") or {}] if of.way == "eager" else []
+        for window in (*windows(of.row, of.way), *own_calls):
+            for name, value in window.items():
+                if is_number(value) and name not in (*BOOKKEEPING, *QUANTITIES):
+                    values.setdefault(name, []).append(value)
+        found += [Reading(*of, name, some) for name, some in values.items()]
+    columns = {
+        **CASE,
+        "reading": lambda one: column_title(one.name),
+        "mean": lambda one: one.mean,
+        "lowest to highest": lambda one: one.span,
+        "windows": lambda one: len(one.values),
     }
-    if lines:
-        yield table_of(
-            READINGS,
-            lines,
-            columns,
-            optional=("problem", "launched"),
-            folded=True,
-            most=MOST_READINGS,
-        )
-
-
-def _mean_of(name: str, values: list[float]) -> Number:
-    """A bit mask has none."""
-    is_mask = name.endswith("_mask")
-    return Number("") if is_mask else mean_text(name, mean_interval(values, "window"))
-
-
-def _span(name: str, values: list[float]) -> Number:
-    """The lowest and the highest value; all values of a bit mask."""
-    texts = [reading_text(name, value) for value in sorted({*values})]
-    if name.endswith("_mask"):
-        return Number(", ".join(texts))
-    return Number(" to ".join(dict.fromkeys((texts[0], texts[-1]))))
+    if found:
+        yield table_of(READINGS, found, columns, optional=[*CASE], folded=True, most=MOST_READINGS)

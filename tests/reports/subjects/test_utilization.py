@@ -73,7 +73,7 @@ def test_a_bit_mask_has_its_values_and_no_mean(tmp_path: Path) -> None:
 def test_each_launch_mode_has_readings_of_its_own(tmp_path: Path) -> None:
     windows = [window("naive", fan_ratio=0.2), window("naive", way="graph", fan_ratio=0.4)]
     found = readings(tmp_path, windows=windows)
-    assert (found["eager", "fan"][0], found["graph", "fan"][0]) == ("20.0 %", "40.0 %")
+    assert (found["", "fan"][0], found[utilization.GRAPH, "fan"][0]) == ("20.0 %", "40.0 %")
 
 
 def table(blocks: list[Block], start: str) -> Table:
