@@ -1,15 +1,15 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...harness.stats.intervals import mean_interval
 from ..data.row_groups import Row, groups, over_lengths
 from ..data.run_meta import Meta
-from ..elements import Block, Figure, Text, note, table_of
+from ..elements import Block, Figure, Table, Text, note, table_of
 from ..formatting import list_text
-from ..quantity import Cell, Number
+from ..quantity import Cell, Number, cell_text
 from . import Subject, _gpu_use, _probe_tables
 from ._over import MOST_PANELS, by_backend, common_caption, lines_over, panel, with_ends
 from ._probe_tables import column_title, is_number, mean_text, reading_text
@@ -20,7 +20,7 @@ SECTION = "device"
 ORDER = 0
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
 MOST_NAMES = 5
-MOST_READINGS = 1000
+MOST_CASES = 200  # of all other readings
 READINGS = "All other readings, with half the width of their 95 % interval over the windows"
 NO_WINDOWS = (
     "No case has utilization windows. A scenario requests them with measure: [latency, memory,"
@@ -130,8 +130,14 @@ def _watched(rows: Sequence[Row]) -> list[Watched]:
 
 
 def _mean(column: str, of: Watched) -> Number:
-    found = observed(of.row, column, of.way)
-    return Number("") if found is None else mean_text(column, found)
+    """Of a bit mask all of its values."""
+    if found := observed(of.row, column, of.way):
+        masks = {one[column] for one in windows(of.row, of.way) if is_number(one.get(column))}
+        texts = [reading_text(column, value) for value in sorted(masks)]
+        is_mask = column.endswith("_mask")
+        return Number(", ".join(texts)) if is_mask else mean_text(column, found)
+    own_calls = (of.row.get("tables") or {}).get(column) if of.way == "eager" else None
+    return Number(reading_text(column, own_calls) if is_number(own_calls) else "")
 
 
 def _over_n(rows: Sequence[Row], tier: str, meta: Meta) -> Iterator[Figure]:
@@ -158,52 +164,18 @@ def _over_n(rows: Sequence[Row], tier: str, meta: Meta) -> Iterator[Figure]:
         )
 
 
-class Reading(NamedTuple):
-    """The values of a column that no headline quantity shows, a window each."""
-
-    problem: str
-    row: Row
-    way: str
-    name: str
-    values: list[float]
-
-    @property
-    def is_mask(self) -> bool:
-        """Whose bits have no mean."""
-        return self.name.endswith("_mask")
-
-    @property
-    def mean(self) -> Number:
-        found = mean_interval(self.values, "window")
-        return Number("" if self.is_mask else mean_text(self.name, found))
-
-    @property
-    def span(self) -> Number:
-        """The lowest and the highest value; all values of a bit mask."""
-        texts = [reading_text(self.name, value) for value in sorted({*self.values})]
-        ends = dict.fromkeys((texts[0], texts[-1]))
-        return Number(", ".join(texts) if self.is_mask else " to ".join(ends))
-
-
-def _other_readings(rows: Sequence[Row]) -> Iterator[Block]:
-    """A line per case and column. Numbers of probes with calls of their own count as one window of
-    eager calls.
-    """
-    found: list[Reading] = []
-    for of in _watched(rows):
-        values: dict[str, list[float]] = {}
-        own_calls = [of.row.get("tables") or {}] if of.way == "eager" else []
-        for window in (*windows(of.row, of.way), *own_calls):
-            for name, value in window.items():
-                if is_number(value) and name not in (*BOOKKEEPING, *QUANTITIES):
-                    values.setdefault(name, []).append(value)
-        found += [Reading(*of, name, some) for name, some in values.items()]
-    columns = {
-        **CASE,
-        "reading": lambda one: column_title(one.name),
-        "mean": lambda one: one.mean,
-        "lowest to highest": lambda one: one.span,
-        "windows": lambda one: len(one.values),
+def _other_readings(rows: Sequence[Row]) -> Iterator[Table]:
+    """Every other number of the probes, also of those with calls of their own."""
+    every = _watched(rows)
+    sources = [
+        one for of in every for one in (*windows(of.row, of.way), of.row.get("tables") or {})
+    ]
+    names = {name: None for one in sources for name, value in one.items() if is_number(value)}
+    shown = [name for name in names if name not in (*BOOKKEEPING, *QUANTITIES)]
+    columns: dict[str, Callable[[Watched], Cell]] = {
+        "case": lambda of: ", ".join(filter(None, (cell_text(cell(of)) for cell in CASE.values()))),
+        **{column_title(name): partial(_mean, name) for name in shown},
     }
-    if found:
-        yield table_of(READINGS, found, columns, optional=[*CASE], folded=True, most=MOST_READINGS)
+    if shown:
+        table = table_of(READINGS, every, columns, folded=True, most=MOST_CASES)
+        yield replace(table, of_two_axes=True).upright
