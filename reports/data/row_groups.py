@@ -166,6 +166,12 @@ def followers(rows: Sequence[Row], axis: str) -> dict[str, str]:
     return found
 
 
+def told_once(rows: Sequence[Row]) -> dict[str, str]:
+    """The sizes that follow N by a formula, which name no problem: N tells those apart."""
+    found = followers(rows, "seq_len")
+    return {axis: text for axis, text in found.items() if not text.startswith("f(")}
+
+
 def _relation(pairs: Iterable[tuple[int, int]], symbol: str) -> str:
     """Of (size, what follows it): `16 384 / N`, `N`, `2 N`, `N / 64`, else `f(N)`."""
     if len(products := {size * other for size, other in pairs}) == 1:
@@ -222,7 +228,10 @@ def _groups(
         for axis in (over, _GOES_WITH.get(over or ""), *(SUMS if over == "lengths" else ())):
             equal.pop(axis or "", None)
         together.setdefault(tuple(equal.values()), (equal, []))[1].append(row)
-    varying = varying_axes([equal for equal, _ in together.values()])
+    told = told_once(rows) if over is None else {}
+    varying = [
+        axis for axis in varying_axes([equal for equal, _ in together.values()]) if axis not in told
+    ]
     return [
         Group(label=label(equal, varying), problem=equal, rows=rows, following=label(follow))
         for equal, rows in together.values()
@@ -284,8 +293,13 @@ def varying_axes(problems: list[dict[str, Any]]) -> list[str]:
 
 
 def distinguishing_axes(rows: Iterable[Row]) -> list[str]:
-    """The axes that tell the problems of these rows apart; N if there is only one problem."""
-    return varying_axes([group.problem for group in groups(rows, None)]) or ["seq_len"]
+    """The axes that tell the problems of these rows apart; N if there is only one problem. What
+    follows N is told once, in the header of the run.
+    """
+    rows = list(rows)
+    told = told_once(rows)
+    varying = varying_axes([group.problem for group in groups(rows, None)])
+    return [axis for axis in varying if axis not in told] or ["seq_len"]
 
 
 def label(of: dict[str, Any], axes: Iterable[str] = AXES) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..data.row_groups import OF_A_RUN, Row, by
+from ..data.row_groups import OF_A_RUN, Row, by, label, told_once
 from ..data.run_meta import (
     Meta,
     cpu_threads,
@@ -80,7 +80,9 @@ def questions(meta: Meta) -> list[str]:
 
 
 def subtitle(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
-    """`AMD EPYC (cpu), 1 thread · fp32, batch 1, d_model 512 · 21 Nov 2026`."""
+    """`AMD EPYC (cpu), 1 thread · fp32, batch 1, d_model 512 · 21 Nov 2026`; what follows N too:
+    `B = 16 384 / N`.
+    """
     device = device_name(run)
     if count := cpu_threads(run):
         device += f", {plural(count, 'thread')}"
@@ -91,6 +93,7 @@ def subtitle(run: Mapping[str, Any], rows: Sequence[Row]) -> str:
         for axis, value in same.items()
         if value is not None
     ]
+    equal += filter(None, [label(told_once(rows))])
     part = "" if run.get("merged") else visible(shard_text(run))
     whose = published_text(run)
     return " · ".join(filter(None, (device, ", ".join(equal), when_text(run), part, whose)))

@@ -1,11 +1,11 @@
 """The roofline: what each case achieves, and what the device can reach at its intensity."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ...harness.stats.intervals import Interval
 from ..data.decode import is_decode
-from ..data.peaks import Place, peaks, places
+from ..data.peaks import Place, places
 from ..data.row_groups import (
     Group,
     Row,
@@ -18,7 +18,7 @@ from ..data.row_groups import (
     varying_axes,
 )
 from ..data.run_meta import Meta, device_name
-from ..elements import Block, Figure, Panel, Series, Table, note, table_of
+from ..elements import Figure, Panel, Series, Table, note, table_of
 from ..formatting import bandwidth_text, beyond_whole, number_text, rate_text, share_text
 from ..quantity import Cell, Quantity
 from . import Subject
@@ -32,7 +32,12 @@ NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
 MOST_ROWS = 200
 ROOF = "attainable"
 RATE = "achieved_{}rate"
-FROM_MEMORY = "from memory alone"
+OF = {"memory": "from memory alone", "compute": "", "": ""}
+INTENSITY = (
+    "Intensity is the work over the bytes that any backend must move, the highest possible. A"
+    " backend that writes its scores moves many more bytes, so its true place is further left:"
+    ' the limit "memory" is certain, "compute" the best case.'
+)
 WHY_BEYOND = (
     "More than 100 % of the measured peaks is impossible from memory alone where memory is the"
     " limit: the data then came from a cache, which is faster than the copy that measures"
@@ -51,81 +56,60 @@ NO_PEAKS = (
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     timed = places(rows, meta)
-    found = [place for place in timed if not _is_bandwidth(place)]
+    found = [one for one in timed if not (is_decode(one.row) and one.bound != "compute")]
     if not found:
         return Subject(
             lacking=BY_BANDWIDTH if timed else "No timed case has its minimal traffic in bytes."
         )
-    if all(place.peaks is None for place in found):
+    known = [one for one in found if one.peaks is not None]
+    if not known:
         return Subject(lacking=NO_PEAKS)
-    left = (note(BY_BANDWIDTH),) if len(found) < len(timed) else ()
-    return Subject(blocks=(*left, *_blocks(found, meta)))
-
-
-def _blocks(found: list[Place], meta: Meta) -> Iterator[Block]:
-    yield note(
-        "Intensity is the work over the bytes that any backend must move, the highest possible. A"
-        " backend that writes its scores moves many more bytes, so its true place is further left:"
-        ' the limit "memory" is certain, "compute" the best case.'
-    )
-    yield from _peaks(found, meta)
-    if any(place.peaks is None for place in found):
-        yield note(NO_PEAKS)
-    if any(place.share is not None and _is_beyond(place.share) for place in found):
-        yield note(WHY_BEYOND)
-    by_case = {case_key(place.row): place for place in found}
-    drawn = [
-        (group, [by_case[case_key(row)] for row in group.rows])
-        for group in groups([place.row for place in found], "seq_len")
-        if by_case[case_key(group.rows[0])].peaks is not None
-    ]
-    axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
-    yield _figure(drawn[:MOST_PANELS], _table(found, axes), meta)
-    yield from not_drawn([group for group, _ in drawn[MOST_PANELS:]], "; the table has them")
-
-
-def _is_bandwidth(place: Place) -> bool:
-    """Whether the share is that of memory bandwidth, which its own section has."""
-    return is_decode(place.row) and place.bound != "compute"
-
-
-def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
-    """One sentence for each device and dtype with known peaks."""
-    for run, device, dtype in dict.fromkeys(
-        (place.row["run"], place.row["device"], place.row["dtype"]) for place in found
-    ):
-        known = peaks(meta[run], dtype)
-        if known is not None:
-            yield note(
-                f"{device_name(meta[run], device)}, {dtype}: measured peaks of"
-                f" {rate_text(known.flops_per_s)} and {bandwidth_text(known.bytes_per_s)}; below"
-                f" {number_text(known.ridge)} FLOP per byte memory is the limit."
-            )
-
-
-def _figure(drawn: Sequence[tuple[Group, list[Place]]], table: Table, meta: Meta) -> Figure:
-    return Figure(
-        title=joined([(group, _finding(points)) for group, points in drawn]),
-        caption=common_caption([group for group, _ in drawn], meta),
+    notes = {
+        BY_BANDWIDTH: len(found) < len(timed),
+        INTENSITY: True,
+        **dict.fromkeys(_peaks(known, meta), True),
+        NO_PEAKS: len(known) < len(found),
+        WHY_BEYOND: any(_is_beyond(one.share) for one in found),
+    }
+    by_case = {case_key(one.row): one for one in known}
+    drawn = groups([one.row for one in known], "seq_len")
+    points = [[by_case[case_key(row)] for row in group.rows] for group in drawn]
+    shown = list(zip(drawn, points, strict=True))[:MOST_PANELS]
+    figure = Figure(
+        title=joined([(group, _finding(some)) for group, some in shown]),
+        caption=common_caption([group for group, _ in shown], meta),
         about=(
             "The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
             " of matrix products, both as measured"
         ),
-        panels=tuple(_panel(group, points) for group, points in drawn),
-        table=table,
+        panels=tuple(_panel(group, some) for group, some in shown),
+        table=_table(found),
     )
+    left = not_drawn(drawn[MOST_PANELS:], "; the table has them")
+    return Subject(blocks=(*(note(text) for text, so in notes.items() if so), figure, *left))
+
+
+def _peaks(known: list[Place], meta: Meta) -> Iterator[str]:
+    """One sentence for each device and dtype."""
+    for one in known:
+        if (of := one.peaks) is not None:
+            yield (
+                f"{device_name(meta[one.row['run']], one.row['device'])}, {one.row['dtype']}:"
+                f" measured peaks of {rate_text(of.flops_per_s)} and"
+                f" {bandwidth_text(of.bytes_per_s)}; below {number_text(of.ridge)} FLOP per byte"
+                " memory is the limit."
+            )
 
 
 def _panel(group: Group, points: list[Place]) -> Panel:
     known = points[0].peaks
     assert known is not None  # what has none is not drawn
-    xs = sorted({place.intensity for place in points})
+    xs = sorted({one.intensity for one in points})
     # Beyond both ends, so that both parts of the roof and the ridge are visible.
     roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
-    attainable = tuple(map(known.attainable, roof))
     rows = [
-        with_ends(place.row | {"intensity": place.intensity}, RATE, place.achieved_flops_per_s)
-        for place in points
+        with_ends(one.row | {"intensity": one.intensity}, RATE, one.achieved_flops_per_s)
+        for one in points
     ]
     measured = panel(
         replace(group, rows=rows),
@@ -135,61 +119,47 @@ def _panel(group: Group, points: list[Place]) -> Panel:
         y_label="achieved",
         unit="flops_per_s",
     )
-    top = Series(backend=ROOF, kind="formula", x=tuple(roof), y=attainable)
+    y = tuple(map(known.attainable, roof))
+    top = Series(backend=ROOF, kind="formula", x=tuple(roof), y=y)
     return replace(measured, series=(top, *measured.series))
 
 
 def _finding(points: list[Place]) -> str:
     """The best and the worst backend at the longest N with the most cases."""
-    by_n = by(points, lambda place: int(place.row["seq_len"]))
+    by_n = by(points, lambda one: int(one.row["seq_len"]))
     n = max(by_n, key=lambda n: (len(by_n[n]), n))
-    shares = sorted(
-        ((place.share.value, place.row["backend"]) for place in by_n[n] if place.share is not None),
-        reverse=True,
-    )
-    (high, best), (low, worst) = shares[0], shares[-1]
+    shares = [(one.share.value, one.row["backend"]) for one in by_n[n] if one.share is not None]
+    (high, best), (low, worst) = max(shares), min(shares)
     bound = by_n[n][0].bound
     where = f"at {axis_text('seq_len', n)} (limit at best: {bound})"
-    rest = f", {worst} {share_text(low, _of(bound))}" if len(shares) > 1 else ""
-    return f"{best} reaches {share_text(high, _of(bound))} of what is attainable {where}{rest}"
+    rest = f", {worst} {share_text(low, OF[bound])}" if len(shares) > 1 else ""
+    return f"{best} reaches {share_text(high, OF[bound])} of what is attainable {where}{rest}"
 
 
-def _of(bound: str) -> str:
-    return FROM_MEMORY if bound == "memory" else ""
+def _is_beyond(share: Interval | None) -> bool:
+    return share is not None and any(map(beyond_whole, (share.value, share.low, share.high)))
 
 
-def _is_beyond(share: Interval) -> bool:
-    return any(beyond_whole(value) for value in (share.value, share.low, share.high))
+def _table(points: list[Place]) -> Table:
+    axes = varying_axes([problem(one.row) for one in points]) or ["seq_len"]
+    columns: dict[str, Callable[[Place], Cell]] = {
+        "problem": lambda one: label(problem(one.row), axes),
+        "backend": lambda one: one.row["backend"],
+        "achieved": lambda one: Quantity(one.achieved_flops_per_s.value, "flops_per_s"),
+        "FLOP per byte, at most": lambda one: one.intensity,
+        "limit": lambda one: one.bound,
+        "attainable": lambda one: (
+            Quantity(one.peaks.attainable(one.intensity), "flops_per_s") if one.peaks else ""
+        ),
+        "share of attainable": _share,
+    }
+    title = "Every timed case and its roof"
+    return table_of(title, points, columns, folded=True, most=MOST_ROWS)
 
 
-def _table(points: list[Place], axes: list[str]) -> Table:
-    return table_of(
-        "Every timed case and its roof",
-        points,
-        {
-            "problem": lambda place: label(problem(place.row), axes),
-            "backend": lambda place: place.row["backend"],
-            "achieved": lambda place: Quantity(place.achieved_flops_per_s.value, "flops_per_s"),
-            "FLOP per byte, at most": lambda place: place.intensity,
-            "limit": lambda place: place.bound if place.share else "",
-            "attainable": _attainable,
-            "share of attainable": _share,
-        },
-        optional=("limit", "attainable", "share of attainable"),
-        folded=True,
-        most=MOST_ROWS,
-    )
-
-
-def _attainable(place: Place) -> Cell:
-    if place.peaks is None:
-        return ""
-    return Quantity(place.peaks.attainable(place.intensity), "flops_per_s")
-
-
-def _share(place: Place) -> Cell:
+def _share(one: Place) -> Cell:
     """`98.0 % (95.0 to 103); above 100 % is impossible`."""
-    share, of = place.share, _of(place.bound)
+    share, of = one.share, OF[one.bound]
     if share is None:
         return ""
     beyond = f"; above 100 % is impossible{f' {of}' if of else ''}" if _is_beyond(share) else ""

@@ -1,16 +1,15 @@
 """Utilization: how much of the device was in use, energy per call, and the kernels of a call."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from ...harness.stats.intervals import mean_interval
 from ..data.row_groups import Row, groups, over_lengths
-from ..data.run_meta import Meta, caption
-from ..elements import Block, Figure, Text, note, table_of
+from ..data.run_meta import Meta
+from ..elements import Block, Figure, Table, Text, note, table_of
 from ..formatting import list_text
-from ..quantity import Cell, Number
+from ..quantity import Cell, Number, cell_text
 from . import Subject, _gpu_use, _probe_tables
 from ._over import MOST_PANELS, by_backend, common_caption, lines_over, panel, with_ends
 from ._probe_tables import column_title, is_number, mean_text, reading_text
@@ -21,7 +20,7 @@ SECTION = "device"
 ORDER = 0
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
 MOST_NAMES = 5
-MOST_READINGS = 1000
+MOST_CASES = 200  # of all other readings
 READINGS = "All other readings, with half the width of their 95 % interval over the windows"
 NO_WINDOWS = (
     "No case has utilization windows. A scenario requests them with measure: [latency, memory,"
@@ -66,20 +65,6 @@ def launch_modes(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
 
 
-def other_readings(row: Row, way: str = "eager") -> dict[str, list[float]]:
-    """The values of every column that no headline quantity shows, a window each.
-
-    Numbers of probes with calls of their own count as one window of eager calls.
-    """
-    own_calls = [row.get("tables") or {}] if way == "eager" else []
-    values: dict[str, list[float]] = {}
-    for window in (*windows(row, way), *own_calls):
-        for name, value in window.items():
-            if is_number(value) and name not in (*BOOKKEEPING, *QUANTITIES):
-                values.setdefault(name, []).append(value)
-    return values
-
-
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card says how busy a GPU was; a line, that nothing counted it."""
     unknown = _gpu_use.not_measured(rows, meta)
@@ -108,14 +93,11 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
     for group in groups(rows, None):
         if found := finding(group.rows):
             yield Text(text=f"{group.prefixed(found)}.")
-        for way in launch_modes(group.rows):
-            columns = {name: partial(_mean, column, way) for column, name in QUANTITIES.items()}
-            yield table_of(
-                caption(group.problem, meta) + (f" · {GRAPH}" if way == "graph" else ""),
-                [row for row in group.rows if windows(row, way)],
-                {"backend": lambda row: row["backend"], **columns},
-                optional=[*columns],
-            )
+    means: dict[str, Callable[[Any], Cell]] = {
+        title: partial(_mean, column) for column, title in QUANTITIES.items()
+    }
+    watched = [one for one in _watched(rows) if windows(one.row, one.way)]
+    yield table_of("Means over the windows", watched, CASE | means, optional=[*CASE, *means])
     if any(len(windows(row)) == 1 for row in rows):
         yield note(
             "Cases with one window have no interval. Counters that move in steps make their values"
@@ -123,9 +105,39 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
         )
 
 
-def _mean(column: str, way: str, row: Row) -> Number:
-    found = observed(row, column, way)
-    return Number("") if found is None else mean_text(column, found)
+class Watched(NamedTuple):
+    """A case as its calls were launched."""
+
+    problem: str
+    row: Row
+    way: str = "eager"
+
+
+CASE: dict[str, Callable[[Any], Cell]] = {
+    "problem": lambda one: one.problem,
+    "backend": lambda one: one.row["backend"],
+    "launched": lambda one: GRAPH if one.way == "graph" else "",
+}
+
+
+def _watched(rows: Sequence[Row]) -> list[Watched]:
+    return [
+        Watched(group.label, row, way)
+        for group in groups(rows, None)
+        for row in group.rows
+        for way in dict.fromkeys(["eager", *launch_modes([row])])
+    ]
+
+
+def _mean(column: str, of: Watched) -> Number:
+    """Of a bit mask all of its values."""
+    if found := observed(of.row, column, of.way):
+        masks = {one[column] for one in windows(of.row, of.way) if is_number(one.get(column))}
+        texts = [reading_text(column, value) for value in sorted(masks)]
+        is_mask = column.endswith("_mask")
+        return Number(", ".join(texts)) if is_mask else mean_text(column, found)
+    own_calls = (of.row.get("tables") or {}).get(column) if of.way == "eager" else None
+    return Number(reading_text(column, own_calls) if is_number(own_calls) else "")
 
 
 def _over_n(rows: Sequence[Row], tier: str, meta: Meta) -> Iterator[Figure]:
@@ -146,51 +158,24 @@ def _over_n(rows: Sequence[Row], tier: str, meta: Meta) -> Iterator[Figure]:
             table=by_backend(
                 f"{what} over N",
                 *lines_over(drawn, "seq_len"),
-                lambda row, _: _mean(column, "eager", row),
+                lambda row, _: _mean(column, Watched("", row)),
                 folded=True,
             ),
         )
 
 
-def _other_readings(rows: list[Row]) -> Iterator[Block]:
-    """Every other column of the probes, a line per case and column."""
-    modes = list(dict.fromkeys(["eager", *launch_modes(rows)]))
-    lines = [
-        (group.label, row["backend"], way, name, values)
-        for group in groups(rows, None)
-        for row in group.rows
-        for way in modes
-        for name, values in other_readings(row, way).items()
+def _other_readings(rows: Sequence[Row]) -> Iterator[Table]:
+    """Every other number of the probes, also of those with calls of their own."""
+    every = _watched(rows)
+    sources = [
+        one for of in every for one in (*windows(of.row, of.way), of.row.get("tables") or {})
     ]
-    columns: dict[str, Callable[[Any], Cell]] = {
-        "problem": itemgetter(0),
-        "backend": itemgetter(1),
-        "launched": lambda line: line[2] if len(modes) > 1 else "",
-        "reading": lambda line: column_title(line[3]),
-        "mean": lambda line: _mean_of(*line[3:]),
-        "lowest to highest": lambda line: _span(*line[3:]),
-        "windows": lambda line: len(line[4]),
+    names = {name: None for one in sources for name, value in one.items() if is_number(value)}
+    shown = [name for name in names if name not in (*BOOKKEEPING, *QUANTITIES)]
+    columns: dict[str, Callable[[Watched], Cell]] = {
+        "case": lambda of: ", ".join(filter(None, (cell_text(cell(of)) for cell in CASE.values()))),
+        **{column_title(name): partial(_mean, name) for name in shown},
     }
-    if lines:
-        yield table_of(
-            READINGS,
-            lines,
-            columns,
-            optional=("problem", "launched"),
-            folded=True,
-            most=MOST_READINGS,
-        )
-
-
-def _mean_of(name: str, values: list[float]) -> Number:
-    """A bit mask has none."""
-    is_mask = name.endswith("_mask")
-    return Number("") if is_mask else mean_text(name, mean_interval(values, "window"))
-
-
-def _span(name: str, values: list[float]) -> Number:
-    """The lowest and the highest value; all values of a bit mask."""
-    texts = [reading_text(name, value) for value in sorted({*values})]
-    if name.endswith("_mask"):
-        return Number(", ".join(texts))
-    return Number(" to ".join(dict.fromkeys((texts[0], texts[-1]))))
+    if shown:
+        table = table_of(READINGS, every, columns, folded=True, most=MOST_CASES)
+        yield replace(table, of_two_axes=True).upright

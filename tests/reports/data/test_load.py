@@ -1,6 +1,7 @@
 """reports/data/load.py: a tidy table with one row per planned case."""
 
 import json
+import warnings
 from math import nan
 from pathlib import Path
 
@@ -90,6 +91,21 @@ def test_an_empty_plan_has_all_columns_of_the_right_kind(tmp_path: Path) -> None
     full = load(quickstart(tmp_path / "full", lengths=(128,)))
     assert empty.empty
     assert dict(empty.dtypes) == dict(full.dtypes)
+
+
+def test_a_frame_of_many_probes_is_whole_and_takes_more_columns_without_a_warning(
+    tmp_path: Path,
+) -> None:
+    """Columns that are put in one after the other make a frame of many blocks, which is slow."""
+    planned = case("fused", problem(128))
+    probed = {f"probe_{place}_ratio": place / 100 for place in range(100)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = load(write_run(tmp_path, [planned], [row(planned, **probed)]))
+        frame["own"] = frame["latency_ms"] / frame["seq_len"]
+    assert frame["probe_99_ratio"].tolist() == [0.99]
+    untyped = [name for name, kind in frame.dtypes.items() if str(kind) == "object"]
+    assert untyped == [name for name, one in COLUMNS.items() if one.dtype == "object"]
 
 
 def test_columns_that_a_probe_adds_are_kept(tmp_path: Path) -> None:

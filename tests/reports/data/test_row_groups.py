@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.data.row_groups import Row, first_copies, followers, groups
+from attnbench.reports.data.row_groups import (
+    Row,
+    distinguishing_axes,
+    first_copies,
+    followers,
+    groups,
+)
+from attnbench.reports.pages.run_titles import subtitle
 from tests.made_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of, rows_with_statuses
 
@@ -52,6 +59,26 @@ def test_a_size_follows_another_that_it_is_a_function_of() -> None:
     assert following(n512=8, n1024=3, n2048=1) == {"batch": "f(N)"}
     assert following(n512=8, n1024=4) == {}  # two problems are no function
     assert following(n512=8, n1024=8, n2048=8, n02048=4) == {}
+
+
+def test_a_size_that_follows_n_names_no_problem_and_is_told_once_in_the_header(
+    tmp_path: Path,
+) -> None:
+    sizes = {512: 8, 1024: 4, 2048: 2}
+    cases = [
+        (case("fused", problem(n, batch=batch, heads=heads)), "ok")
+        for n, batch in sizes.items()
+        for heads in (1, 8)
+    ]
+    rows = rows_with_statuses(tmp_path, *cases)
+    assert distinguishing_axes(rows) == ["seq_len", "heads"]
+    labels = [group.label for group in groups(rows, None)]
+    assert len({*labels}) == len(labels) == 6
+    assert not any("B" in label for label in labels)
+    header = subtitle({"device": "cpu", "environment": {}}, rows)
+    assert header.count("B\u00a0=\u00a04\u202f096 / N") == 1
+    by_hand = [row | {"batch": row["batch"] + (row["seq_len"] == 512)} for row in rows]
+    assert distinguishing_axes(by_hand) == ["batch", "seq_len", "heads"]
 
 
 def test_strides_that_are_the_root_of_n_are_one_problem_over_n(tmp_path: Path) -> None:
