@@ -13,8 +13,6 @@ ONE_LENGTH = ("claims_pruning",)
 OF_NO_CLAIM = {
     "linformer_projections",
     "trained_heads",
-    "trained_head_width",
-    "trained_roles",
     "gradient_distance",
     "generation",
     "attention_facts",
