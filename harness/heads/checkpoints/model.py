@@ -103,7 +103,7 @@ class Model:
         from safetensors import SafetensorError, safe_open
 
         try:
-            files = [safe_open(path, framework="pt") for path in weight_files(folder)]
+            files: list[Any] = [safe_open(path, framework="pt") for path in weight_files(folder)]
             places = {name: file for file in files for name in file.keys()}  # noqa: SIM118
             sizes = (prod(file.get_slice(name).get_shape()) for name, file in places.items())
             if most_bytes is not None and 4 * sum(sizes) > most_bytes:
