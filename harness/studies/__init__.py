@@ -96,13 +96,9 @@ def _every() -> Mapping[str, Declared]:
     return dict(sorted(found.items()))
 
 
-def exists(name: str) -> bool:
-    return name in _every()
-
-
 def declared(name: str) -> Declared:
-    """Raises KeyError for a study that is gone."""
-    return _every()[name]
+    """Of a study that is gone nothing is known."""
+    return _every().get(name, Declared())
 
 
 def names() -> tuple[str, ...]:
@@ -119,14 +115,14 @@ def takes(name: str) -> str:
     """The option that names what a study looks at; "" if a scenario names the study itself, or if
     it is gone.
     """
-    return declared(name).takes if exists(name) else ""
+    return declared(name).takes
 
 
 def load(name: str) -> Study:
     """Raises ModuleNotFoundError for a study that is gone."""
-    if not exists(name):
+    if not (module := declared(name).module):
         raise ModuleNotFoundError(f"no study {name!r}", name=name)
-    return cast(Study, importlib.import_module(declared(name).module))
+    return cast(Study, importlib.import_module(module))
 
 
 def parts_of(name: str) -> list[Part]:
