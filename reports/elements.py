@@ -251,7 +251,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Map:
-    """Rows of numbers >= 0, drawn as colours."""
+    """Rows of numbers >= 0, drawn as colours; NaN: missing."""
 
     label: str
     rows: tuple[tuple[float, ...], ...]
@@ -259,7 +259,9 @@ class Map:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maps:
-    """Maps side by side with one colour scale. Other fields as in Figure."""
+    """Maps side by side with one colour scale. `x_names`, `y_names`: of columns and rows, which are
+    numbered without them. Other fields as in Figure.
+    """
 
     title: str
     caption: str
@@ -269,6 +271,8 @@ class Maps:
     value_label: str
     maps: tuple[Map, ...]
     table: Table
+    x_names: tuple[str, ...] = ()
+    y_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ class PlannedStudy:
 
     @property
     def id(self) -> str:
-        """For example study-score_scale, study-heads_learn-recall-heads8."""
+        """study-NAME, of a part with its values: study-NAME-recall-heads8."""
         parts = (value if isinstance(value, str) else f"{axis}{value}" for axis, value in self.part)
         return "-".join(["study", self.study, *parts])
 

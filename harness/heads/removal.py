@@ -60,6 +60,11 @@ class GatedDecoder:
         return found[0]
 
 
+def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
+    """In nats per scored token."""
+    return cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNSCORED)
+
+
 def mean(logits: Tensor, targets: Tensor) -> float:
     """Over all scored tokens."""
     return float(loss_of(logits, targets))

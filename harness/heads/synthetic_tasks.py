@@ -53,40 +53,40 @@ class Task(NamedTuple):
     held_out: Callable[[Generator, int], Batch] | None = None
 
 
-def task(name: str, tokens: int = TOKENS) -> Task:
-    """Of sequences of so many tokens. Raises KeyError for a name that the docstring above lacks."""
-    return TASKS[name](tokens)
+def task(name: str) -> Task:
+    """Of sequences of TOKENS tokens. Raises KeyError for a name that the docstring above lacks."""
+    return TASKS[name]()
 
 
-def _majority(length: int) -> Task:
+def _majority() -> Task:
     def draw(generator: Generator, size: int) -> Batch:
-        tokens = torch.randint(2, (size, length), generator=generator)
+        tokens = torch.randint(2, (size, TOKENS), generator=generator)
         ones = tokens.unfold(1, WINDOW, 1).sum(-1)
         return Batch(tokens, pad((ones > WINDOW // 2).long(), (WINDOW - 1, 0), value=UNSCORED))
 
     return Task(2, 1, draw)
 
 
-def _six_relations(length: int) -> Task:
+def _six_relations() -> Task:
     """The answer is one number whose digits are the bits so many places before."""
 
     def draw(generator: Generator, size: int) -> Batch:
-        tokens = torch.randint(2, (size, length), generator=generator)
+        tokens = torch.randint(2, (size, TOKENS), generator=generator)
         first = max(BACK)
-        answer = torch.zeros(size, length - first, dtype=torch.int64)
+        answer = torch.zeros(size, TOKENS - first, dtype=torch.int64)
         for places in BACK:
-            answer = 2 * answer + tokens[:, first - places : length - places]
+            answer = 2 * answer + tokens[:, first - places : TOKENS - places]
         return Batch(tokens, pad(answer, (first, 0), value=UNSCORED))
 
     return Task(2 ** len(BACK), 1, draw)
 
 
-def _copy(length: int) -> Task:
+def _copy() -> Task:
     def draw(generator: Generator, size: int) -> Batch:
         low, high = PERIODS
         period = torch.randint(low, high + 1, (size, 1), generator=generator)
         once = torch.rand(size, COPIED, generator=generator).argsort(-1)
-        place = torch.arange(length)[None]
+        place = torch.arange(TOKENS)[None]
         tokens = once.gather(1, place % period)
         after = pad(tokens[:, 1:], (0, 1), value=UNSCORED)
         return Batch(tokens, torch.where(place >= period, after, UNSCORED))
@@ -94,11 +94,11 @@ def _copy(length: int) -> Task:
     return Task(COPIED, 2, draw)
 
 
-def _text(length: int) -> Task:
+def _text() -> Task:
     def draws(corpus: Tensor) -> Callable[[Generator, int], Batch]:
         def draw(generator: Generator, size: int) -> Batch:
-            start = torch.randint(len(corpus) - length, (size, 1), generator=generator)
-            window = corpus[start + torch.arange(length + 1)]  # [size, length + 1]
+            start = torch.randint(len(corpus) - TOKENS, (size, 1), generator=generator)
+            window = corpus[start + torch.arange(TOKENS + 1)]  # [size, TOKENS + 1]
             return Batch(window[:, :-1], window[:, 1:].contiguous())
 
         return draw
@@ -107,7 +107,7 @@ def _text(length: int) -> Task:
     return Task(len(ALPHABET), 2, learnt, held_out)
 
 
-TASKS: dict[str, Callable[[int], Task]] = {
+TASKS: dict[str, Callable[[], Task]] = {
     "majority": _majority,
     "six_relations": _six_relations,
     "copy": _copy,

@@ -26,7 +26,7 @@ class Studied(Part):
     kind: str
     """`study`"""
     case: str
-    """stable id, for example `study-score_scale`"""
+    """stable id, `study-` and the name of the study"""
     study: str
     """its name"""
     part: Object | None = None
@@ -34,9 +34,9 @@ class Studied(Part):
     null"""
     findings: Each[Object]
     """what was found: flat objects of numbers, text and lists, numbers with their unit in the name;
-    empty unless `status` is `ok`. Those of studies that time something, such as `generation`, have
-    `blocks` and `contended_blocks` as a row of a case has them (of `generation`: timed sequences),
-    and `process`: each of their parts has a process of its own; absent in earlier versions"""
+    empty unless `status` is `ok`. Those of studies that time something have `blocks` and
+    `contended_blocks` as a row of a case has them, and `process`: each of their parts has a process
+    of its own; absent in earlier versions"""
 
 
 class Searched(Part):

@@ -8,7 +8,8 @@ from .changes import Change, axes_document, read_change
 from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
 from .model import Scenario
-from .names import find, summaries
+from .names import find, is_study, summaries
+from .of_study import alone
 from .suite_file import Entry, SuiteFile, entries_of, validated
 
 __all__ = [
@@ -38,13 +39,16 @@ def load_entries(
 ) -> SuiteFile:
     """The entries of a suite, a YAML list, or the one scenario of another source. Raises BadInput.
 
-    `source`: a file's path, a shipped name, YAML in several lines, or the same as Python data.
+    `source`: a file's path, a shipped name, a study, YAML in several lines, or the same as Python
+    data.
     `changes`: of all entries, after each entry's own.
     """
     if isinstance(source, Mapping):
         document = Document(placeless(source), "scenario")
     elif isinstance(source, str) and "\n" in source:
         document = parse_yaml(source, "scenario")
+    elif isinstance(source, str) and is_study(source):
+        return SuiteFile(is_list=False, entries=(alone(source, changes),))
     else:
         document = read_yaml(source if isinstance(source, Path) else find(source))
     if not isinstance(document.data, list):

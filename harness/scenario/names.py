@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..files.errors import BadInput, instead_of, shown
+from ..studies import names as studies
+from ..studies import spellings
 from .document import read_yaml
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios"
@@ -28,6 +30,11 @@ def claims() -> list[str]:
 def expanded(names: Iterable[Any]) -> list[Any]:
     """With ALL_CLAIMS as those that it stands for."""
     return [one for name in names for one in (claims() if name == ALL_CLAIMS else [name])]
+
+
+def is_study(name: str) -> bool:
+    """Whether it names a study, and no scenario or file."""
+    return name in spellings() and name not in shipped() and not os.path.lexists(name)
 
 
 def find(path_or_name: str) -> Path:
@@ -54,7 +61,7 @@ def find(path_or_name: str) -> Path:
         raise BadInput(f"{shown(path_or_name)}: a folder; wanted a .yaml file, or a shipped name")
     files = [path_or_name + ending for ending in (".yaml", ".yml")]
     there = [f"did you mean {one}?" for one in files if Path(one).is_file()]
-    hint = there[0] if there else instead_of(path_or_name, known)
+    hint = there[0] if there else instead_of(path_or_name, [*known, *studies()])
     raise BadInput(f"no scenario {shown(path_or_name)}; {hint} (or the path of a .yaml file)")
 
 

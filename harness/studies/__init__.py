@@ -4,8 +4,15 @@ A study is one file in this folder, or in the folder `studies` of a pack. It def
     QUESTION   what it answers, in one sentence
     run(problem, device, seed) -> findings
 
-Findings are flat: of a model in rows/findings.py that the study and reports share. `problem` is the
-smallest of the run's scenario; a study uses of it what it needs, and works for a second or two.
+Findings are flat. `problem` is the smallest of the run's scenario: a study uses of it what it
+needs, and works for a second or two.
+
+Pages show the question, the docstring of the file and the findings as a table. `value_low` and
+`value_high`, or `time_low_ms` and `time_high_ms`, are the interval of `value` or `time_ms`; of
+`score_rows`, a list of rows, each is a line. A heat map in addition:
+    SHOWN = {"map": "error_ratio", "x": "heads", "y": "backend", "each": "dtype", "value": "error"}
+One for each `each`, of the field `map` over the fields `x` and `y`; or of a field such as
+`weight_rows`, whose axes `x` and `y` are words. `value` says what is drawn.
 
 A longer study has parts, so that a run that was stopped goes on after the last of them:
     PARTS = {"task": ("recall", "copy"), "heads": (1, 2)}    literals: each combination is a row
@@ -47,7 +54,7 @@ class Study(Protocol):
 
 
 Part = dict[str, str | int]
-DECLARATIONS = ("PARTS", "SAVES_MODELS", "TAKES", "QUESTION_OF")
+DECLARATIONS = ("__doc__", "QUESTION", "SHOWN", "PARTS", "SAVES_MODELS", "TAKES", "QUESTION_OF")
 SAVING_NEEDS = ("safetensors", "checkpoint")
 """The package that writes models, and the extra that brings it."""
 HARNESS = Path(__file__).parents[1]
@@ -56,9 +63,13 @@ DEFINES_RUN = re.compile(r"^def run\(", re.MULTILINE)
 
 
 class Declared(NamedTuple):
-    """What a study's file says of its parts. No axes: one part."""
+    """What a study's file says of itself. `axes`: of its parts; none: one part."""
 
-    axes: Mapping[str, tuple[str | int, ...]]
+    module: str = ""
+    doc: str = ""
+    question: str = ""
+    shown: Mapping[str, str] = {}
+    axes: Mapping[str, tuple[str | int, ...]] = {}
     saves_models: bool = False
     takes: str = ""
     question_of: str = ""
@@ -70,37 +81,48 @@ class Declared(NamedTuple):
 
 
 @cache
-def _files() -> Mapping[str, Path]:
-    """The files of all studies by name: they define `run`. Those that begin with `_` are none."""
-    files = (*HARNESS.glob("studies/*.py"), *HARNESS.glob("*/studies/*.py"))
-    named = (file for file in files if not file.name.startswith("_"))
-    return {file.stem: file for file in named if DEFINES_RUN.search(file.read_text("utf-8"))}
+def _every() -> Mapping[str, Declared]:
+    """All studies by name, read without importing them, since they import torch: files that define
+    `run`, but for those that begin with `_`.
+    """
+    found = {}
+    for file in (*HARNESS.glob("studies/*.py"), *HARNESS.glob("*/studies/*.py")):
+        if not file.name.startswith("_") and DEFINES_RUN.search(file.read_text("utf-8")):
+            module = ".".join((HARNESS_NAME, *file.parent.relative_to(HARNESS).parts, file.stem))
+            said = {
+                name.strip("_").lower(): of for name, of in literals(file, DECLARATIONS).items()
+            }
+            found[file.stem] = Declared(module, axes=said.pop("parts", {}), **said)
+    return dict(sorted(found.items()))
+
+
+def declared(name: str) -> Declared:
+    """Of a study that is gone nothing is known."""
+    return _every().get(name, Declared())
 
 
 def names() -> tuple[str, ...]:
     """What a scenario may name."""
-    return tuple(name for name in sorted(_files()) if not declared(name).takes)
+    return tuple(name for name, one in _every().items() if not one.takes)
 
 
 def taking_files() -> tuple[str, ...]:
     """Those that an option requests, see attachments.py."""
-    return tuple(name for name in sorted(_files()) if declared(name).takes)
+    return tuple(name for name, one in _every().items() if one.takes)
 
 
 def takes(name: str) -> str:
     """The option that names what a study looks at; "" if a scenario names the study itself, or if
     it is gone.
     """
-    return declared(name).takes if name in _files() else ""
+    return declared(name).takes
 
 
 def load(name: str) -> Study:
-    """Raises ModuleNotFoundError for a name that is neither in `names` nor `taking_files`."""
-    path = _files().get(name)
-    if path is None:
+    """Raises ModuleNotFoundError for a study that is gone."""
+    if not (module := declared(name).module):
         raise ModuleNotFoundError(f"no study {name!r}", name=name)
-    folder = ".".join(path.parent.relative_to(HARNESS).parts)
-    return cast(Study, importlib.import_module(f"{HARNESS_NAME}.{folder}.{name}"))
+    return cast(Study, importlib.import_module(module))
 
 
 def parts_of(name: str) -> list[Part]:
@@ -114,25 +136,8 @@ def parts_of(name: str) -> list[Part]:
 
 def spellings() -> tuple[str, ...]:
     """What a scenario may say: each study, and each with a value of one of its axes."""
-    return tuple(
-        spelling
-        for name in names()
-        for spelling in (
-            name,
-            *(f"{name}:{value}" for values in declared(name).axes.values() for value in values),
-        )
-    )
-
-
-@cache
-def declared(name: str) -> Declared:
-    """Read without importing it, since studies import torch. Raises FileNotFoundError.
-
-    A study that is gone from `names` has no file.
-    """
-    path = _files().get(name)
-    if path is None:
-        raise FileNotFoundError(f"no study {name!r}")
-    found = literals(path, DECLARATIONS)
-    axes = found.pop("PARTS", {})
-    return Declared(axes, **{name.lower(): value for name, value in found.items()})
+    found: list[str] = []
+    for name in names():
+        values = [value for axis in declared(name).axes.values() for value in axis]
+        found += [name, *(f"{name}:{value}" for value in values)]
+    return tuple(found)

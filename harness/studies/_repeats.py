@@ -1,24 +1,13 @@
 """Intervals as fields of findings."""
 
 from collections.abc import Sequence
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..stats.intervals import Interval
-
 NORMAL_95 = 1.96
-
-
-def interval_fields(name: str, found: Interval, unit: str = "") -> dict[str, Any]:
-    """`name_ms`, `name_low_ms` and `name_high_ms` of the unit "ms"; null for what is not known."""
-    values = {"": found.value, "low_": found.low, "high_": found.high}
-    return {
-        f"{name}_{part}{unit}".rstrip("_"): value if isfinite(value) else None
-        for part, value in values.items()
-    }
 
 
 def mean_fields(

@@ -66,12 +66,9 @@ def attached_to(study: str, part: Mapping[str, object]) -> str | None:
 
 def names_in(planned: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Of the attachments that studies in run.json look at, each with its option."""
-    found: dict[str, str] = {}
-    for one in planned:
-        study, part = str(one.get("study")), one.get("part")
-        if isinstance(part, dict) and (name := attached_to(study, part)) is not None:
-            found[name] = takes(study)
-    return found
+    parts = ((str(one.get("study")), one.get("part")) for one in planned)
+    named = ((study, attached_to(study, part)) for study, part in parts if isinstance(part, dict))
+    return {name: takes(study) for study, name in named if name is not None}
 
 
 def given_again(

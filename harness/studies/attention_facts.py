@@ -6,7 +6,7 @@ sum w = 1 and V^T w = o. Linear programming finds the smallest e with |V^T w - o
 component (HiGHS, by scipy).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import nan, sqrt
 
@@ -39,8 +39,9 @@ OF_ROWS = {False: "fill_equals_infinity", True: "fill_equals_infinity_without_ke
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     generator = Generator().manual_seed(seed)
-    for name, outside in HULLS.items():
-        yield _fact(name, [outside(generator) for _ in range(HULL_CASES)], HULL_ROUNDING)
+    for of in ("values", "inputs"):
+        errors = [output_outside(of, generator) for _ in range(HULL_CASES)]
+        yield _fact(f"outputs_in_hull_of_{of}", errors, HULL_ROUNDING)
     head = Problem(batch=1, seq_len=1, kv_seq_len=KEYS, d_model=KEYS, heads=1, dtype=problem.dtype)
     for backend in exact_backends(head, device):
         errors = [others_rise(backend, head, device, generator) for _ in range(CASES)]
@@ -58,8 +59,7 @@ def _fills(
     try:
         torch.zeros(1, dtype=TORCH_DTYPE[of.dtype]).masked_fill(torch.ones(1) > 0, FILL)
     except RuntimeError as error:
-        fact = _fact(name, [nan], 0.0)
-        yield fact.model_copy(update={"dtype": of.dtype, "complaint": first_line(error)})
+        yield _fact(name, [nan], 0.0, dtype=of.dtype, complaint=first_line(error))
         return
     for backend in exact_backends(of, device):
         if not backend.why_not_under_mask(of, device):
@@ -85,25 +85,18 @@ def hull_distance(point: Tensor, corners: Tensor) -> float:
     return float(found.fun)
 
 
-def layer(generator: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Inputs x, the weights of a head on them, its values and its outputs, each [token, ...]."""
+def output_outside(of: str, generator: Generator) -> float:
+    """How far the outputs of a head on random inputs are outside the hull of its values or of those
+    inputs, over its size.
+    """
     x, w_q, w_k, w_v = (
         torch.randn(rows, WIDTH, generator=generator, dtype=torch.float64)
         for rows in (TOKENS, WIDTH, WIDTH, WIDTH)
     )
-    p = torch.softmax((x @ w_q) @ (x @ w_k).T / sqrt(WIDTH), -1)
-    v = x @ w_v
-    return x, p, v, p @ v
-
-
-def output_outside_values(generator: Generator) -> float:
-    _, _, v, outputs = layer(generator)
-    return max(hull_distance(one, v) for one in outputs) / float(v.abs().max())
-
-
-def output_outside_inputs(generator: Generator) -> float:
-    x, _, _, outputs = layer(generator)
-    return max(hull_distance(one, x) for one in outputs) / float(x.abs().max())
+    v = x @ w_v  # [token, width]
+    outputs = torch.softmax((x @ w_q) @ (x @ w_k).T / sqrt(WIDTH), -1) @ v
+    corners = {"values": v, "inputs": x}[of]
+    return max(hull_distance(one, corners) for one in outputs) / float(corners.abs().max())
 
 
 def others_rise(backend: Backend, of: Problem, device: torch.device, generator: Generator) -> float:
@@ -151,11 +144,11 @@ def _drawn(of: Problem, device: torch.device, generator: Generator) -> tuple[Ten
 
 
 def _of_backend(name: str, backend: Backend, of: Problem, errors: list[float]) -> Finding:
-    fact = _fact(name, errors, ROUNDINGS * UNIT_ROUNDOFF[of.dtype])
-    return fact.model_copy(update={"backend": backend.name, "dtype": of.dtype})
+    rounding = ROUNDINGS * UNIT_ROUNDOFF[of.dtype]
+    return _fact(name, errors, rounding, backend=backend.name, dtype=of.dtype)
 
 
-def _fact(name: str, errors: list[float], tolerance: float) -> Finding:
+def _fact(name: str, errors: list[float], tolerance: float, **more: str) -> Finding:
     """`errors`: of random cases; 0 where it holds, and otherwise how far it is from that."""
     worst = max(errors)
     return Finding(
@@ -165,10 +158,5 @@ def _fact(name: str, errors: list[float], tolerance: float) -> Finding:
         worst_error_ratio=worst if worst == worst else None,
         case_count=len(errors),
         tolerance_ratio=tolerance,
+        **more,
     )
-
-
-HULLS: dict[str, Callable[[Generator], float]] = {
-    "outputs_in_hull_of_values": output_outside_values,
-    "outputs_in_hull_of_inputs": output_outside_inputs,
-}

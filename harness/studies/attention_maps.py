@@ -1,4 +1,7 @@
-"""Attention weights of every head of a small random layer, as `fused` computes them."""
+"""Attention weights of every head of a small layer, as `fused` computes them.
+
+Inputs and weights are random, nothing is trained. Each row sums to 1.
+"""
 
 from collections.abc import Iterator
 
@@ -11,12 +14,20 @@ from ...impls.shared.inputs import make_inputs
 from ..rows.findings import Finding
 
 QUESTION = "What do the heads of a layer look at?"
+SHOWN = {
+    "map": "weight_rows",
+    "x": "key token",
+    "y": "query token",
+    "each": "head",
+    "value": "weight",
+}
 TOKENS, WIDTH, MOST_HEADS = 12, 16, 8
 BACKEND = "fused"
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
-    """One finding per head: `weight_rows`, [query][key], each row sums to 1.
+    """One finding per head: `weight_rows`, [query][key], each row sums to 1; `attended_tokens`: of
+    equal weight, that would have the same entropy.
 
     Inputs and weights are random, not trained.
     """
@@ -39,5 +50,6 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
             heads=heads,
             causal=small.causal,
             mean_entropy_nats=float(entropy),
+            attended_tokens=float(entropy.exp()),
             weight_rows=[[float(weight) for weight in row] for row in matrix],
         )

@@ -9,8 +9,8 @@ with any backend; what that costs is timed where it is needed.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -21,13 +21,13 @@ from ...impls.backend import Inputs
 from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ...impls.shared.inputs import make_inputs
+from ..measure.clock import Clock, clock_for
+from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.error_limits import distance
 from ..measure.peak_memory import peak
 from ..rows.findings import Finding
 from ..stats.intervals import ratio_interval
 from ._backends import exact_backends
-from ._repeats import interval_fields
-from ._timed import timed
 
 QUESTION = (
     "Is a sequence's output the same to the bit, called again, alone and in a batch, and in"
@@ -36,6 +36,7 @@ QUESTION = (
 PARTS = {"process": (1, 2, 3, 4, 5)}  # each in a new one: equal digests are equal outputs
 BATCH = 4
 LONGEST = 2048  # tokens
+BLOCKS, BLOCK_MS, MOST_CALLS = 4, 8.0, 50  # of a process
 
 
 def run(
@@ -82,7 +83,7 @@ def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) 
     with backend.context(whole):
         batch = backend.prepare(whole, inputs, None)
         calls = [backend.prepare(one, entry, None) for entry in entries]
-        both = partial(_joined, calls), batch
+        both = (lambda: torch.cat([call() for call in calls]), batch)
         found = timed(both, device)
         alone, together = (_peak_bytes(call, device) for call in both)
     return Finding(
@@ -90,18 +91,40 @@ def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) 
         kv_seq_len=whole.kv_seq_len,
         batch=whole.batch,
         process=process,
-        **interval_fields("alone", ratio_interval(*found.samples), "ratio"),
         alone_peak_bytes=alone,
         batch_peak_bytes=together,
-        **found.conditions,
+        **found,
     )
 
 
-def _joined(calls: list[Callable[[], Tensor]]) -> Tensor:
-    return torch.cat([call() for call in calls])
+def timed(both: tuple[Callable[[], object], ...], device: torch.device) -> dict[str, Any]:
+    """The time of the first call over that of the second, in blocks that make both equally often,
+    and during how many of them other work wanted the same cores (None: unknown).
+    """
+    clock, watch = clock_for(device), conditions_for(device)
+    call_ms = max(_call_ms(call, clock) for call in both)
+    timers = [clock.timer(call, call_ms) for call in both]
+    times = min(MOST_CALLS, max(1, int(BLOCK_MS / max(call_ms, 1e-3))))
+    blocks, flags = [], []
+    for _ in range(BLOCKS):
+        watch.before()
+        blocks.append([timer.sample(times).block_ms for timer in timers])
+        flags.append(contended(watch.after()))
+    samples = ([list(one)] for one in zip(*blocks, strict=True))
+    ratio = ratio_interval(*samples).value
+    return {"alone_ratio": ratio, "blocks": BLOCKS, "contended_blocks": count_flagged(flags)}
 
 
-def _peak_bytes(call: Callable[[], Tensor], device: torch.device) -> int | None:
+def _call_ms(call: Callable[[], object], clock: Clock) -> float:
+    """Of a call after another one."""
+    for _ in range(2):
+        start = perf_counter()
+        call()
+        clock.finish()
+    return (perf_counter() - start) * 1e3
+
+
+def _peak_bytes(call: Callable[[], object], device: torch.device) -> int | None:
     return peak(lambda: None, lambda _: call(), device).peak_bytes
 
 

@@ -1,50 +1,46 @@
 """Generation of a sequence, token by token, with and without a cache of keys and values.
 
-A decoder of one block generates the same tokens both ways, several times in turns, and every step
-is timed. Before that, the logits of every cached step are compared with the exact ones.
+A decoder of one block chooses token after token, the same ones both ways. Without a cache each step
+is the whole causal pass over the tokens so far. With one, keys and values of earlier tokens are
+kept, and a step computes those of one token only. Every step is timed, both ways in turns; before
+that, the logits of every cached step are compared with those of the full pass in float64.
 """
 
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from math import log2
+from statistics import geometric_mean, median
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...impls import Decoder, load, missing, names
+from ...impls import Decoder
 from ...impls.modules.generation import Cache, empty_cache, extend, generate, step_flops
 from ...impls.problem import Problem
 from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.error_limits import LIMIT_RATIO, ROW_LIMIT_RATIO
 from ..rows.findings import Finding
-from ..stats.intervals import Samples, latency_interval, mean_interval, ratio_interval
-from ._repeats import interval_fields
+from ._backends import exact_backends
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
+SHOWN = {
+    "map": "full_over_cached_step_ratio",
+    "x": "tokens",
+    "y": "backend",
+    "value": "step without over with a cache",
+}
 PARTS = {"process": (1, 2, 3, 4, 5)}
 SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between
 VOCABULARY, DEPTH = 64, 1
+WAYS = {"cached": True, "full": False}
 REPEATS = 2  # of a backend in a process
 WARM_UP_STEPS = 16
 FIRST = 8  # tokens of the shortest sequence that is reported
 WINDOW = 8  # a step's time at n tokens: the median of the last n / 8 steps
-Times = list[list[float]]
-"""Milliseconds of every step, for each repeat."""
-
-
-class BothWays(NamedTuple):
-    """Times with and without a cache, a block for each sequence.
-
-    `contended_blocks`: those during which other work wanted the same cores; None if unknown.
-    """
-
-    cached: Times
-    full: Times
-    contended_blocks: int | None
 
 
 def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> Iterator[Finding]:
@@ -54,38 +50,36 @@ def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> I
     `blocks`: sequences that were timed, and `contended_blocks` those of them that were disturbed.
     """
     longest = min(LONGEST, max(SHORTEST, problem.kv_seq_len))
-    shape = Problem(
-        batch=1,
-        seq_len=longest + 1,
-        d_model=problem.d_model,
-        heads=problem.heads,
-        kv_heads=problem.kv_heads,
-        dtype=problem.dtype,
-        causal=True,
-    )
+    sizes: dict[str, Any] = {
+        "d_model": problem.d_model,
+        "heads": problem.heads,
+        "kv_heads": problem.kv_heads,
+    }
+    shape = Problem(batch=1, seq_len=longest + 1, **sizes, dtype=problem.dtype, causal=True)
+    step = replace(shape, seq_len=1, kv_seq_len=shape.seq_len, causal=False, causal_align="")
     decoder = Decoder(shape, VOCABULARY, DEPTH, device=device, seed=seed)
     prompt = torch.zeros(1, 1, dtype=torch.int64, device=device)
-    for name in names():
-        if not _can(name, shape, device):
+    for backend in exact_backends(step, device):
+        if backend.why_not(replace(shape, scope="layer"), device):
             continue
-        decoder.backend = name
+        decoder.backend = backend.name
         error_ratio, complaint = gate(decoder, prompt, longest)
-        times = None if complaint else _times(decoder, prompt, longest, device)
+        clock = clock_for(device)
+        times, conditions = ({}, {}) if complaint else _times(decoder, prompt, longest, clock)
         n = FIRST
         while n <= longest:
             yield Finding(
-                backend=name,
+                backend=backend.name,
                 tokens=n,
-                d_model=shape.d_model,
-                heads=shape.heads,
-                kv_heads=shape.kv_heads,
+                **sizes,
                 dtype=shape.dtype,
                 error_ratio=error_ratio,
                 complaint=complaint,
                 process=process,
-                cache_bytes=_cache_bytes(decoder, n),
+                cache_bytes=DEPTH * n * shape.kv_heads * (shape.d_k + shape.d_v) * shape.item_bytes,
                 **_counted(decoder, n),
-                **({} if times is None else _timed(times, n)),
+                **(_timed(times, n) if times else {}),
+                **conditions,
             )
             n *= 2
 
@@ -120,32 +114,23 @@ def _errors(found: Tensor, exact: Tensor) -> Tensor:
     return (distances / sizes)[0]
 
 
-def _can(name: str, shape: Problem, device: torch.device) -> bool:
-    """Whether an exact backend computes a step of one query, without compiling each length."""
-    if missing(name):
-        return False
-    backend = load(name)
-    if backend.exactness != "exact" or backend.compiles:
-        return False
-    step = replace(shape, seq_len=1, kv_seq_len=shape.seq_len, causal=False, causal_align="")
-    layer = replace(shape, scope="layer")
-    return not (backend.why_not(step, device) or backend.why_not(layer, device))
-
-
 @torch.no_grad()
-def _times(decoder: Decoder, prompt: Tensor, steps: int, device: torch.device) -> BothWays:
-    """With and without a cache, in turns."""
-    clock, watch = clock_for(device), conditions_for(device)
-    both: tuple[Times, Times] = ([], [])
-    flags: list[bool | None] = []
-    for cached in (True, False):
+def _times(
+    decoder: Decoder, prompt: Tensor, steps: int, clock: Clock
+) -> tuple[dict[str, list[list[float]]], dict[str, Any]]:
+    """Milliseconds of every step of each sequence, with and without a cache, in turns; and what
+    disturbed them.
+    """
+    watch, flags = conditions_for(prompt.device), []
+    found: dict[str, list[list[float]]] = {way: [] for way in WAYS}
+    for cached in WAYS.values():
         _one_sequence(decoder, prompt, WARM_UP_STEPS, clock, cached=cached)
     for _ in range(REPEATS):
-        for cached, kept in zip((True, False), both, strict=True):
+        for way, cached in WAYS.items():
             watch.before()
-            kept.append(_one_sequence(decoder, prompt, steps, clock, cached=cached))
+            found[way].append(_one_sequence(decoder, prompt, steps, clock, cached=cached))
             flags.append(contended(watch.after()))
-    return BothWays(*both, contended_blocks=count_flagged(flags))
+    return found, {"blocks": len(flags), "contended_blocks": count_flagged(flags)}
 
 
 def _one_sequence(
@@ -167,41 +152,29 @@ def _one_sequence(
     return times
 
 
-def _cache_bytes(decoder: Decoder, n: int) -> int:
-    p = decoder.problem
-    return DEPTH * n * p.kv_heads * (p.d_k + p.d_v) * p.item_bytes
-
-
 def _counted(decoder: Decoder, n: int) -> dict[str, int]:
     """FLOPs of the step at n tokens, and of the n steps up to it."""
     found: dict[str, int] = {}
-    for name, cached in (("cached", True), ("full", False)):
+    for way, cached in WAYS.items():
         steps = [step_flops(decoder, one, cached=cached) for one in range(1, n + 1)]
-        found |= {f"{name}_step_flops": steps[-1], f"{name}_total_flops": sum(steps)}
+        found |= {f"{way}_step_flops": steps[-1], f"{way}_total_flops": sum(steps)}
     return found
 
 
-def _timed(times: BothWays, n: int) -> dict[str, Any]:
-    """The step at n tokens, the n steps up to it and how they grow, each with its 95 % interval.
+def _timed(times: dict[str, list[list[float]]], n: int) -> dict[str, float]:
+    """The step at n tokens, the n steps up to it and how they grow, in this process.
 
     `*_total_exponent`: of the time of n steps over that of n / 2, log2.
     """
-    fields: dict[str, Any] = {
-        "contended_blocks": times.contended_blocks,
-        "blocks": len(times.cached) + len(times.full),
-    }
-    both = {"cached": times.cached, "full": times.full}
+    found: dict[str, float] = {}
     window = max(1, n // WINDOW)
-    of: dict[str, dict[str, Samples]] = {
-        "step": {name: [[one[n - window : n] for one in some]] for name, some in both.items()},
-        "total": {name: [[[sum(one[:n])] for one in some]] for name, some in both.items()},
-    }
-    for name, repeats in both.items():
-        for what, samples in of.items():
-            fields |= interval_fields(f"{name}_{what}", latency_interval(samples[name]), "ms")
-        growth = [log2(sum(one[:n]) / sum(one[: n // 2])) for one in repeats]
-        fields |= interval_fields(f"{name}_total", mean_interval(growth, "repeat"), "exponent")
-    for what, samples in of.items():
-        ratio = ratio_interval(samples["full"], samples["cached"])
-        fields |= interval_fields(f"full_over_cached_{what}", ratio, "ratio")
-    return fields
+    for way, sequences in times.items():
+        total_ms, half_ms = (
+            geometric_mean(sum(one[:end]) for one in sequences) for end in (n, n // 2)
+        )
+        found[f"{way}_step_ms"] = geometric_mean(median(one[n - window : n]) for one in sequences)
+        found |= {f"{way}_total_ms": total_ms, f"{way}_total_exponent": log2(total_ms / half_ms)}
+    for what in ("step", "total"):
+        ratio = found[f"full_{what}_ms"] / found[f"cached_{what}_ms"]
+        found[f"full_over_cached_{what}_ratio"] = ratio
+    return found

@@ -14,6 +14,13 @@ from ..measure.error_limits import distance
 from ._repeats import mean_fields
 
 QUESTION = "How large is the error of int8 and fp8 keys and values, from either alone and both?"
+SHOWN = {
+    "map": "error_l2_ratio",
+    "x": "kv_dtype",
+    "y": "stored",
+    "each": "keys_have_outliers",
+    "value": "relative error of attention",
+}
 REPEATS = 8
 QUERIES, KEYS = 16, 1024  # the last queries of the keys, and at most so many keys
 OUTLIER_COLUMN, OUTLIER = 3, 10.0

@@ -1,7 +1,8 @@
 """Why scores are divided by sqrt(d_k): otherwise their variance is d_k and the softmax one-hot.
 
 Vaswani et al. 2017, section 3.2.1. The derivative of a row p of the softmax by its scores is
-diag(p) - p p^T; by the query it is that times the keys, and times the factor if there is one.
+diag(p) - p p^T; by the query it is that times the keys, and times the factor if there is one. With
+the highest entropy all keys have equal weight, with none a single key has all of it.
 
 That the variance is d_k follows if entries of queries and keys are independent with variance 1. So
 it is looked for where that is not given: in layers at their first weights, and in the scores behind
@@ -20,6 +21,12 @@ from ._backends import exact_backends, weights
 from ._repeats import mean_fields
 
 QUESTION = "What does dividing by sqrt(d_k) do to the variance of the scores and to the softmax?"
+SHOWN = {
+    "map": "entropy_ratio",
+    "x": "d_k",
+    "y": "scaled",
+    "value": "share of the highest entropy",
+}
 WIDTHS = (8, 32, 64, 128, 512)
 QUERIES, KEYS, REPEATS = 64, 256, 32
 FP16_MOST = 65504.0

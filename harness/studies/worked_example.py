@@ -1,4 +1,11 @@
-"""The worked example: attention on three tokens by hand, and what masks do to it."""
+"""The worked example: attention on three tokens by hand, and what masks do to it.
+
+Each score is the scalar product of a query and a key, divided by the square root of their width, 4.
+A softmax makes each row of scores positive with the sum 1. Each output is the mean of the values
+under these weights. Null or "–" is a score that a boolean mask removes. Fills of -1e9 have the same
+effect, since exp of them is 0, except where a query has nothing else: then they are equal scores
+and give equal weights, while a query that sees no key has the output 0.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -171,7 +171,7 @@ class JsonProgress(Listener):
     """One JSON object per line on stdout, each with a key `reason`, for programs."""
 
     def __init__(self) -> None:
-        self._out = sys.stdout  # while Ray runs, sys.stdout is another
+        self._out = sys.stdout  # sys.stdout may be another while it runs
 
     def begin(self, run: Begun) -> None:
         counts = {**run.planned, "done": run.done, "steps": sum(run.steps.values())}

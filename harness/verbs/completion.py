@@ -30,9 +30,10 @@ def words(
 
 def scenarios(incomplete: str) -> list[str]:
     from ..scenario.names import shipped
+    from ..studies import names
 
     files = sorted(str(path) for path in Path().glob("*.yaml"))
-    return matching([*shipped(), *files], incomplete)
+    return matching([*shipped(), *names(), *files], incomplete)
 
 
 def changes(incomplete: str) -> list[str]:

@@ -167,10 +167,11 @@ def _models(_: ListRequest) -> Table:
 
 
 def _studies(_: ListRequest) -> Table:
-    from ..studies import load, names, takes, taking_files
+    from ..studies import declared, names, taking_files
 
-    rows = [(name, load(name).QUESTION) for name in names()]
-    rows += [(name, f"{load(name).QUESTION} (run --{takes(name)} PATH)") for name in taking_files()]
+    of = {name: declared(name) for name in (*names(), *taking_files())}
+    how = {name: f" (run --{one.takes} PATH)" if one.takes else "" for name, one in of.items()}
+    rows = [(name, f"{one.question}{how[name]}") for name, one in of.items()]
     return ("study", "question"), rows
 
 

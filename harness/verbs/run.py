@@ -51,7 +51,7 @@ class RunRequest(Measured):
             argument=True,
         ),
     ] = ()
-    """Shipped scenarios or YAML files, also lists of several; claims are all of claims_*."""
+    """Shipped scenarios, studies or YAML files, also lists of several; claims: all of claims_*."""
     against: Annotated[
         str | None, Option("BACKEND", WHAT, also=("baseline",), complete=completion.one_backend)
     ] = None
@@ -180,18 +180,19 @@ class RunRequest(Measured):
 def planned(request: RunRequest) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..run.suite import SuiteEntry
-    from ..scenario.of_attachments import alone, beside
+    from ..scenario.of_study import alone, beside
     from ..scenario.selection import refuse_unmatched
 
     selection, changes = request.selection(), request.changes()
     attachments, are_several = selection.attachments, False
+    files = [one.name for one in attachments]
     if attachments and not (request.scenario or request.axes or request.backends):
-        entries = [alone(attachments, changes)]
+        entries = [alone(attachments[0].study, changes, files)]
     else:
         entries, are_several = _entries(request, changes)
         if attachments and are_several:
             # the first, so that a bad file is found before anything is measured
-            entries = [beside(attachments, changes), *entries]
+            entries = [beside(attachments[0].study, changes, files), *entries]
     found = [
         SuiteEntry(
             scenario=one.scenario,

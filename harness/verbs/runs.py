@@ -93,8 +93,8 @@ class Run:
 
     def resume(self, **options: Any) -> "Run":
         """Measure what the run still lacks, into the same folder. `options`: those of
-        `attnbench.run` that say how: checkpoint and tokens again, if it has not looked at all of
-        them, retry_failed, force, allow_import, threads, on, wait, quiet. Raises Refusal.
+        `attnbench.run` that say how: files again that it has not looked at yet, retry_failed,
+        force, allow_import, threads, on, wait, quiet. Raises Refusal.
         """
         measure = import_module(f"{__package__}.run").VERBS["run"].function
         found: Run = measure(resume=self.path, **options)

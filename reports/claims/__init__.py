@@ -1,4 +1,4 @@
-"""Textbook claims about attention: quantities of a run, and the range of each that holds.
+"""Textbook claims about the cost of attention, and whether they hold in the runs at hand.
 
-ledger.py has them all, of_rows.py and of_studies.py measure, claim.py judges.
+ledger.py has them all, answers.py measures, claim.py judges.
 """

@@ -1,62 +1,35 @@
-"""A claim: quantities of a run, and the range of each that counts as holding.
+"""A claim: a quantity of some cases, and the range of it that counts as holding.
 
 The verdict comes from the interval: inside the range supports, outside refutes, across does not
-decide, and without a number the claim was not run.
+decide.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ...harness.rows.findings import Finding
-from ..data.exactness import RECURRENT, is_exact
-from ..data.findings import read_findings
-from ..data.row_groups import Row, by, family
-from ..data.run_meta import found_nothing
+from ..data.exactness import is_exact
+from ..data.row_groups import AXES, Row, by, family
 from ..formatting import number_text
+from ..judging.over import cases_of
 
-F = TypeVar("F", bound=Finding)
+if TYPE_CHECKING:
+    import pandas as pd
+
 ClaimVerdict = Literal["supported", "refuted", "depends", "not decided", "not run"]
-LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
-STRIDED = "sparse_strided"
 HIDDEN = ": other costs may hide more, and a longer or wider one would tell"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What claims are tested on: the rows of a run, and what its studies found.
-
-    `every` has approximations and recurrent layers too.
-    """
-
-    every: Sequence[Row]
-    run: Mapping[str, Any]
-
-    @property
-    def rows(self) -> list[Row]:
-        """Of exact attention."""
-        return [row for row in self.every if is_exact(row)]
-
-    @property
-    def quadratic(self) -> list[Row]:
-        """Those that claims on quadratic growth are about: no sparse pattern."""
-        others = (*LINEAR, STRIDED, *RECURRENT)
-        return [row for row in self.rows if family(row["backend"]) not in others]
-
-    def of(self, study: type[F]) -> list[F]:
-        return read_findings(study, self.run.get("studies"))
-
-
 class Found(NamedTuple):
-    """The quantity of one backend, or of whatever else has it, on one problem.
+    """A quantity of one backend on one problem, with its interval; a count's has no width.
 
-    `doubt`: why it decides nothing, "" if it may. `most`: what it may still be beyond the interval,
-    if fixed costs hide it; None if they cannot.
+    `column`: what was measured. `doubt`: why it decides nothing, "" if it may. `most`: what it may
+    still be beyond the interval, if fixed costs hide it; None if they cannot.
     """
 
-    of: str
+    backend: str
+    column: str
     low: float
     high: float
     text: str
@@ -65,13 +38,18 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
-    """`within`: what counts as holding."""
+class Claim:
+    """`where`: the cases that it is about, as a query of the frame of cases. `answer` finds the
+    `columns` of them; each must be `within` the range.
+    """
 
-    claim: str
     name: str
+    statement: str
+    quantity: str
     within: tuple[float, float]
-    measure: Callable[[Measured], Iterable[Found]]
+    where: str
+    answer: Callable[[Sequence[Row], str], Iterable[Found]]
+    columns: Sequence[str]
 
     def verdict(self, found: Found) -> ClaimVerdict:
         """Bounds that are not known are NaN and decide nothing."""
@@ -91,66 +69,66 @@ class Quantity:
         """`bytes over those of one head: 0 to 1.05`."""
         low, high = map(number_text, self.within)
         if low == high:
-            return f"{self.name}: {low}"
-        return f"{self.name}: " + (f"{low} to {high}" if high else f"above {low}")
+            return f"{self.quantity}: {low}"
+        return f"{self.quantity}: " + (f"{low} to {high}" if high else f"above {low}")
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim, tested on some runs. Only rows of the same run are compared.
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A claim, and all that was found of it."""
 
-    `quantities`: all must hold. `needs`: the scenario or the study that measures them.
-    """
+    claim: Claim
+    found: Sequence[Found]
 
-    name: str
-    statement: str
-    needs: str
-    quantities: Sequence[Quantity]
-    runs: Sequence[Measured]
-
-    @cached_property
-    def found(self) -> list[tuple[Quantity, Found]]:
-        each = ((one, run) for run in self.runs for one in self.quantities)
-        return [(one, found) for one, run in each for found in one.measure(run)]
-
-    @cached_property
+    @property
     def verdict(self) -> ClaimVerdict:
-        """One quantity that fails refutes the claim, one that is open leaves it not decided."""
-        each = {self.of(one) for one in self.quantities}
+        """One column that fails refutes the claim, one that is open or lacks leaves it not
+        decided.
+        """
+        judged = [(one.column, self.claim.verdict(one)) for one in self.found]
+        each = {
+            agreed(verdict for of, verdict in judged if of == column)
+            for column in self.claim.columns
+        }
         if "refuted" in each or len(each) == 1:
             return "refuted" if "refuted" in each else each.pop()
         return "depends" if "depends" in each else "not decided"
-
-    def of(self, quantity: Quantity) -> ClaimVerdict:
-        return agreed(one.verdict(found) for one, found in self.found if one is quantity)
 
     @property
     def parts(self) -> Iterator[tuple[str, ClaimVerdict, str]]:
         """Whose quantity it is, the verdict there, and the last numbers with that verdict; of many
         problems how many have each.
         """
-        for (of, name), some in by(self.found, lambda one: (one[1].of, one[0].name)).items():
-            last = {one.verdict(found): one.text(found) for one, found in some}
+        for (backend, _), some in by(self.found, lambda one: (one.backend, one.column)).items():
+            last = {self.claim.verdict(one): self.claim.text(one) for one in some}
             verdict = agreed(last)
             text = "; ".join(last[one] for one in deciding(verdict) if one in last)
-            counts = Counter(one.verdict(found) for one, found in some)
+            counts = Counter(map(self.claim.verdict, some))
             every = ", ".join(f"{count} {one}" for one, count in counts.items())
-            text += f"; in all {every}" if len(some) > 1 else ""
-            yield f"{of}, {name}" if len(self.quantities) > 1 else of, verdict, text
+            yield backend, verdict, text + (f"; in all {every}" if len(some) > 1 else "")
 
-    @property
-    def lacking(self) -> str:
-        """`not tested: growth with d; attnbench run claims measures it (claims_growth)`, and why a
-        study found nothing.
-        """
-        names = [one.name for one in self.quantities if self.of(one) == "not run"]
-        if not names:
-            return ""
-        missing = f"not tested: {', '.join(names)}; " if self.found else ""
-        reasons = (why for run in self.runs for why in found_nothing(run.run, {self.needs}))
-        return "; ".join(
-            (f"{missing}attnbench run claims measures it ({self.needs})", *dict.fromkeys(reasons))
-        )
+
+def outcomes(claims: Iterable[Claim], rows: Sequence[Row]) -> list[Outcome]:
+    """Those that rows of one device say something of. Only rows of the same run are compared."""
+    if not rows:
+        return []
+    cases = frame_of(rows)
+    each = [(one, cases.query(one.where, engine="python")["row"].tolist()) for one in claims]
+    found = [Outcome(one, [*found_of(one, mine)]) for one, mine in each if mine]
+    return [one for one in found if one.found]
+
+
+def found_of(claim: Claim, rows: Sequence[Row]) -> Iterator[Found]:
+    for column in claim.columns:
+        yield from claim.answer(rows, column)
+
+
+def frame_of(rows: Sequence[Row]) -> "pd.DataFrame":
+    """The cases that claims select: their axes and `backend`, `family` (`linformer` of
+    `linformer:64`) and whether it is `exact` attention.
+    """
+    more = {"family": [family(row["backend"]) for row in rows], "exact": [*map(is_exact, rows)]}
+    return cases_of(rows, ["backend", *AXES], **more)
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:

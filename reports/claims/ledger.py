@@ -1,113 +1,194 @@
-"""The claims: which quantity decides each, and the range of it that counts as holding.
+"""The claims: what textbooks state, the quantity that decides it, and the range that holds.
 
-docs/theory.md says why.
+docs/theory.md says why, with the sources.
 """
 
-from collections.abc import Sequence
 from functools import partial
-from math import inf, nextafter
+from math import inf
 
-from ..data.row_groups import Row, by
-from ..data.run_meta import Meta, device_name
+from ..data.exactness import RECURRENT
 from ..growth_fit import EXPONENT_MARGIN
-from . import of_rows, of_studies
-from .claim import LINEAR, STRIDED, Claim, Measured, Quantity
-from .of_rows import EQUAL
+from ..words import SAME_RATIO
+from .answers import LEAST, MOST, crossings, exponents, ratios, score_matrices
+from .claim import Claim
 
-STATEMENTS = {
-    "C1": "The score matrix takes B h N² e bytes: 10⁸ elements per head at N = 10 000.",
-    "C2": "A layer's time is O(N² d) for long sequences, O(N d²) below, and turns where FLOPs do.",
-    "C3a": "h heads of width d/h need the FLOPs of one head of width d.",
-    "C3b": "h heads of width d/h need the memory of one head of width d.",
-    "C3c": "h heads of width d/h take the time of one head of width d.",
-    "C4": "One projection for all heads gives what h projections give, and is faster.",
-    "C5": "Without 1/sqrt(d_k) the variance of the scores is d_k, with it 1.",
-    "C6": "View and transpose join the heads without copying.",
-    "C7": "Rows of the weights sum to 1, and outputs lie between the values.",
-    "C8": "Without positions, permuting the inputs permutes the outputs.",
-    "C9": "Scaling all inputs by a constant leaves the weights as they are.",
-    "C10": "For long sequences the quadratic part dominates the projections.",
-    "C11": "Local and random patterns, Linformer and Performer are linear in N, strides N^1.5.",
-    "C12": "A recurrent layer costs O(N d²).",
-    "C14": "Removing heads saves cost in proportion.",
-    "C15": "More heads mean more parameters.",
-    "C17": "The quadratic part, N² d, is linear in d.",
-    "C18": "The projections, N d², are quadratic in d.",
-    "C20": "Cost grows in proportion to the batch: a larger one saves nothing per token.",
-}
-NEEDS = {
-    "C3a": "head_flops",
-    "C5": "score_scale",
-    "C6": "head_copies",
-    **dict.fromkeys(("C7", "C8", "C9"), "layer_properties"),
-    "C11": "claims_sparse and claims_linear",
-    "C14": "claims_pruning",
-    "C15": "parameter_count",
-    **dict.fromkeys(("C12", "C17", "C18", "C20"), "claims_growth"),
-}
-"""The study, or the scenario if it is not claims_layer."""
-METHODS = {**dict.fromkeys(LINEAR, 1.0), STRIDED: 1.5}
-ONE = (1.0, 1.0)
-MORE = (nextafter(1, inf), inf)
-HALF = (nextafter(0.5, 1), inf)
+EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)
+NO_MORE = (0.0, EQUAL[1])
+MORE = (EQUAL[1], inf)
+EXACTLY = (1.0, 1.0)
+
+TIME, BYTES, FLOPS = ("latency_ms",), ("peak_bytes",), ("work_flops",)
+DENSE = f"exact and not family.str.startswith('sparse_') and family not in {RECURRENT}"
+LAYER, CORE = f"{DENSE} and scope == 'layer'", f"{DENSE} and scope == 'core'"
+PLAIN = "not causal and mask == 'none' and kv_seq_len == seq_len"
+SLICES = f"{DENSE} and heads * d_k == d_model and heads * d_v == d_model"
+RECURRENT_LAYER = f"family in {RECURRENT}"
+DECODE = f"{DENSE} and seq_len == 1 and scope == 'core'"
+
+of_one_head = partial(ratios, axis="heads", base=1, apart=("kv_heads", "d_k", "d_v"))
+in_proportion = partial(ratios, share=True)
+over_n, over_d = exponents, partial(exponents, over="d_model")
 
 
 def near(exponent: float) -> tuple[float, float]:
     return exponent - EXPONENT_MARGIN, exponent + EXPONENT_MARGIN
 
 
-def holds(claim: str, name: str) -> Quantity:
-    told = f"share in which {name.replace('_', ' ')}"
-    return Quantity(claim, told, ONE, partial(of_studies.holding, name))
+def grows(name: str, what: str, power: float, family: str, columns: tuple[str, ...]) -> Claim:
+    """A method in place of all N² pairs."""
+    statement = f"{what} in N."
+    where = f"family == '{family}'"
+    return Claim(name, statement, "exponent of N", near(power), where, over_n, columns)
 
 
-QUANTITIES = (
-    Quantity("C1", "bytes per N² of fused over 2 B h e", ONE, of_rows.score_matrices),
-    Quantity("C2", "N at which N² takes over, over that of FLOPs", (0.5, 2), of_rows.crossing),
-    Quantity("C3a", "FLOPs over those of one head", ONE, of_studies.flops_of_heads),
-    Quantity("C3b", "bytes over those of one head", (0, EQUAL[1]), of_rows.bytes_of_heads),
-    Quantity("C3c", "time over that of one head", EQUAL, of_rows.time_of_heads),
-    Quantity("C4", "equal results", ONE, of_rows.equal_projections),
-    Quantity("C4", "time of the loop over that of fused", MORE, of_rows.loop_over_fused),
-    Quantity("C5", "without 1/sqrt(d_k), over d_k", EQUAL, partial(of_studies.variance, 0)),
-    Quantity("C5", "with 1/sqrt(d_k)", EQUAL, partial(of_studies.variance, 1)),
-    Quantity("C6", "copied bytes", (0, 0), of_studies.joined_bytes),
-    holds("C7", "rows_sum_to_one"),
-    holds("C7", "outputs_between_values"),
-    holds("C8", "order_permutes_outputs"),
-    holds("C9", "scaling_inputs_keeps_weights"),
-    Quantity("C10", "core over layer", HALF, of_rows.core_share),
-    *(
-        Quantity("C11", f"exponent of {one}", near(power), partial(of_rows.method, one))
-        for one, power in METHODS.items()
+CLAIMS = (
+    Claim(
+        "C1",
+        "The score matrix takes B h N² e bytes: 10⁸ elements per head at N = 10 000.",
+        "bytes per N² of fused over 2 B h e",
+        EXACTLY,
+        f"backend == 'fused' and passes == 'forward' and {PLAIN}",
+        score_matrices,
+        BYTES,
     ),
-    Quantity("C12", "growth with N", near(1), partial(of_rows.recurrent, "seq_len")),
-    Quantity("C12", "growth with d", near(2), partial(of_rows.recurrent, "d_model")),
-    Quantity("C14", "time over the share", EQUAL, partial(of_rows.times, of_rows.pruned)),
-    Quantity("C14", "bytes over the share", EQUAL, partial(of_rows.needed, of_rows.pruned)),
-    Quantity("C15", "parameters over those with fewer heads", MORE, of_studies.parameters),
-    Quantity("C17", "exponent of FLOPs", near(1), partial(of_rows.width_flops, "core")),
-    Quantity("C17", "exponent of time", near(1), partial(of_rows.width_times, "core")),
-    Quantity("C18", "exponent of FLOPs", near(2), partial(of_rows.width_flops, "layer")),
-    Quantity("C18", "exponent of time", near(2), partial(of_rows.width_times, "layer")),
-    Quantity("C20", "time over the share", EQUAL, partial(of_rows.times, of_rows.batches)),
-    Quantity("C20", "bytes over the share", EQUAL, partial(of_rows.needed, of_rows.batches)),
+    Claim(
+        "C2",
+        "A layer's time is O(N² d) for long sequences, O(N d²) below, and turns where FLOPs do.",
+        "N at which N² takes over, over that of FLOPs",
+        (0.5, 2),
+        LAYER,
+        crossings,
+        TIME,
+    ),
+    Claim(
+        "C3a",
+        "h heads of width d/h need the FLOPs of one head of width d.",
+        "FLOPs over those of one head",
+        EXACTLY,
+        SLICES,
+        of_one_head,
+        FLOPS,
+    ),
+    Claim(
+        "C3b",
+        "h heads of width d/h need the memory of one head of width d.",
+        "bytes over those of one head",
+        NO_MORE,
+        SLICES,
+        of_one_head,
+        BYTES,
+    ),
+    Claim(
+        "C3c",
+        "h heads of width d/h take the time of one head of width d.",
+        "time over that of one head",
+        EQUAL,
+        SLICES,
+        of_one_head,
+        TIME,
+    ),
+    Claim(
+        "C4",
+        "One projection for all heads is faster than h projections.",
+        "time of the loop over that of fused",
+        MORE,
+        f"{LAYER} and heads > 1 and backend in ('naive', 'fused')",
+        partial(ratios, axis="backend", base="fused"),
+        TIME,
+    ),
+    Claim(
+        "C10",
+        "For long sequences the quadratic part takes more time than the projections.",
+        "time of the layer over that of its core",
+        (0, 2),
+        f"{DENSE} and {PLAIN} and seq_len >= 8 * d_model",  # four fifths of the FLOPs are in N²
+        partial(ratios, axis="scope", base="core"),
+        TIME,
+    ),
+    grows("C11a", "A local window is linear", 1, "sparse_local", (*TIME, *BYTES)),
+    grows("C11b", "Random blocks are linear", 1, "sparse_random", (*TIME, *BYTES)),
+    grows("C11c", "Strides of sqrt(N) grow with N^1.5", 1.5, "sparse_strided", TIME),
+    grows("C11d", "Linformer is linear", 1, "linformer", (*TIME, *BYTES)),
+    grows("C11e", "Performer is linear", 1, "performer", (*TIME, *BYTES)),
+    Claim(
+        "C12a",
+        "The time of a recurrent layer, O(N d²), is linear in N.",
+        "exponent of N",
+        near(1),
+        RECURRENT_LAYER,
+        over_n,
+        TIME,
+    ),
+    Claim(
+        "C12b",
+        "The time of a recurrent layer, O(N d²), is quadratic in d.",
+        "exponent of d",
+        near(2),
+        RECURRENT_LAYER,
+        over_d,
+        TIME,
+    ),
+    Claim(
+        "C14",
+        "Removing heads saves time and memory in proportion.",
+        "cost over the share of heads that is left",
+        EQUAL,
+        LAYER,
+        partial(in_proportion, axis="heads", base=MOST, apart=("kv_heads",)),
+        (*TIME, *BYTES),
+    ),
+    Claim(
+        "C17",
+        "The quadratic part, N² d, is linear in d.",
+        "exponent of d",
+        near(1),
+        CORE,
+        over_d,
+        (*FLOPS, *TIME),
+    ),
+    Claim(
+        "C18",
+        "The projections, N d², are quadratic in d.",
+        "exponent of d",
+        near(2),
+        f"{LAYER} and 8 * seq_len <= d_model.max()",  # there the core is small
+        over_d,
+        (*FLOPS, *TIME),
+    ),
+    Claim(
+        "C20",
+        "Cost grows in proportion to the batch: a larger one saves nothing per token.",
+        "cost over the ratio of sequences",
+        EQUAL,
+        DENSE,
+        partial(in_proportion, axis="batch", base=LEAST),
+        (*TIME, *BYTES),
+    ),
+    Claim(
+        "C21",
+        "Tiled kernels need memory linear in N.",
+        "exponent of N",
+        near(1),
+        f"{CORE} and {PLAIN} and backend in ('sdpa', 'triton')",
+        over_n,
+        BYTES,
+    ),
+    Claim(
+        "C22",
+        "The time of a decode step is linear in the cached keys.",
+        "exponent of N_kv",
+        near(1),
+        DECODE,
+        partial(exponents, over="kv_seq_len"),
+        TIME,
+    ),
+    Claim(
+        "C23",
+        "Heads that share keys make the cache smaller, and decode steps faster, in proportion.",
+        "cost over the share of key and value heads",
+        EQUAL,
+        DECODE,
+        partial(in_proportion, axis="kv_heads", base=MOST),
+        ("input_bytes", *TIME),
+    ),
 )
-
-
-def claims_on(runs: Sequence[Measured]) -> list[Claim]:
-    """Every claim once, on runs of one device."""
-    each = by(QUANTITIES, lambda one: one.claim)
-    return [
-        Claim(name, statement, NEEDS.get(name, "claims_layer"), each[name], runs)
-        for name, statement in STATEMENTS.items()
-    ]
-
-
-def measured(rows: Sequence[Row], meta: Meta) -> dict[str, list[Measured]]:
-    """The runs of each kind of device, by what titles say of it; a lone one is ""."""
-    found: dict[str, list[Measured]] = {}
-    for name, run in meta.items():
-        mine = [row for row in rows if row["run"] == name]
-        found.setdefault(device_name(run), []).append(Measured(every=mine, run=run))
-    return {f" on {one}" if len(found) > 1 else "": some for one, some in found.items()}

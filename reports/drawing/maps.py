@@ -2,7 +2,7 @@
 are larger, so that one bright spot leaves the others visible.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, isfinite
 from typing import Any
 
@@ -27,19 +27,21 @@ def draw(maps: Maps, new_sheet: Callable[[float], Sheet] = Sheet) -> list[Sheet]
     )
     top = weights[int(SHARE_BELOW * (len(weights) - 1))] if weights else 1.0
     names = [wrapped(one.label, SIDE) for one in maps.maps]
+    left = max([LEFT, *(text_width(name) + 12 for name in maps.y_names)])
+    x_room = 16 + max(text_width(name) for name in (*maps.x_names, "100"))
     start = TOP + NAME_STEP * (max(map(len, names), default=1) - 1)  # the same for all
     found = []
     for one, name in zip(maps.maps, names, strict=True):
-        sheet = new_sheet(LEFT + SIDE + RIGHT)
+        sheet = new_sheet(left + SIDE + RIGHT)
         for place, part in enumerate(name):
-            sheet.name(LEFT, 14 + NAME_STEP * place, part)
-        _image(sheet, one.rows, (LEFT, start, SIDE, SIDE), top)
-        for x, words in _ticks(LEFT, len(one.rows[0])):
+            sheet.name(left, 14 + NAME_STEP * place, part)
+        _image(sheet, one.rows, (left, start, SIDE, SIDE), top)
+        for x, words in _ticks(left, len(one.rows[0]), maps.x_names, x_room):
             sheet.text(x, start + SIDE + 16, words, ha="center")
-        for y, words in _ticks(start, len(one.rows)):
-            sheet.text(LEFT - 6, y + 4.5, words, ha="right")
+        for y, words in _ticks(start, len(one.rows), maps.y_names, NAME_STEP):
+            sheet.text(left - 6, y + 4.5, words, ha="right")
         axes = f"{maps.x_label} →, {maps.y_label} ↓"
-        sheet.text(LEFT + SIDE, start + SIDE + 33, axes, ha="right")
+        sheet.text(left + SIDE, start + SIDE + 33, axes, ha="right")
         sheet.height = start + SIDE + BELOW
         found.append(sheet)
     return [*found, _scale(maps, top, new_sheet, clips=bool(weights) and weights[-1] > top)]
@@ -59,15 +61,17 @@ def _scale(maps: Maps, top: float, new_sheet: Callable[[float], Sheet], *, clips
     return sheet
 
 
-def _ticks(start: float, count: int) -> Iterator[tuple[float, str]]:
-    """The middle of some cells, and their number, as far as numbers have room."""
-    most = max(1, int(SIDE / (text_width(str(count)) + 16)))
-    for tick in range(0, count, ceil(count / min(most, MOST_TICKS))):
-        yield start + SIDE * (tick + 0.5) / count, str(tick + 1)
+def _ticks(
+    start: float, count: int, names: Sequence[str], room: float
+) -> Iterator[tuple[float, str]]:
+    """The middle of some cells, and their name or number, as far as those have room."""
+    most = max(1, int(SIDE / room)) if names else MOST_TICKS
+    for tick in range(0, count, ceil(count / most)):
+        yield start + SIDE * (tick + 0.5) / count, names[tick] if names else str(tick + 1)
 
 
 def _image(sheet: Sheet, rows: Any, box: Box, top: float) -> None:
-    """A pixel per weight, in a frame."""
-    shares = np.nan_to_num(np.array(rows, float) / top, posinf=0.0, neginf=0.0)
+    """A pixel per weight, in a frame; none for what is missing (NaN)."""
+    shares = np.nan_to_num(np.array(rows, float) / top, nan=np.nan, posinf=0.0, neginf=0.0)
     sheet.image(shares, box, COLOURS)
     sheet.box(box, fc="none", ec=MUTE)

@@ -8,7 +8,8 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from ...harness.stats.intervals import Interval
-from ..claims.ledger import claims_on, measured
+from ..claims.claim import outcomes
+from ..claims.ledger import CLAIMS
 from ..contrasts import Contrast, against_one_head
 from ..data.decode import is_decode
 from ..data.load import rows_of
@@ -359,20 +360,16 @@ def _growth(told: Told) -> Iterator[Fact]:
 
 
 def _claims(told: Told) -> Iterator[Fact]:
-    """Verdicts: all of a run that was made to test claims, else those that its studies allow."""
-    testing = testing_claims(told.meta)
-    asked = testing or any(run.get("studies") for run in told.meta.values())
-    for runs in measured(told.rows, told.meta).values() if asked else ():
-        for one in claims_on(runs):
-            if testing or one.verdict != "not run":
-                yield Fact(
-                    answer="claims",
-                    place={"run": next(iter(told.meta)), "claim": one.name},
-                    quantity="; ".join(part.name for part in one.quantities),
-                    value=None,
-                    mark=one.verdict,
-                    reason=one.lacking,
-                )
+    """Verdicts, of runs that were made to test claims or asked for a study."""
+    asked = testing_claims(told.meta) or any(run.get("studies") for run in told.meta.values())
+    for one in outcomes(CLAIMS, told.rows) if asked else ():
+        yield Fact(
+            answer="claims",
+            place={"run": next(iter(told.meta)), "claim": one.claim.name},
+            quantity=one.claim.quantity,
+            value=None,
+            mark=one.verdict,
+        )
 
 
 ANSWERS: tuple[Callable[[Told], Iterator[Fact]], ...] = (

@@ -1,7 +1,7 @@
 """How many times as long one case takes as another one, and whether that is more than noise.
 
-The one comparison of two cases: pages, show, compare, gate, advise and pytest take their ratios and
-marks from here. Two cases of the same blocks are paired, as a backend from outside and its baseline
+The one comparison of two cases: pages, show, compare, gate and packs take their ratios and marks
+from here. Two cases of the same blocks are paired, as a backend from outside and its baseline
 are; with others that is compared by a ratio of ratios. All else is compared by its processes
 (Welch). The interval includes what the samples were not measured over (`Noise`): processes, if one
 of the two has a single one, runs, if they were measured at different times, and what other work, a

@@ -29,7 +29,7 @@
     const fragment = new URLSearchParams(Object.entries(state).filter(([, text]) => text)).toString();
     history.replaceState(null, "", fragment ? `#${fragment}` : location.href.split("#")[0]);
   };
-  const OLDER = { sections: "more", summary: "trust", fastest: "time", numerics: "studies", attention_maps: "maps", trained_heads: "learning", checkpoint_heads: "learning" }; // fragments of earlier pages
+  const OLDER = { sections: "more", summary: "trust", fastest: "time", numerics: "studies", attention_maps: "studies", generation: "studies", worked_example: "studies", trained_heads: "learning", checkpoint_heads: "learning" }; // fragments of earlier pages
   const reveal = id => {
     if (!document.getElementById(id)) fillAll("noscript");
     const target = document.getElementById(id) ?? document.getElementById(OLDER[id]);

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -23,6 +24,8 @@ MOST_OTHERS, MOST_BESIDE = 4, 2  # sentences, with nothing to choose from, and b
 
 
 BUSY = "utilization"
+STUDIES = "studies"
+MOST_FINDINGS = 12
 OLDER = {"summary": "trust"}  # names of earlier versions
 
 
@@ -53,6 +56,7 @@ def render_briefly(report: Report) -> Iterator[RenderableType]:
     yield from _headers(report)
     yield from _answer(report, report.how_sure(brief=True), report.brief_regret)
     yield from map(safe, _others(report))
+    yield from _findings(report)
     yield from _trust_line(report)
 
 
@@ -74,6 +78,16 @@ def _others(report: Report) -> list[str]:
     busy = [card for one in every for card in one.cards if card.name == BUSY]
     said = [f"{card.title}: {card.sentence}" for card in busy if card.sentence]
     return [*found[:most], *said, *(one for one in report.lines if one.startswith(NOT_MEASURED))]
+
+
+def _findings(report: Report) -> Iterator[RenderableType]:
+    """The first findings of a run of studies alone."""
+    for card in (card for one in report.answered.values() for card in one.cards):
+        if card.name == STUDIES and card.picture is not None:
+            table = card.picture.table
+            yield grid(replace(table, rows=table.rows[:MOST_FINDINGS]))
+            if (left := len(table.rows) - MOST_FINDINGS) > 0:
+                yield f"{left} more with --all."
 
 
 def _trust_line(report: Report) -> Iterator[str]:

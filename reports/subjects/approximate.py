@@ -6,7 +6,6 @@ from math import sqrt
 from typing import NamedTuple
 
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
-from ..data.findings import LinformerProjection
 from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
@@ -17,13 +16,11 @@ from ..quantity import Cell, Number, Quantity
 from . import Subject
 from ._over import not_drawn, panel
 from ._race import against_fastest
-from ._studies import studied
 
 TITLE = "Approximate attention"
 SECTION = "asked"
 ORDER = 18
 NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
-STUDIES = (LinformerProjection.STUDY,)
 BELOW_CLAIMS = True
 MOST_FIGURES = 4
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
@@ -52,10 +49,8 @@ class Trade(NamedTuple):
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = [group for group in groups(rows, "seq_len") if any(map(_timed, group.rows))]
-    kept = tuple(projections_kept(meta))
     if not found:
-        lacking = "No backend that approximates attention was timed."
-        return Subject(blocks=kept, lacking=lacking)
+        return Subject(lacking="No backend that approximates attention was timed.")
     made = [(group, trades(group)) for group in found]
     known = [(group, some) for group, every in made if (some := _with_error(every))]
     how = note(
@@ -67,7 +62,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     details = [block for one in made[:MOST_FIGURES] for block in _of_problem(*one, meta)]
     return Subject(
         card=_card(*known[0], more=len(known) - 1, meta=meta) if known else None,
-        blocks=(how, *details, *not_drawn(found[MOST_FIGURES:]), *kept),
+        blocks=(how, *details, *not_drawn(found[MOST_FIGURES:])),
     )
 
 
@@ -239,35 +234,3 @@ def _table(made: Sequence[Trade], without: Sequence[str] = ()) -> Table:
     columns = {name: cell for name, cell in COLUMNS.items() if name not in without}
     title = "Error and time of approximations"
     return table_of(title, made, columns, case=lambda one: case_key(one.row))
-
-
-# ---- the study linformer_projections ------------------------------------------------------------
-
-
-def projections_kept(meta: Meta) -> Iterator[Block]:
-    """Of the first run with the study linformer_projections."""
-    _, _, found = next(studied(LinformerProjection, meta), ("", "", []))
-    if not found:
-        return
-    first = found[0]
-    yield table_of(
-        f"What Linformer's projections keep of attention, N = {first.seq_len}, rank {first.rank}:"
-        " cosine and error on other inputs of the same kind",
-        found,
-        {
-            "inputs": lambda one: one.inputs,
-            "projections": lambda one: one.projections,
-            "cosine": lambda one: _bounded(one, "output_cosine", "{:.2f}".format),
-            "error": lambda one: _bounded(one, "error_l2_ratio", rough_percent_text),
-        },
-    )
-    yield note(
-        f"Means over {first.seeds} seeds with 95 % intervals. Trained: the two projections"
-        " alone, in a few steps, to bring the output close to the exact one. Small and random:"
-        " a trained model may keep more."
-    )
-
-
-def _bounded(one: LinformerProjection, name: str, text: Callable[[float], str]) -> Number:
-    value, low, high = (text(one[f"{name}{end}"]) for end in ("", "_low", "_high"))
-    return Number(f"{value} ({low} to {high})")

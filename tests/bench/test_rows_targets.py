@@ -21,7 +21,8 @@ SHARDS, MOST_MERGING_BYTES = 40, 150 << 20
 ANALYSE = """
 import json, sys
 from attnbench.reports import growth_fit
-from attnbench.reports.claims.ledger import claims_on, measured
+from attnbench.reports.claims.claim import outcomes
+from attnbench.reports.claims.ledger import CLAIMS
 from attnbench.reports.data.load import rows_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
@@ -31,7 +32,7 @@ rows, meta = rows_of([run]), run_meta([run])
 fits = sum(not one.reason for _, members in growth_fit.growths(rows) for one in members)
 roofline.places(rows, meta)
 energy.energy_costs(rows, meta)
-claims = [one.verdict for some in measured(rows, meta).values() for one in claims_on(some)]
+claims = [one.verdict for one in outcomes(CLAIMS, rows)]
 print(json.dumps({"rows": len(rows), "fits": fits, "claims": len(claims)}))
 """
 

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats.intervals import latency_interval, ratio_interval, stationary
-from attnbench.reports.claims.claim import Found, Quantity
+from attnbench.reports.claims.claim import Claim, Found
 from attnbench.reports.claims.ledger import near
 from attnbench.reports.data.noise_floor import (
     GOOD_STARTS,
@@ -536,10 +536,11 @@ def test_growth_is_covered_and_a_claim_of_it_refuted_where_it_is_wrong(
     found = benchmark.pedantic(grown, args=(terms,), rounds=1)
     shorter, longest = np.log(times_of(terms, GROWING[[-3, -1]]))
     truth = (longest - shorter) / math.log(4)
-    claim = Quantity("C99", "exponent", near(claimed), lambda run: ())
+    claim = Claim("C99", "", "", near(claimed), "", lambda rows, column: (), ())
     powers = [one.at_longest for one in found]
     each = [
-        Found("", of.low, of.high, "", "", one.most) for of, one in zip(powers, found, strict=True)
+        Found("", "", of.low, of.high, "", "", one.most)
+        for of, one in zip(powers, found, strict=True)
     ]
     refuted = [claim.verdict(one) for one in each].count("refuted") / len(found)
     covered = sum(one.low <= truth <= one.high for one in each) / len(found)

@@ -1,18 +1,18 @@
-"""Textbook statements, how each was tested in these runs, and the verdict.
+"""Textbook statements, what was measured of each, and whether it holds here.
 
-On pages of runs that were made to test claims, or that asked for a study.
+On pages of runs that were made to test claims, or that asked for a study. Claims of which these
+runs say nothing are not shown.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from ...data.row_groups import Row, by
-from ...data.run_meta import Meta
-from ...elements import ASIDE, Card, Marked, Table, Verdict, table_of
-from ...formatting import capital, list_text, plural
-from ...quantity import Cell
+from ...data.run_meta import Meta, device_name
+from ...elements import Card, Marked, Table, Verdict, table_of
+from ...formatting import list_text, plural
 from ...subjects import ALL_CLAIMS, Subject, testing_claims
-from ..claim import Claim, ClaimVerdict, Measured, deciding
-from ..ledger import claims_on, measured
+from ..claim import ClaimVerdict, Outcome, outcomes
+from ..ledger import CLAIMS
 
 TITLE = "Claims"
 SECTION = "asked"
@@ -20,92 +20,74 @@ APART = True
 ORDER = 2
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 OVER_QUESTIONS = ALL_CLAIMS
-MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
-MOST_NAMED = 8  # backends named in one cell
-HOLDS: dict[ClaimVerdict, tuple[Verdict, str, str]] = {
+MOST_NAMED = 8  # quantities in one cell
+HOLDS: Mapping[ClaimVerdict, tuple[Verdict, str, str]] = {
     "supported": ("good", "holds here", "hold here"),
     "refuted": ("bad", "does not hold", "do not hold"),
     "depends": ("mixed", "depends on backend or problem", "depend on backend or problem"),
     "not decided": ("open", "is not decided", "are not decided"),
-    "not run": ("open", "was not tested", "were not tested"),
 }
-VERDICT: dict[str, Callable[[Claim], Cell | Marked]] = {
-    "claim": lambda one: one.name,
-    "verdict": lambda one: Marked(cell=one.verdict, verdict=HOLDS[one.verdict][0]),
-}
+HOW = (
+    "A number inside the range of its claim supports it, one outside refutes it, one whose interval"
+    " crosses an end does not decide."
+)
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the runs that were made to test claims."""
-    testing = {name: run for name, run in meta.items() if testing_claims({name: run})}
-    asked = {name: run for name, run in meta.items() if run.get("studies") or name in testing}
+    testing = {name for name, run in meta.items() if testing_claims({name: run})}
+    asked = {name for name, run in meta.items() if run.get("studies")} - testing
+    tables = [*_tables(rows, meta, testing), *_tables(rows, meta, asked)]
+    card = None
+    if testing and tables:
+        first, *tables = tables
+        title = "Verdicts on the claims"
+        card = Card(title=title, sentence=first.title + ".", picture=first, note=HOW, wide=True)
     return Subject(
-        card=_card([run for some in measured(rows, testing).values() for run in some]),
-        blocks=tuple(table(claims_on(runs), of) for of, runs in measured(rows, asked).items()),
+        card=card,
+        blocks=tuple(tables),
         lacking="No claim was tested; attnbench run claims measures what they need.",
     )
 
 
-def _card(runs: Sequence[Measured]) -> Card | None:
-    """One for all runs on all devices, None if nothing was tested."""
-    tried = [one for one in claims_on(runs) if one.verdict != "not run"]
-    if not tried:
-        return None
-    few = len(tried) <= MOST_SPELLED_OUT
-    told = (
-        f'{one.name}, "{one.statement[:-1]}", {HOLDS[one.verdict][1]}: {_deciding(one)}.'
-        for one in tried
-    )
-
-    def statement(one: Claim) -> str:
-        return one.statement if few else f"{one.statement}{ASIDE}{_deciding(one)}"
-
-    return Card(
-        title="Verdicts on the claims",
-        sentence=" ".join(told) if few else counts_text(tried),
-        picture=table_of("Claims that were tested", tried, {**VERDICT, "statement": statement}),
-        note="A number inside the range of its claim supports it, one outside refutes it, one whose"
-        " interval crosses an end does not decide. Claims has all numbers and ranges.",
-        wide=True,
-    )
+def by_device(rows: Sequence[Row], meta: Meta) -> dict[str, list[Outcome]]:
+    """What was tested on each kind of device, by what titles say of it; a lone one is ""."""
+    names = {name: device_name(run) for name, run in meta.items()}
+    found = by(rows, lambda row: names[row["run"]])
+    each = {of: outcomes(CLAIMS, some) for of, some in found.items()}
+    return {f" on {of}" if len(found) > 1 else "": some for of, some in each.items() if some}
 
 
-def _deciding(one: Claim) -> str:
-    """The first numbers with each verdict that decides; or what was not tested."""
-    first = {verdict: f"{of}: {text}" for of, verdict, text in reversed([*one.parts])}
-    told = (first[verdict] for verdict in deciding(one.verdict) if verdict in first)
-    return "; ".join(told) or one.lacking
+def _tables(rows: Sequence[Row], meta: Meta, runs: set[str]) -> list[Table]:
+    mine = [row for row in rows if row["run"] in runs]
+    return [table(some, of) for of, some in by_device(mine, meta).items()]
 
 
-def counts_text(claims: Sequence[Claim]) -> str:
-    """`Of 19 claims 11 hold here, 5 do not hold and 3 are not decided.`"""
-    found = by(claims, lambda one: one.verdict)
-    counts = [(len(found[one]), words) for one, (_, *words) in HOLDS.items() if one in found]
-    texts = [f"{count} {one if count == 1 else many}" for count, (one, many) in counts]
-    return f"Of {plural(len(claims), 'claim')} {list_text(texts)}."
-
-
-def table(claims: Sequence[Claim], of: str = "") -> Table:
-    """`of` says in the title where they hold. A number inside the range supports, one outside
-    refutes, and one whose interval crosses an end does not decide.
-    """
+def table(found: Sequence[Outcome], of: str) -> Table:
+    counts = by(found, lambda one: one.verdict)
+    told = [
+        f"{len(counts[one])} {words[len(counts[one]) > 1]}"
+        for one, (_, *words) in HOLDS.items()
+        if one in counts
+    ]
     return table_of(
-        f"{counts_text(claims)[:-1]}{of}",
-        sorted(claims, key=lambda one: one.verdict == "not run"),
+        f"Of {plural(len(found), 'claim')} {list_text(told)}{of}",
+        found,
         {
-            **VERDICT,
-            "statement": lambda one: one.statement,
-            "holds if": lambda one: "; ".join(part.wanted for part in one.quantities),
-            "in detail": _parts,
+            "claim": lambda one: one.claim.name,
+            "holds here": lambda one: Marked(cell=one.verdict, verdict=HOLDS[one.verdict][0]),
+            "statement": lambda one: one.claim.statement,
+            "holds if": lambda one: one.claim.wanted,
+            "measured": _measured,
         },
     )
 
 
-def _parts(one: Claim) -> str:
-    """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`, and what was
-    not tested. What has the verdict of the claim comes first, since some only are named.
+def _measured(one: Outcome) -> str:
+    """`fused refuted: 8.00 times the bytes, 8 heads against one. sdpa supported: ...`. What has the
+    verdict of the claim comes first, since some only are named.
     """
     parts = sorted(one.parts, key=lambda part: part[1] != one.verdict)
     texts = [f"{of} {verdict}: {text}" for of, verdict, text in parts[:MOST_NAMED]]
     texts += [f"{len(parts) - MOST_NAMED} more"] if len(parts) > MOST_NAMED else []
-    return ". ".join(filter(None, (*texts, capital(one.lacking)))) + "."
+    return ". ".join(texts) + "."

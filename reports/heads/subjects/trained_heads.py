@@ -84,8 +84,12 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     card: Card | None = None
     blocks: list[Block] = []
     for _, caption, every in studied(TrainedHeads, meta):
-        judged = by((one for one in every if not one.is_tuning), lambda one: (one.task, one.heads))
-        found = [Trained(task, heads, seeds) for (task, heads), seeds in judged.items()]
+        judged = by((one for one in every if not one.is_tuning), lambda one: one.task)
+        found = [
+            Trained(task, heads, seeds)
+            for task, some in judged.items()
+            for heads, seeds in sorted(by(some, lambda one: one.heads).items())
+        ]
         if found:
             card = card or _card(found, caption)
             blocks += [_table(found), *_removed(found), *_rates(found, every)]
@@ -211,8 +215,8 @@ def _rates(found: Sequence[Trained], every: Sequence[TrainedHeads]) -> Iterator[
         cells[one.label, f"{rate:g}"] = Marked(cell=one.steps_text(bounds=False), strong=strong)
     if cells:
         yield _of_cells(
-            "Steps until learnt by learning rate, median of seeds that nothing else is told of;"
-            " the rate with the fewest steps was chosen",
+            "Steps until learnt by learning rate, the median of other seeds; the rate with the"
+            " fewest steps was chosen",
             "task, heads",
             cells,
         )

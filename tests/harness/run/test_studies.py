@@ -25,7 +25,7 @@ if "attnbench.harness.worker.serve" in sys.orig_argv:
         import torch
         yield {"bytes": torch.empty(1 << 45, dtype=torch.uint8).numel()}
     study.run = run
-    import attnbench.harness.studies.head_flops as wrong
+    import attnbench.harness.studies.head_copies as wrong
     def fails(problem, device, seed):
         raise RuntimeError("a bug of the study")
         yield
@@ -42,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "sitecustomize.py").write_text(GREEDY)
     path = os.pathsep.join(map(str, (folder, ROOT / ".package")))
     one = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
-    studies = "studies=[score_scale,head_flops,parameter_count,batch_invariance]"
+    studies = "studies=[score_scale,head_copies,parameter_count,batch_invariance]"
     sets = ("--set", studies, "--set", one)
     chosen = ("--skip", "*fp32*", "--skip", "*-process[345]")
     done = run_in(folder, *SMALL, *sets, *chosen, env={"PYTHONPATH": path})

@@ -8,12 +8,7 @@ import pytest
 import torch
 
 from attnbench.harness import studies
-from attnbench.harness.studies import (
-    attention_facts,
-    head_flops,
-    linformer_projections,
-    score_scale,
-)
+from attnbench.harness.studies import attention_facts, score_scale
 from attnbench.impls.problem import Problem
 from attnbench.reports.data.row_groups import by
 
@@ -183,21 +178,6 @@ def test_merging_heads_copies_the_output_unless_it_is_merged_already() -> None:
     assert found("head_copies", half)[0].output_bytes == 64 * 256 * 2
 
 
-def test_torch_counts_the_same_flops_whatever_the_heads() -> None:
-    counts = by(found("head_flops"), lambda one: one.backend)
-    n, d = head_flops.TOKENS, head_flops.D_MODEL
-    for backend in ("naive", "fused", "sdpa", "sdpa:math"):
-        assert [one.flops for one in counts[backend]] == [8 * n * d**2 + 4 * n**2 * d] * 3
-        assert [one.heads for one in counts[backend]] == [1, 2, 8]
-
-
-def test_flops_that_torch_does_not_see_are_null(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(head_flops, "OF_CPU", {})
-    flops = {one.backend: one.flops for one in anew("head_flops")}
-    assert flops["sdpa"] is None
-    assert flops["naive"] is not None
-
-
 def test_heads_add_parameters_only_if_their_width_is_fixed() -> None:
     counts = {(one.d_k_rule, one.heads): one.parameter_count for one in found("parameter_count")}
     shared = {count for (rule, _), count in counts.items() if rule == "d_model / heads"}
@@ -226,37 +206,6 @@ def test_errors_shrink_with_precision_and_every_backend_that_runs_here_is_studie
     for backend in ("naive", "fused"):
         fp32, fp16, bf16 = (errors[backend, dtype] for dtype in ("fp32", "fp16", "bf16"))
         assert fp32 < 1e-5 < 1e-4 < fp16 < bf16 < 0.05
-
-
-@pytest.mark.long
-def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {one.holds for one in found("projection_equality")} == {True}
-    split = torch.Tensor.split
-    # heads in another order
-    monkeypatch.setattr(torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1])
-    assert {one.holds for one in anew("projection_equality")} == {False}
-
-
-# ---- Linformer's projections ---------------------------------------------------------------------
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", linformer_projections.KINDS)
-def test_training_and_pooling_keep_what_random_projections_lose(kind: str) -> None:
-    of = {one.projections: one for one in found("linformer_projections") if one.inputs == kind}
-    random = of["random"]
-    assert random.output_cosine_low < 0.1
-    for one in (of["mean pooling"], of["trained"]):
-        assert one.output_cosine_low > random.output_cosine_high
-        assert one.error_l2_ratio_high < random.error_l2_ratio_low
-
-
-def test_smooth_inputs_have_the_variance_and_the_correlation_that_they_say() -> None:
-    generator = torch.Generator().manual_seed(0)
-    q, _, _ = linformer_projections._inputs("neighbours alike", 400, generator)
-    assert float(q.var()) == pytest.approx(1, rel=0.1)
-    products = (q[:, 1:] * q[:, :-1]).mean()
-    assert float(products / q.square().mean()) == pytest.approx(0.9, abs=0.02)
 
 
 # ---- the worked example --------------------------------------------------------------------------

@@ -4,28 +4,14 @@ import pytest
 
 from attnbench.harness.scenario import load, read_change
 from attnbench.harness.scenario.names import claims
-from attnbench.harness.studies import names as studies
 
 pytestmark = pytest.mark.long
 
 ONE_LENGTH = ("claims_pruning",)
 
-OF_NO_CLAIM = {
-    "linformer_projections",
-    "trained_heads",
-    "gradient_distance",
-    "generation",
-    "attention_facts",
-    "batch_invariance",
-    "kv_quantization",
-}
-"""Studies of other scenarios."""
-
 
 def test_the_scenarios_of_claims_hold_what_the_claims_need():
     scenarios = {name: load(name) for name in claims()}
-    named = {name for scenario in scenarios.values() for name in scenario.studies}
-    assert {name.partition(":")[0] for name in named} == set(studies()) - OF_NO_CLAIM
     backends = {
         name.partition(":")[0] for scenario in scenarios.values() for name in scenario.backends
     }
@@ -37,5 +23,5 @@ def test_the_scenarios_of_claims_hold_what_the_claims_need():
                 name, [read_change(f"device={device}")]
             )  # as `attnbench run claims --device` asks for it
             groups, _ = scenario.problem_groups(device)
-            lengths = {problem.seq_len for group in groups for problem in group}
+            lengths = {problem.kv_seq_len for group in groups for problem in group}
             assert len(lengths) >= 5 or scenario.name in ONE_LENGTH

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.findings import EachAlone, Generated, ScoreScale, read_findings
-from tests.reports.subjects.test_generation import finding
+from attnbench.reports.data.findings import EachAlone, joined, read_findings
 
 
 def alone(process: int | None, ratio: float, batch: int = 1) -> dict[str, Any]:
@@ -30,15 +29,29 @@ def test_a_single_process_and_other_shapes_stay_as_they_are() -> None:
         (2, 0.1, 1),
     ]
     scales = [{"study": "score_scale", "d_k": 8, "scaled": True}] * 2
-    assert len(read_findings(ScoreScale, scales)) == 2
+    assert joined(scales) == scales
+
+
+def generated(process: int, **changes: Any) -> dict[str, Any]:
+    found = {"study": "generation", "backend": "sdpa", "tokens": 64, "complaint": ""}
+    times = {"full_step_ms": 8.0 + process, "cached_step_ms": 2.0, "full_total_exponent": 2.0}
+    return {**found, **times, "blocks": 4, "contended_blocks": 0, "process": process} | changes
 
 
 def test_what_one_process_lacks_is_not_known() -> None:
-    some = [{"study": "generation", **finding("sdpa", 64), "process": i} for i in range(3)]
-    (whole,) = read_findings(Generated, some)
-    assert whole.full_step_low_ms is not None
-    some[1] |= {"full_step_ms": None, "complaint": "cached steps differ", "contended_blocks": None}
-    (one,) = read_findings(Generated, some)
-    assert one.full_step_ms is one.full_step_low_ms is one.contended_blocks is None
-    assert one.complaint == "cached steps differ"
-    assert one.cached_step_ms is not None
+    (whole,) = joined([generated(one) for one in range(3)])
+    assert whole["full_step_ms"] == pytest.approx(9)
+    assert whole["full_step_low_ms"] < 9 < whole["full_step_high_ms"]
+    assert (whole["cached_step_ms"], whole["cached_step_low_ms"]) == (2.0, None), "equal in all"
+    differs = {"full_step_ms": None, "complaint": "cached steps differ", "contended_blocks": None}
+    (one,) = joined([generated(0), generated(1, **differs), generated(2)])
+    assert one["full_step_ms"] is one["full_step_low_ms"] is one["contended_blocks"] is None
+    assert one["complaint"] == "cached steps differ"
+    assert one["cached_step_ms"] is not None
+
+
+@pytest.mark.parametrize("value", [None, "x", [], {}, True, float("inf")])
+def test_times_that_are_no_numbers_are_unknown(value: Any) -> None:
+    (one,) = joined([generated(0), generated(1, full_step_ms=value, blocks=value)])
+    assert one["full_step_ms"] is None
+    assert one["blocks"] == 4

@@ -52,3 +52,12 @@ def test_a_long_name_stands_whole_above_its_map_and_squares_stay_level() -> None
     squares = [one.findall("image")[0].get("transform") for one in (long, short)]
     assert squares[0] == squares[1]
     check_texts(long)
+
+
+def test_columns_and_rows_may_have_names() -> None:
+    names = tuple(f"sdpa:number_{one}" for one in range(6))
+    first, _ = parts(replace(maps_of(1, side=6), x_names=names, y_names=names))
+    said = contents(first)
+    assert all(said.count(name) == 1 for name in names[1:]), "rows; columns have no room for all"
+    assert said.count(names[0]) == 2
+    check_texts(first)

@@ -54,7 +54,7 @@ def test_on_a_curve_a_seed_that_has_ended_stays_as_it_ended() -> None:
 def test_the_card_names_the_number_of_heads_with_the_fewest_steps_and_draws_curves(
     tmp_path: Path,
 ) -> None:
-    steps = {1: [300] * 6, 8: [100] * 6, 16: [200] * 6}
+    steps = {8: [100] * 6, 1: [300] * 6, 16: [200] * 6}
     card = told(tmp_path, trainings("copy", steps)).card
     assert card
     assert card.sentence == (

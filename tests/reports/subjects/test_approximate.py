@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from attnbench.reports.data.row_groups import Group
 from attnbench.reports.subjects import approximate
+from attnbench.reports.subjects._over import panel
 from tests.made_runs import inexact
 from tests.reports.rendering import figures_of, sentences, subject_of
 
@@ -25,3 +27,9 @@ def test_pools_are_a_method_of_their_own() -> None:
     assert [approximate.method(name) for name in names] == [
         "linformer", "linformer", "linformer:pool", "performer", "mine",
     ]  # fmt: skip
+
+
+def test_a_value_without_bounds_is_drawn_without_an_interval() -> None:
+    rows = [{"backend": "fused", "seq_len": n, "error": 0.1} for n in (64, 128)]
+    (series,) = panel(Group(label="", problem={}, rows=rows), column="error").series
+    assert (series.y, series.low, series.high, series.cases) == ((0.1, 0.1), (), (), ())

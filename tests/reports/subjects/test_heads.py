@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from attnbench.reports import contrasts
-from attnbench.reports.claims.claim import Measured
-from attnbench.reports.claims.of_rows import time_of_heads
+from attnbench.reports.claims.claim import outcomes
+from attnbench.reports.claims.ledger import CLAIMS
 from attnbench.reports.elements import DotPlot, Figure
 from attnbench.reports.exports import export
 from attnbench.reports.subjects import heads
@@ -54,8 +54,8 @@ def test_two_kernels_are_no_verdict_on_heads(
 
 
 def test_a_claim_on_the_time_of_heads_is_not_decided_by_two_kernels(tmp_path: Path) -> None:
-    run = Measured(every=rows_of(with_kernels(tmp_path)), run={})
-    found = [one for one in time_of_heads(run) if one.of == "sdpa"]
+    outcome = {one.claim.name: one for one in outcomes(CLAIMS, rows_of(with_kernels(tmp_path)))}
+    found = [one for one in outcome["C3c"].found if one.backend == "sdpa"]
     assert found
     assert all("this compares kernels" in one.doubt for one in found)
 

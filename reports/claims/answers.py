@@ -1,0 +1,116 @@
+"""What claims are judged by: ratios along an axis, growth along one, and exact bytes.
+
+Each takes rows and a column of theirs and yields a `Found` for every backend and problem that has
+it.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import inf, isnan, nan
+from typing import Any
+
+from ..contrasts import Contrast
+from ..data.polynomial import bytes_over_n, coefficient_text, flops_over, through
+from ..data.row_groups import AXES, Row, axis_title, backends, groups, label, problem, varying_axes
+from ..formatting import count_text, in_brackets, number_text
+from ..growth_fit import growths_of, interval_text
+from ..judging.over import paired
+from ..words import DISTURBED
+from .claim import Found
+
+BUSY = f"{DISTURBED}: to be measured again on an idle machine"
+ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
+UNITS = {"peak_bytes": "bytes", "input_bytes": "bytes of inputs", "work_flops": "FLOPs"}
+LEAST, MOST = "least", "most"
+PAST_CROSSING = 4  # times the N at which FLOPs cross: there four fifths of them are in N²
+Some = Iterator[Found]
+
+
+def ratios(
+    rows: Sequence[Row],
+    column: str,
+    *,
+    axis: str,
+    base: Any,
+    apart: Sequence[str] = (),
+    share: bool = False,
+) -> Some:
+    """Cases over the one that differs only in an axis: in its `base` value, or the least or most of
+    them. `apart`: axes that change with it. `share`: over what the axis makes of it in proportion.
+    """
+    others = [one for one in ("backend", *AXES) if one not in (axis, *apart)]
+    bases = [row for row in rows if row[axis] == base]
+    if base in (LEAST, MOST):
+        bases = sorted(rows, key=lambda row: row[axis] or 0, reverse=base == MOST)
+    varying = [one for one in varying_axes([*map(problem, rows)]) if one in others]
+    for row, of, time in paired(rows, bases, others):
+        if row[axis] == of[axis]:
+            continue
+        one, part = Contrast(axis=axis, row=row, base=of), row[axis] / of[axis] if share else 1
+        at = f"{one.against}{in_brackets(label(problem(row), varying))}"
+        doubt = "" if one.of_heads else f"; {one.kernels}"
+        if column == "latency_ms":
+            if time is not None:
+                low, high, doubt = time.low / part, time.high / part, doubt or BUSY * time.disturbed
+                yield Found(row["backend"], column, low, high, f"{time.text}, {at}", doubt)
+            continue
+        ratio = one.peak_bytes if column == "peak_bytes" else one.counted(column)
+        if not isnan(ratio):
+            text = f"{number_text(ratio)} times the {UNITS[column]}, {at}"
+            yield Found(row["backend"], column, ratio / part, ratio / part, text, doubt)
+
+
+def exponents(rows: Sequence[Row], column: str, *, over: str = "seq_len") -> Some:
+    """Of time between the three largest N, or values of another axis; of what is counted the degree
+    of its exact polynomial, nothing if it is none.
+    """
+    symbol = axis_title(over)
+    for backend in backends(rows):
+        mine = [row for row in rows if row["backend"] == backend]
+        for group, found in growths_of(mine, backend, over) if column == "latency_ms" else ():
+            power, (first, _, last) = found.at_longest, map(count_text, found.lengths[-3:])
+            text = f"{symbol}^{interval_text(power)} in time over {symbol} = {first} to {last}"
+            text += in_brackets(group.label)
+            doubt = BUSY * found.disturbed
+            yield Found(backend, column, power.low, power.high, text, doubt, found.most)
+        for group in groups(mine, over) if column in UNITS else ():
+            counts = {row[over]: int(row[column]) for row in group.rows if row.get(column)}
+            if (solved := through(counts)) and solved.exact:
+                degree = 2 if solved.quadratic > 0 else int(solved.linear > 0)
+                text = f"{symbol}^{degree} in {UNITS[column]}{in_brackets(group.label)}"
+                yield Found(backend, column, degree, degree, text)
+
+
+def score_matrices(rows: Sequence[Row], column: str) -> Some:
+    """The N² coefficient of exact bytes, over that of two matrices of scores of all heads."""
+    for backend in backends(rows):
+        for group in groups(rows, "seq_len"):
+            found, of = bytes_over_n(group.rows, backend, column), group.problem
+            if found and of["dtype"] in ITEM_BYTES:
+                two = 2 * of["batch"] * of["heads"] * ITEM_BYTES[of["dtype"]]
+                text = f"{coefficient_text(found.quadratic)} bytes per N², where 2 B h e is {two}"
+                text += in_brackets(group.label)
+                doubt = "" if found.exact else ", but no fourth length agrees"
+                share = float(found.quadratic / two)
+                yield Found(backend, column, share, share, text, doubt)
+
+
+def crossings(rows: Sequence[Row], column: str) -> Some:
+    """The N from which N² takes most of a layer's time, over the one by FLOPs."""
+    for backend in backends(rows):
+        for group, found in growths_of(rows, backend):
+            counts = flops_over(group.rows)
+            if counts is None or counts.quadratic <= 0 or counts.linear <= 0:
+                continue  # a mask may leave no N² to be taken over by
+            by_flops = float(counts.linear / counts.quadratic)
+            last, power, over = found.lengths[-1], found.at_longest, found.crossover
+            is_flat = last >= PAST_CROSSING * by_flops and power.high < 1.5
+            low, high = (over.low, over.high) if over else (last, inf) if is_flat else (nan, nan)
+            doubt = BUSY * found.disturbed
+            if not found.describes:
+                n, off = found.worst
+                doubt = f"; the formula is off by {number_text(off)} times at N = {count_text(n)}"
+            elif not is_flat and found.lengths[0] * PAST_CROSSING > by_flops:
+                doubt = doubt or f"; too close to the shortest N, {found.lengths[0]}"
+            text = f"N^{interval_text(power)} up to N = {count_text(last)}; N² takes over at N = "
+            text += f"{interval_text(over) if over else 'none'}, by FLOPs {number_text(by_flops)}"
+            yield Found(backend, column, low / by_flops, high / by_flops, text, doubt)
