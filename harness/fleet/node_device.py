@@ -5,7 +5,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -29,7 +29,7 @@ from ..run.runtime import Runtime
 from ..run.schedule import Schedule
 from ..run.session import LOST_LOGS
 from ..run.spec import RunSpec
-from ..run.studies import MODELS, StudyRunner, Told, tried
+from ..run.studies import StudyRunner, Told, tried
 from ..run.wall_runner import WallRunner
 from ..run.worker_pool import open_workers
 from ..scenario.shards import Units
@@ -139,7 +139,6 @@ class NodeDevice(Listener):
             listener=self,
             measured_on=self._where(),
             attached={name: self._given.here(one) for name, one in attached.items()},
-            save_to=self._folder / MODELS if spec.how.save_models else None,
             attempts=attempts,
         )
         self._pool.configure(spec, self._folder / LOGS)
@@ -158,8 +157,6 @@ class NodeDevice(Listener):
             pool.close()  # walls are searched in processes that nothing else has used
         walls = WallRunner(runtime).records(work.walls, wall_share)
         for record in chain(walls, StudyRunner(runtime).records(work.studies)):
-            for saved in self._models():
-                self._say(saved)
             self._say(record.with_reason(self._given.named(record.reason)))
         for file in self._files():
             self._say(file)
@@ -197,14 +194,6 @@ class NodeDevice(Listener):
             self._sent[path] = self._sent.get(path, 0) + len(data)
             if data:
                 yield File(path.name, data)
-
-    def _models(self) -> Iterator[File]:
-        """What studies have saved since it was sent last."""
-        for path in sorted((self._folder / MODELS).glob("*.safetensors")):
-            if data := self._read(path):
-                yield File(path.name, data)
-                with suppress(OSError):  # then it is sent again, and kept once
-                    path.unlink()
 
     def _read(self, path: Path, begin: int = 0, most: int = MOST_FILE_BYTES) -> bytes:
         try:

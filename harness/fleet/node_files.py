@@ -1,18 +1,14 @@
-"""What devices elsewhere print, kept in the run's folder under the device's number, and the models
-that they save.
-"""
+"""What devices elsewhere print, kept in the run's folder under the device's number."""
 
 import os
 import re
 from pathlib import Path
 
-from ..files.safe_files import make_folder, open_plain, write_all, write_whole
+from ..files.safe_files import open_plain, write_all
 from ..process.worker_log import LOG_CAP_BYTES
 from ..rows.run_store import LOGS
-from ..run.studies import MODELS
 
 LOG = re.compile(r"[A-Za-z0-9._-]{1,80}\.log", re.ASCII)
-MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.safetensors", re.ASCII)
 NUMBERED = re.compile(r"device-(\d+)", re.ASCII)
 
 
@@ -33,15 +29,9 @@ class NodeFiles:
         place = self._first + number
         if LOG.fullmatch(name):
             path = self._run / LOGS / f"device-{place}-{name}"
-        elif MODEL.fullmatch(name):  # as a run on this machine would have it
-            path = self._run / MODELS / name
         else:
             return f"device {place} sent a file called {name!r}; it was not kept"
         try:
-            if MODEL.fullmatch(name):
-                make_folder(path.parent)
-                write_whole(path, data)
-                return ""
             fd = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 left = LOG_CAP_BYTES - os.fstat(fd).st_size
