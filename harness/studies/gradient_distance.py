@@ -1,7 +1,8 @@
 """How far back gradients reach through attention and through recurrent layers.
 
-The norm of d loss / d x_t over the distance from the last token, whose output is the loss; random
-first weights, as torch draws them. A recurrent layer multiplies a gradient by its weights at every
+gradient_norms: of d loss / d x_t, by the distance 0, 1, ... from the last token, whose output is
+the loss; fade_per_token: the slope of their logarithm. Random first weights, as torch draws them,
+and geometric means over 12 draws. A recurrent layer multiplies a gradient by its weights at every
 step (Bengio, Simard and Frasconi 1994), attention looks at every token directly.
 """
 
@@ -18,10 +19,6 @@ from ..rows.findings import Finding
 from ._repeats import mean_fields
 
 QUESTION = "How does the gradient by a token fade with its distance?"
-SHOWN = {
-    "note": "The norm of the gradient by a token over its distance from the one whose output is the"
-    " loss, at random first weights; fade_per_token is the slope of its logarithm."
-}
 TOKENS, WIDTH = 64, 32
 REPEATS = 12
 FIT_MOST = 32  # tokens: beyond, an exponential fade is near the smallest numbers of a dtype
