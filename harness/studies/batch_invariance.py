@@ -14,7 +14,6 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ...impls.axes.kv_storage import AS_USUAL
 from ...impls.backend import Inputs
