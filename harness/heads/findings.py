@@ -3,8 +3,7 @@
 Fields with a default may be missing: earlier versions did not have them, or only some findings do.
 """
 
-from math import inf
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -16,9 +15,6 @@ Samples = list[Annotated[float, Field(gt=0, lt=1e12)]]
 Numbers = list[list[Maybe]] | None
 """[block][head]; null where a head has none."""
 Losses = list[float]
-When = Literal["before", "after"]
-Order = Literal["pruned", "greedy"]
-"""In which heads were removed: by importance, by trial."""
 
 
 def square(rows: list[list[float]]) -> list[list[float]]:
@@ -30,216 +26,83 @@ def square(rows: list[list[float]]) -> list[list[float]]:
 
 Square = Annotated[Map, AfterValidator(square)]
 """Weights, [query][key], of the same tokens."""
-Maps = Annotated[list[list[Square]], Field(min_length=1)]
-"""[block][head]."""
 
 
-class Trained(Finding):
-    """One seed's training, and what the model answers on new sequences.
+class TrainedHeads(Finding):
+    """One training of a small decoder on a task (training.py), with the losses beside it.
 
-    `step_peak_bytes`: above parameters and batch.
-    """
-
-    train_seed: int
-    accuracy_ratio: Ratio
-    loss_nats: Maybe = None
-    steps: int | None = None
-    batch: int | None = None
-    parameter_count: int | None = None
-    step_loss_nats: Losses | None = None
-    step_ms: Samples | None = None
-    step_peak_bytes: int | None = None
-
-    @property
-    def accuracy_points(self) -> float:
-        return 100 * self.accuracy_ratio
-
-
-class OnTask(Trained):
-    """Of a small decoder (training.py).
-
-    `learnt_steps`: until `goal_ratio` of the answers were right; null if they were not within
-    `limit_steps`, or without a goal. Rows of earlier versions lack all of them: every model was
-    trained for the same `steps`.
-    """
-
-    task: str
-    heads: Count
-    d_k: int | None = None
-    goal_ratio: Maybe = None
-    limit_steps: int | None = None
-    learning_rate: Maybe = None
-    learnt_steps: int | None = None
-    looked_steps: list[int] | None = None
-    looked_accuracy_ratio: list[Ratio] | None = None
-    d_model: int | None = None
-    depth: int | None = None
-    tokens: int | None = None
-    vocabulary: int | None = None
-
-    @property
-    def steps_until_learnt(self) -> float | None:
-        """Infinite if it took more than the limit; None if nothing was to be reached."""
-        if self.goal_ratio is None or self.limit_steps is None:
-            return None
-        return inf if self.learnt_steps is None else self.learnt_steps
-
-    def accuracy_at(self, steps: float) -> float | None:
-        """At the last look by then, which a training that ended earlier has at its end."""
-        looks = zip(self.looked_steps or (), self.looked_accuracy_ratio or (), strict=False)
-        return next((right for step, right in [*looks][::-1] if step <= steps), None)
-
-
-class TrainedHeadWidth(OnTask):
-    """A task with so many heads of one width, whatever the width of the model."""
-
-    STUDY = "trained_head_width"
-
-
-class TrainedHeads(OnTask):
-    """A task with so many heads.
-
-    Heads were removed in the order `pruned_heads`, [block, head], and greedily; a loss per number
-    of removed heads, which in earlier rows is its place.
+    `is_tuning`: a training of the grid of learning rates. `learnt_steps`: until `goal_ratio` of the
+    answers were right; null if they were not within `limit_steps`.
     """
 
     STUDY = "trained_heads"
-    seed_number: int | None = None
-    loss_nats: float
+    task: str
+    heads: Count
+    train_seed: int
+    is_tuning: bool = False
+    learning_rate: float
+    goal_ratio: Ratio
+    limit_steps: Count
+    learnt_steps: int | None = None
+    looked_steps: list[int]
+    looked_accuracy_ratio: list[Ratio]
+    looked_loss_nats: Losses | None = None
+    step_ms: Samples
+    removed_heads: int | None = None
     whole_loss_nats: Maybe = None
-    single_loss_nats: list[Losses] | None = None
-    pruned_heads: list[list[int]] | None = None
-    pruned_removed_heads: list[int] | None = None
-    pruned_loss_nats: Losses | None = None
-    greedy_removed_heads: list[int] | None = None
-    greedy_loss_nats: Losses | None = None
+    removed_after_loss_nats: Maybe = None
+    removed_during_loss_nats: Maybe = None
 
     @model_validator(mode="after")
-    def _says_of_what(self) -> "TrainedHeads":
-        pairs = (
-            (self.pruned_removed_heads, self.pruned_loss_nats),
-            (self.greedy_removed_heads, self.greedy_loss_nats),
-        )
-        if any(of is not None and len(of) != len(found or ()) for of, found in pairs):
-            raise ValueError("wanted a loss for each number of removed heads")
+    def _sees_both(self) -> "TrainedHeads":
+        if any(
+            looked is not None and len(looked) != len(self.looked_steps)
+            for looked in (self.looked_accuracy_ratio, self.looked_loss_nats)
+        ):
+            raise ValueError("wanted a value at each look")
         return self
 
-    @property
-    def rises_nats(self) -> list[float]:
-        """Of the loss without one head, of each that was removed alone."""
-        whole, blocks = self.whole_loss_nats, self.single_loss_nats
-        return [] if whole is None else [loss - whole for block in blocks or () for loss in block]
 
-    def loss_by_removed_heads(self, order: Order) -> dict[int, float]:
-        """Rows that do not say how many heads were removed removed one at a time."""
-        losses, removed = self[f"{order}_loss_nats"] or (), self[f"{order}_removed_heads"]
-        return dict(enumerate(losses) if removed is None else zip(removed, losses, strict=True))
-
-
-class TrainedRoles(OnTask):
-    """What heads look at in a text (roles.py), and the model without half of its heads.
-
-    `_weight_`: of a role's queries on its keys; `_even_weight`: if all keys had the same. Losses
-    and the share of right endings of verbs, `far_` of those whose subject is not the nearest noun:
-    of the whole model; with heads removed after and during training; with half as many from the
-    start.
-    """
-
-    STUDY = "trained_roles"
-    subject_weight_before: Numbers = None
-    subject_weight_after: Numbers = None
-    subject_even_weight: float
-    rare_weight_before: Numbers = None
-    rare_weight_after: Numbers = None
-    rare_even_weight: float
-    local_weight_before: Numbers = None
-    local_weight_after: Numbers = None
-    local_even_weight: float
-    verb_count: int
-    far_verb_count: int
-    removed_heads: Count
-    whole_nats: float
-    whole_endings_ratio: float
-    whole_far_endings_ratio: Maybe = None
-    pruned_after_nats: float
-    pruned_after_endings_ratio: float
-    pruned_after_far_endings_ratio: Maybe = None
-    pruned_during_nats: float
-    pruned_during_endings_ratio: float
-    pruned_during_far_endings_ratio: Maybe = None
-    half_from_start_nats: float
-    half_from_start_endings_ratio: float
-    half_from_start_far_endings_ratio: Maybe = None
-
-
-class GradientDistance(Finding):
-    """Norms at first weights, at distances 0, 1, ...; the fade is of ln norm."""
-
-    STUDY = "gradient_distance"
-    model: str
-    seq_len: Count
-    width: int | None = None
-    gradient_norms: list[Annotated[float, Field(ge=0)]] | None = None
-    fitted_tokens: int | None = None
-    fade_per_token: Maybe = None
-    fade_per_token_low: Maybe = None
-    fade_per_token_high: Maybe = None
-
-    @property
-    def fade(self) -> tuple[float, float, float] | None:
-        """Change of ln norm per token, and its bounds; None if one is missing."""
-        value, low, high = self.fade_per_token, self.fade_per_token_low, self.fade_per_token_high
-        return None if value is None or low is None or high is None else (value, low, high)
+OF_HEADS = (
+    *("itself_share", "near_share", "first_share", "far_share", "single_sequence_loss_nats"),
+)
+OF_STEPS = ("pruned_sequence_loss_nats", "pruned_saved_parameters", "pruned_saved_cache_ratio")
 
 
 class CheckpointHeads(Finding):
-    """A model that the user gave. Losses are of each sequence; `single_`: [block][head][sequence].
-
-    `drawn_heads`: [block, head], of `weight_rows`.
+    """A model that the user gave. Losses are of each sequence; `single_`: [layer][head][sequence],
+    `pruned_`: of each step, the least important heads first. `_share`: [layer][head], of the weight
+    (looks.py), `even_shares`: in their order, of a head that looks at all tokens alike.
     """
 
     STUDY = "checkpoint_heads"
     checkpoint: str
-    format: str | None = None
     model_type: str | None = None
-    d_model: int | None = None
-    layers: list[Annotated[int, Field(ge=0)]] | None = None
     layer_heads: list[Annotated[int, Field(ge=0, lt=100_000)]]
-    kv_heads: int | None = None
-    vocabulary: int | None = None
     parameter_count: int | None = None
-    trained_task: str | None = None
-    trained_steps: str | None = None
     tokens: int | None = None
     token_source: str | None = None
-    tokenizer_reason: str | None = None
+    itself_share: Numbers = None
+    near_share: Numbers = None
+    first_share: Numbers = None
+    far_share: Numbers = None
+    even_shares: list[float] | None = None
     sequence_loss_nats: Annotated[Losses, Field(min_length=1)]
-    accuracy_ratio: float
-    entropy_nats: Numbers = None
-    distance_tokens: Numbers = None
-    distance_variance: Numbers = None
-    previous_share: Numbers = None
-    induction_share: Numbers = None
-    output_rank: Numbers = None
-    pattern_difference: Numbers = None
-    output_similarity: Numbers = None
-    nearest_difference: Numbers = None
-    nearest_similarity: Numbers = None
-    removal_sequences: int | None = None
     single_sequence_loss_nats: list[list[Losses]] | None = None
     pruned_heads_left: list[int] | None = None
     pruned_sequence_loss_nats: list[Losses] | None = None
-    removal_reason: str | None = None
-    sentence: list[str] | None = None
-    drawn_heads: list[Annotated[list[int], Field(min_length=2, max_length=2)]] | None = None
-    weight_rows: list[Square] | None = None
+    pruned_saved_parameters: list[int] | None = None
+    pruned_saved_cache_ratio: list[float] | None = None
 
     @model_validator(mode="after")
     def _has_heads(self) -> "CheckpointHeads":
-        if not sum(self.layer_heads):
+        shape, whole = self.layer_heads, len(self.pruned_heads_left or ())
+        of_heads = [self[name] for name in OF_HEADS]
+        of_steps = [self[name] for name in OF_STEPS]
+        if not sum(shape):
             raise ValueError("wanted a head")
-        told = (self.pruned_heads_left, self.drawn_heads)
-        found = (self.pruned_sequence_loss_nats, self.weight_rows)
-        if any(len(of or ()) != len(one or ()) for of, one in zip(told, found, strict=True)):
-            raise ValueError("wanted a map of each head and a loss of each step")
+        if any(one is not None and list(map(len, one)) != shape for one in of_heads):
+            raise ValueError("wanted a number of each head")
+        if any(one is not None and len(one) != whole for one in of_steps):
+            raise ValueError("wanted a number of each step")
         return self

@@ -1,16 +1,13 @@
 """Sequences with a known structure, and the answers that a small decoder is to learn.
 
+    majority        bits: which is the most frequent one of the last five?
+    six_relations   bits: which stood 1, 2, 4, 7, 11 and 16 places before, in this order?
     copy            a sequence that begins again: which token comes next? Induction, as in Olsson
                     et al. 2022, arXiv:2209.11895; the period differs between sequences
-    majority        bits: which is the most frequent one of the last five?
-    two_relations   tokens: which stood 1 and 5 places before, in this order?
-    six_relations   bits: which stood 1, 2, 4, 7, 11 and 16 places before, in this order?
     text            characters of sentences of a grammar: which comes next?
-    short_text      the same, of so few sentences that all are seen about a hundred times
 
-A head gives a query one weighted mean. With two different weights it can hold two tokens at once,
-so two relations are possible for one head; six bits in one mean need six weights that differ from
-all their sums. More heads need no such weights.
+A head gives a query one weighted mean: six bits in one mean need six weights that differ from all
+their sums. More heads need no such weights.
 """
 
 from collections.abc import Callable
@@ -26,9 +23,8 @@ TOKENS = 24
 COPIED = 8  # different tokens; a sequence uses each once before it begins again
 PERIODS = (4, 8)
 WINDOW = 5
-SHORT, SHORT_BACK = 8, (1, 5)
 BACK = (1, 2, 4, 7, 11, 16)
-LEARNT, HELD_OUT, SHORT_LEARNT = 16_000, 4_000, 1_200  # characters of text
+LEARNT, HELD_OUT = 16_000, 4_000  # characters of text
 
 
 class Batch(NamedTuple):
@@ -48,84 +44,74 @@ class Batch(NamedTuple):
 class Task(NamedTuple):
     """`vocabulary`: of tokens and of targets. `depth`: blocks that it needs. `draw`: a batch of so
     many sequences. `held_out`: the same of text that no batch of `draw` has; None if every batch is
-    new. `names`: of the tokens.
+    new.
     """
 
     vocabulary: int
     depth: int
     draw: Callable[[Generator, int], Batch]
-    names: tuple[str, ...]
     held_out: Callable[[Generator, int], Batch] | None = None
 
 
-def task(name: str, tokens: int = TOKENS) -> Task:
-    """Of sequences of so many tokens. Raises KeyError for a name that the docstring above lacks."""
-    return TASKS[name](tokens)
+def task(name: str) -> Task:
+    """Of sequences of TOKENS tokens. Raises KeyError for a name that the docstring above lacks."""
+    return TASKS[name]()
 
 
-def _copy(length: int) -> Task:
+def _majority() -> Task:
+    def draw(generator: Generator, size: int) -> Batch:
+        tokens = torch.randint(2, (size, TOKENS), generator=generator)
+        ones = tokens.unfold(1, WINDOW, 1).sum(-1)
+        return Batch(tokens, pad((ones > WINDOW // 2).long(), (WINDOW - 1, 0), value=UNSCORED))
+
+    return Task(2, 1, draw)
+
+
+def _six_relations() -> Task:
+    """The answer is one number whose digits are the bits so many places before."""
+
+    def draw(generator: Generator, size: int) -> Batch:
+        tokens = torch.randint(2, (size, TOKENS), generator=generator)
+        first = max(BACK)
+        answer = torch.zeros(size, TOKENS - first, dtype=torch.int64)
+        for places in BACK:
+            answer = 2 * answer + tokens[:, first - places : TOKENS - places]
+        return Batch(tokens, pad(answer, (first, 0), value=UNSCORED))
+
+    return Task(2 ** len(BACK), 1, draw)
+
+
+def _copy() -> Task:
     def draw(generator: Generator, size: int) -> Batch:
         low, high = PERIODS
         period = torch.randint(low, high + 1, (size, 1), generator=generator)
         once = torch.rand(size, COPIED, generator=generator).argsort(-1)
-        place = torch.arange(length)[None]
+        place = torch.arange(TOKENS)[None]
         tokens = once.gather(1, place % period)
         after = pad(tokens[:, 1:], (0, 1), value=UNSCORED)
         return Batch(tokens, torch.where(place >= period, after, UNSCORED))
 
-    return Task(COPIED, 2, draw, _letters(COPIED))
+    return Task(COPIED, 2, draw)
 
 
-def _majority(length: int) -> Task:
-    def draw(generator: Generator, size: int) -> Batch:
-        tokens = torch.randint(2, (size, length), generator=generator)
-        ones = tokens.unfold(1, WINDOW, 1).sum(-1)
-        return Batch(tokens, pad((ones > WINDOW // 2).long(), (WINDOW - 1, 0), value=UNSCORED))
-
-    return Task(2, 1, draw, ("0", "1"))
-
-
-def _relations(length: int, symbols: int, back: tuple[int, ...]) -> Task:
-    """The answer is one number whose digits are the tokens so many places before."""
-
-    def draw(generator: Generator, size: int) -> Batch:
-        tokens = torch.randint(symbols, (size, length), generator=generator)
-        first = max(back)
-        answer = torch.zeros(size, length - first, dtype=torch.int64)
-        for places in back:
-            answer = symbols * answer + tokens[:, first - places : length - places]
-        return Batch(tokens, pad(answer, (first, 0), value=UNSCORED))
-
-    return Task(symbols ** len(back), 1, draw, tuple(map(str, range(symbols))))
-
-
-def _text(length: int, learnt_characters: int | None = None) -> Task:
-    learnt, held_out = corpora()
-    learnt = learnt[:learnt_characters]
-
+def _text() -> Task:
     def draws(corpus: Tensor) -> Callable[[Generator, int], Batch]:
         def draw(generator: Generator, size: int) -> Batch:
-            start = torch.randint(len(corpus) - length, (size, 1), generator=generator)
-            window = corpus[start + torch.arange(length + 1)]  # [size, length + 1]
+            start = torch.randint(len(corpus) - TOKENS, (size, 1), generator=generator)
+            window = corpus[start + torch.arange(TOKENS + 1)]  # [size, TOKENS + 1]
             return Batch(window[:, :-1], window[:, 1:].contiguous())
 
         return draw
 
-    names = tuple("␣" if name == " " else name for name in ALPHABET)
-    return Task(len(names), 2, draws(learnt), names, draws(held_out))
+    learnt, held_out = map(draws, corpora())
+    return Task(len(ALPHABET), 2, learnt, held_out)
 
 
-def _letters(count: int) -> tuple[str, ...]:
-    return tuple(chr(ord("a") + place) for place in range(count))
-
-
-TASKS: dict[str, Callable[[int], Task]] = {
-    "copy": _copy,
+TASKS: dict[str, Callable[[], Task]] = {
     "majority": _majority,
-    "two_relations": lambda length: _relations(length, SHORT, SHORT_BACK),
-    "six_relations": lambda length: _relations(length, 2, BACK),
+    "six_relations": _six_relations,
+    "copy": _copy,
     "text": _text,
-    "short_text": lambda length: _text(length, SHORT_LEARNT),
 }
 
 

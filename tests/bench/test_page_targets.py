@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.heads.studies.trained_heads import GOALS, PARTS, SEEDS
-from attnbench.harness.heads.synthetic_tasks import TOKENS
-from attnbench.harness.heads.synthetic_tasks import task as task_of
+from attnbench.harness.heads.studies.trained_heads import (
+    GOALS,
+    LEARNING_RATES,
+    PARTS,
+    SEEDS,
+    TUNING_SEEDS,
+)
+from attnbench.harness.heads.training import EVERY
 from attnbench.reports.pages.html import render
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import case, problem, row, write_run
@@ -63,26 +68,26 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The study trained_heads as shipped: every task, number of heads and seed."""
     noise = Random(0)
 
-    def finding(task: str, heads: int, seed: int) -> dict[str, Any]:
-        depth = task_of(task).depth
-        accuracy = noise.uniform(0.5, 1.0)
+    def finding(task: str, heads: int, seed: int, *, is_tuning: bool) -> dict[str, Any]:
         steps = GOALS[task].limit_steps
         return training(
             task,
             heads,
             seed,
-            accuracy,
-            tokens=TOKENS,
-            depth=depth,
+            None,
+            is_tuning=is_tuning,
+            learning_rate=noise.choice(LEARNING_RATES),
+            looked_steps=[*range(EVERY, steps + 1, EVERY)],
+            looked_accuracy_ratio=[noise.random() for _ in range(steps // EVERY)],
+            looked_loss_nats=[noise.random() for _ in range(steps // EVERY)],
             step_ms=[noise.uniform(3, 9) for _ in range(steps)],
-            step_loss_nats=[noise.uniform(0, 3) for _ in range(steps)],
         )
 
     findings = [
-        finding(task, heads, seed)
+        finding(task, heads, seed, is_tuning=seed in TUNING_SEEDS)
         for task in PARTS["task"]
         for heads in PARTS["heads"]
-        for seed in range(SEEDS)
+        for seed in (*range(SEEDS), *TUNING_SEEDS)
     ]
     return with_trainings(tmp_path_factory.mktemp("trained"), findings)
 

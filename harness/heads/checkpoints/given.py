@@ -1,4 +1,4 @@
-"""Checkpoints as users name them: `--checkpoint [NAME=]PATH`, or from Python. Imports no torch."""
+"""Checkpoints as users name them: `--checkpoint [NAME=]DIR`, or from Python. Imports no torch."""
 
 import os
 import re
@@ -12,35 +12,27 @@ from ...models import weights
 from ...studies.attachments import Sent
 
 STUDY = "checkpoint_heads"
-SUFFIX = ".safetensors"
 CONFIG, TOKENIZER, TOKENS = "config.json", "tokenizer.json", "tokens"
 SINGLE = "model.safetensors"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NEEDS = {True: ("safetensors", "checkpoint"), False: ("transformers", "hf")}
-"""By whether a checkpoint is a file: the package that reads it, and the extra that brings it."""
-WANTED = f"a {SUFFIX} file that attnbench wrote, or the folder of a Hugging Face model"
+NEEDS = ("transformers", "hf")
+"""The package that reads a checkpoint, and the extra that brings it."""
+WANTED = f"the folder of a Hugging Face model, with {CONFIG} and safetensors files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """`tokens`: a file with the tokens to look at it with; None: built-in ones."""
+    """`path`: a folder. `tokens`: a file with tokens to look at it with; None: built-in ones."""
 
     name: str
     path: Path
     tokens: Path | None = None
-
-    @property
-    def study(self) -> str:
-        return STUDY
+    study: str = STUDY
+    needs: tuple[str, str] = NEEDS
 
     @property
     def flag(self) -> str:
         return option("checkpoint", shown(str(self.path)))
-
-    @property
-    def needs(self) -> tuple[str, str]:
-        """The package that reads it, and the extra that brings it."""
-        return NEEDS[self.path.is_file()]
 
     def request(self) -> dict[str, str | None]:
         """What a worker is told. It is not kept in a run's files."""
@@ -48,21 +40,16 @@ class Checkpoint:
         return {"path": str(self.path), "tokens": tokens}
 
     def sent(self) -> Sent:
-        """Of a folder only what is read. Raises BadInput."""
-        folder = PurePosixPath(self.name)
-        if self.path.is_dir():
-            path = folder
-            optional = [self.path / name for name in (weights.INDEX, TOKENIZER)]
-            found = [self.path / CONFIG, *weight_files(self.path)]
-            found += [file for file in optional if os.path.lexists(file)]
-        else:
-            path, found = folder / self.path.name, [self.path]
+        """Of the folder only what is read. Raises BadInput."""
+        folder, tokens = PurePosixPath(self.name), None
+        found = [self.path / CONFIG, *weight_files(self.path)]
+        optional = [self.path / name for name in (weights.INDEX, TOKENIZER)]
+        found += [file for file in optional if os.path.lexists(file)]
         files = {str(folder / file.name): file for file in found}
-        tokens = None
         if self.tokens is not None:
             tokens = str(folder / TOKENS / self.tokens.name)
             files[tokens] = self.tokens
-        return Sent(files, {"path": str(path), "tokens": tokens})
+        return Sent(files, {"path": str(folder), "tokens": tokens})
 
 
 def read_checkpoints(
@@ -90,18 +77,16 @@ def read_checkpoints(
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Those that the index names, else the one safetensors file. Raises BadInput."""
+    """Those that the index names, else the single one. Raises BadInput."""
     weights.weight_bytes(folder)  # whole files, and none missing
-    files = weights.weight_files(folder)
     if (folder / weights.INDEX).is_file():
-        return files
-    files = [file for file in files if file.name == SINGLE] or files
-    if len(files) != 1:
-        raise BadInput(
-            f"{shown(str(folder))}: {len(files)} safetensors files; wanted {SINGLE}, or several"
-            f" with {weights.INDEX}; other formats hold pickles, which are never read"
-        )
-    return files
+        return weights.weight_files(folder)
+    if (folder / SINGLE).is_file():
+        return [folder / SINGLE]
+    raise BadInput(
+        f"{shown(str(folder))}: no {SINGLE}; wanted it, or several with {weights.INDEX}; other"
+        " formats hold pickles, which are never read"
+    )
 
 
 def _name_and_path(text: str) -> tuple[str | None, str]:
@@ -118,19 +103,16 @@ def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
             f"{flag}: the name {shown(name)}; wanted 1 to 64 letters, digits, dots, dashes and"
             " underscores, a letter or digit first"
         )
-    is_file = path.is_file() and path.suffix == SUFFIX
-    if not path.exists():
-        raise BadInput(f"{flag}: no such file or folder; wanted {WANTED}")
-    if not is_file and not (path / CONFIG).is_file():
-        what = f"a folder without {CONFIG}" if path.is_dir() else "not such a file"
+    if not (path / CONFIG).is_file():
+        found = "not a folder" if path.exists() else "no such folder"
+        what = f"a folder without {CONFIG}" if path.is_dir() else found
         raise BadInput(f"{flag}: {what}; wanted {WANTED}")
-    needs, extra = NEEDS[is_file]
-    if find_spec(needs) is None:
+    package, extra = NEEDS
+    if find_spec(package) is None:
         raise BadInput(
-            f"{flag}: needs {needs}, which is not installed: pip install 'attnbench[{extra}]'"
+            f"{flag}: needs {package}, which is not installed: pip install 'attnbench[{extra}]'"
         )
-    own = path.resolve().name.removesuffix(SUFFIX)
-    name = name or re.sub(r"[^A-Za-z0-9._-]", "_", own).lstrip("._-")[:64]
+    name = name or re.sub(r"[^A-Za-z0-9._-]", "_", path.resolve().name).lstrip("._-")[:64]
     return Checkpoint(name=name or "model", path=path, tokens=tokens)
 
 
@@ -139,7 +121,6 @@ def _tokens_file(text: str) -> Path:
     if not path.is_file():
         raise BadInput(
             f"{option('tokens', shown(text))}: no such file; wanted one with a JSON list of token"
-            " ids, or"
-            " with text for a model that has a tokenizer.json"
+            " ids, or with text for a model that has a tokenizer.json"
         )
     return path

@@ -1,8 +1,8 @@
-"""The heads of a model that the user names with --checkpoint: what they look at, who is missed."""
+"""The heads of a model that the user names: where they look, and which of them are needed."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,18 @@ import torch
 from ....impls.problem import Problem
 from ...files.errors import BadInput, option
 from ...studies.attachments import Tried
-from .. import head_metrics, removal
-from ..checkpoints import decoder_file, hugging_face
-from ..checkpoints.sequences import Sequences, sequences_for
+from .. import looks, removal
+from ..checkpoints.model import Layer, Model
+from ..checkpoints.sequences import Sequences, given, repeated
 from ..findings import CheckpointHeads
-from ..removal import Gated, GatedDecoder, Head
-from ..synthetic_tasks import Batch
-from ..training import share_right
+from ..removal import Head
 
-QUESTION = "What do the heads of a model look at, and which of them can be removed?"
+QUESTION = "Where do the heads of a model look, and which of them can be removed?"
 TAKES = "checkpoint"
-QUESTION_OF = "What do the heads of {names} look at, and which of them can be removed?"
-MOST_DRAWN = 8  # heads whose maps are kept
+QUESTION_OF = "Where do the heads of {names} look, and which of them can be removed?"
 MOST_S = 30.0  # for all removals of a model, if nothing else is said
 FEWEST_SEQUENCES = 4
 MOST_STEPS = 16  # of the curve of fewer and fewer heads
-REMOVALS = (
-    *("single_sequence_loss_nats", "pruned_heads_left", "pruned_sequence_loss_nats"),
-    *("removal_sequences", "removal_reason"),
-)
 
 
 def run(
@@ -52,100 +45,88 @@ def run(
         raise BadInput(
             f"checkpoint {checkpoint}: no file was given; wanted {option('checkpoint', 'PATH')}"
         )
-    model, sequences = ready(Path(path), tokens, device, seed, most_bytes)
-    yield finding(model, checkpoint, sequences, most_s)
+    model, some = ready(Path(path), tokens, device, seed, most_bytes)
+    batch, n = some.looked_at, some.looked_at.tokens.shape[1]
+    layers = model.seen(batch.tokens)
+    shares = [looks.shares(one.weights) for one in layers]
+    looked: dict[str, Any] = {f"{kind}_share": [of[kind] for of in shares] for kind in shares[0]}
+    yield CheckpointHeads(
+        checkpoint=checkpoint,
+        model_type=model.kind,
+        layer_heads=model.heads,
+        parameter_count=sum(one.numel() for one in model.model.parameters()),
+        tokens=n,
+        token_source=some.source,
+        even_shares=looks.even_shares(n),
+        sequence_loss_nats=removal.without(model, (), batch, removal.of_sequences),
+        **looked,
+        **removed(model, layers, some, most_s),
+    )
 
 
 def tried(device: torch.device, most_bytes: int | None, *, path: str, tokens: str | None) -> Tried:
     """Open a checkpoint and its tokens, and look at nothing."""
     try:
-        unnamed = ready(Path(path), tokens, device, 0, most_bytes)[1].unnamed
+        ready(Path(path), tokens, device, 0, most_bytes)
     except BadInput as error:
         return Tried(list(error.problems), [])
-    return Tried([], [unnamed] if unnamed else [])
+    return Tried([], [])
 
 
 def ready(
-    path: Path, tokens: str | None, device: torch.device, seed: int, most_bytes: int | None
-) -> tuple[Gated, Sequences]:
+    folder: Path, tokens: str | None, device: torch.device, seed: int, most_bytes: int | None
+) -> tuple[Model, Sequences]:
     """Raises BadInput."""
-    model = opened(path, device, most_bytes)
-    file = None if tokens is None else Path(tokens)
-    return model, sequences_for(model.about, path, file, seed, device)
+    model = Model(folder, device, most_bytes)
+    if tokens is None:
+        return model, repeated(model, seed, device)
+    return model, given(model, folder, Path(tokens), device)
 
 
-def opened(path: Path, device: torch.device, most_bytes: int | None = None) -> Gated:
-    """Raises BadInput."""
-    if path.is_dir():
-        return hugging_face.HuggingFaceModel(path, device, most_bytes)
-    return GatedDecoder(*decoder_file.read(path, device, most_bytes))
-
-
-def finding(
-    model: Gated, name: str, sequences: Sequences, most_s: float = MOST_S
-) -> CheckpointHeads:
-    about, batch = model.about, sequences.looked_at
-    heads = model.looked_at(batch.tokens)
-    without = removed(model, batch, sequences.judged_on, most_s)
-    metrics = head_metrics.metrics(heads, batch.tokens)
-    told = {
-        one: value for one, value in asdict(about).items() if one in CheckpointHeads.model_fields
-    }
-    fields: dict[str, Any] = {**told, **metrics, **dict.fromkeys(REMOVALS), **without}
-    drawn = _drawn(model, without.get("single_sequence_loss_nats") or metrics["induction_share"])
-    return CheckpointHeads(
-        checkpoint=name,
-        layer_heads=model.heads,
-        trained_task=about.trained.get("task"),
-        trained_steps=about.trained.get("steps"),
-        tokens=batch.tokens.shape[1],
-        token_source=sequences.source,
-        tokenizer_reason=sequences.unnamed,
-        sequence_loss_nats=removal.without(model, (), batch, removal.of_sequences),
-        accuracy_ratio=removal.without(model, (), batch, share_right),
-        **fields,
-        sentence=sequences.names,
-        drawn_heads=[list(one) for one in drawn],
-        weight_rows=[heads[layer].weights[0, head].float().tolist() for layer, head in drawn],
-    )
-
-
-def removed(model: Gated, batch: Batch, judged_on: Batch, most_s: float) -> dict[str, Any]:
+def removed(
+    model: Model, layers: Sequence[Layer], some: Sequences, most_s: float
+) -> dict[str, Any]:
     """Fields of the finding: the loss of each sequence without each head, and with fewer and fewer.
 
-    `most_s`: for all of it, by the time of the first pass.
+    `most_s`: for all of it, by the time of a first pass; above that, fewer sequences are tried.
     """
+    every = [Head(at, one) for at, heads in enumerate(model.heads) for one in range(heads)]
+    steps, count = min(len(every), MOST_STEPS), len(some.looked_at.tokens)
     begun, loss = time.perf_counter(), removal.of_sequences
-    removal.without(model, (), batch, loss)
-    pass_s, count = time.perf_counter() - begun, len(batch.tokens)
-    passes = sum(model.heads) + min(sum(model.heads), MOST_STEPS) + 1
-    fitting = int(count * most_s / max(passes * pass_s, 1e-9))
-    if fitting < min(count, FEWEST_SEQUENCES):
-        needed_s = passes * pass_s * min(count, FEWEST_SEQUENCES) / count
-        reason = (
-            f"{sum(model.heads)} heads: removing each would take about {needed_s:.0f} s, of at most"
-            f" {most_s:.0f} s, half of the time limit; raise it with --timeout"
-        )
-        return {"removal_sequences": 0, "removal_reason": reason}
-    few = batch.part(0, fitting)
-    order = removal.by_importance(model, judged_on)
-    steps = min(len(order), MOST_STEPS)
-    gone = sorted({round(len(order) * step / steps) for step in range(steps + 1)})
+    removal.without(model, (), some.looked_at, loss)
+    needed_s = (len(every) + steps + 1) * (time.perf_counter() - begun)
+    few = some.looked_at.part(0, max(FEWEST_SEQUENCES, int(count * most_s / needed_s)))
+    order = removal.by_importance(model, some.judged_on)
+    gone = [order[: round(len(order) * step / steps)] for step in range(steps + 1)]
+    single = {one: removal.without(model, [one], few, loss) for one in every}
     return {
-        "removal_sequences": len(few.tokens),
-        "single_sequence_loss_nats": removal.single(model, few, loss),
-        "pruned_heads_left": [len(order) - many for many in gone],
-        "pruned_sequence_loss_nats": removal.in_order(model, order, gone, few, loss),
+        "single_sequence_loss_nats": [
+            [single[Head(at, one)] for one in range(heads)] for at, heads in enumerate(model.heads)
+        ],
+        "pruned_heads_left": [len(order) - len(some) for some in gone],
+        "pruned_sequence_loss_nats": [removal.without(model, some, few, loss) for some in gone],
+        **saved(layers, model.d_model, gone),
     }
 
 
-def _drawn(model: Gated, weight: list[list[Any]]) -> list[Head]:
-    """The heads that are missed most, in order of layers; if none was removed, those that look
-    most at what followed the same token before.
+def saved(layers: Sequence[Layer], d_model: int, steps: Iterable[list[Head]]) -> dict[str, Any]:
+    """What is needed no more without these heads: entries of matrices, and which share of all heads
+    of keys and values.
+
+    A head saves its columns of W_Q and rows of W_O, d_model d_k each; keys and values, and their
+    columns of W_K and W_V, go with the last head that shares them. {} if keys and values differ in
+    width: then their projections are of another form.
     """
-
-    def size(one: Head) -> float:
-        of = weight[one.block][one.head]
-        return sum(of) if isinstance(of, list) else of or 0.0
-
-    return sorted(sorted(removal.every_head(model), key=size, reverse=True)[:MOST_DRAWN])
+    if any(one.d_k != one.d_v for one in layers):
+        return {}
+    entries, shares = [], []
+    for gone in steps:
+        pairs, width = 0, 0
+        for at, (p, kv_heads, d_k, _) in enumerate(layers):
+            sharing = Counter(one.head * kv_heads // p.shape[1] for one in gone if one.block == at)
+            unused = sum(count == p.shape[1] // kv_heads for count in sharing.values())
+            pairs += unused
+            width += 2 * d_k * (sharing.total() + unused)
+        entries.append(width * d_model)
+        shares.append(pairs / sum(one.kv_heads for one in layers))
+    return {"pruned_saved_parameters": entries, "pruned_saved_cache_ratio": shares}

@@ -14,10 +14,14 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from ....impls.problem import Problem
+from ...rows.findings import Finding
 from ...studies._repeats import mean_fields
-from ..findings import GradientDistance
 
 QUESTION = "How does the gradient by a token fade with its distance?"
+SHOWN = {
+    "note": "The norm of the gradient by a token over its distance from the one whose output is the"
+    " loss, at random first weights; fade_per_token is the slope of its logarithm."
+}
 TOKENS, WIDTH = 64, 32
 REPEATS = 12
 FIT_MOST = 32  # tokens: beyond, an exponential fade is near the smallest numbers of a dtype
@@ -42,13 +46,13 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[GradientDistance]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """A finding per model. `problem` is not used, and the device is the CPU."""
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         for name, model in MODELS.items():
             drawn = [norms(model().double()) for _ in range(REPEATS)]
-            yield GradientDistance(
+            yield Finding(
                 model=name,
                 seq_len=TOKENS,
                 width=WIDTH,

@@ -1,310 +1,228 @@
-"""The heads of models that the user gave: what they do, which are needed, and fewer of them.
+"""The heads of models that the user gave: where they look, which are needed, what removing saves.
 
 From the study checkpoint_heads. A removal is judged sequence by sequence: the loss without a head
 less the loss with all heads, of the same tokens. Intervals are over sequences.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from statistics import fmean, median
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from math import nan
+from operator import attrgetter
+from typing import Any
 
-from ....harness.files.printable import spaced
-from ....harness.heads.findings import CheckpointHeads
-from ....harness.stats.intervals import Interval, mean_interval
+import pandas as pd
+
+from ....harness.heads.findings import CheckpointHeads, Losses
+from ....harness.stats.intervals import mean_interval
 from ...data.row_groups import Row
 from ...data.run_meta import Meta
-from ...elements import Block, Card, Figure, Maps, Table, note, table_of
-from ...formatting import capital, list_text, number_text, paragraph, plural
-from ...quantity import Number
+from ...elements import Block, Card, Map, Maps, Table, table_of
+from ...formatting import plural
+from ...quantity import Quantity
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..figures import bounded, figure, percent
-from ..maps import READING, Rows, head_name, looked_at, mean_attended, side_by_side
-from ..trained import LOCAL_SHARE
-from ._removed import LOSS
 
 TITLE = "Heads of given models"
 SECTION = "asked"
 APART = True
 ORDER = 12
 STUDIES = (CheckpointHeads.STUDY,)
-UNIT = "sequence"
-MOST_NAMED = 4  # heads in a sentence
-INDUCTION, PREVIOUS = "induction_share", "previous_share"
-TITLES = {
-    "entropy_nats": "entropy, nats",
-    "distance_tokens": "distance, tokens",
-    PREVIOUS: "on the token before",
-    INDUCTION: "on what followed before",
-    "pattern_difference": "difference of patterns, bits",
-    "output_similarity": "similarity of outputs",
-    "output_rank": "rank of outputs",
-}
-LOOKS_AT = {INDUCTION: "what followed the same token before", PREVIOUS: "the token before"}
+KINDS = {"itself": "on itself", "near": "on near", "first": "on the first", "far": "on far tokens"}
+"""Of tokens, in the order of `even_shares`."""
+NOTE = (
+    "A head is needed if the loss is surely higher without it, by an interval over sequences; of"
+    " 100 heads that nothing depends on, 2 or 3 would seem needed by chance. Near are the 4 tokens"
+    " before a query, far those between them and the first. All of it holds for the tokens that the"
+    " model was looked at with. Nothing is trained again after a removal."
+)
 
 
-class Head(NamedTuple):
-    """`metrics` by name; None: not known. `rise`: of the loss in nats without it; no readings if it
-    was not removed.
-    """
-
-    label: str
-    metrics: dict[str, float | None]
-    rise: Interval
-
-    @property
-    def is_missed(self) -> bool:
-        return self.rise.low > 0
+def _share(kind: str) -> Callable[[Any], Quantity]:
+    return lambda row: Quantity(getattr(row, kind), "share")
 
 
-class Model(NamedTuple):
-    """`left`: the loss by how many heads are left. `maps`: of some heads, by label."""
-
-    found: CheckpointHeads
-    heads: list[Head]
-    left: dict[float, Interval]
-    maps: list[tuple[str, Rows]]
-
-    @property
-    def name(self) -> str:
-        return self.found.checkpoint
-
-    @property
-    def missed(self) -> list[Head]:
-        return [one for one in self.heads if one.is_missed]
-
-    @property
-    def most_missed(self) -> Head | None:
-        known = [one for one in self.heads if one.rise.units]
-        return max(known, key=lambda one: one.rise.value, default=None)
-
-    def that(self, share: str) -> list[str]:
-        """Heads with at least half of their weight there: INDUCTION or PREVIOUS."""
-        return [one.label for one in self.heads if (one.metrics[share] or 0.0) >= LOCAL_SHARE]
-
-
-def _model(one: CheckpointHeads) -> Model:
-    sizes, whole = one.layer_heads, one.sequence_loss_nats
-    layers = one.layers if one.layers and len(one.layers) == len(sizes) else range(len(sizes))
-    labels = {
-        (place, head): head_name(layer, head, several=len(sizes) > 1)
-        for place, (layer, count) in enumerate(zip(layers, sizes, strict=True))
-        for head in range(count)
-    }
-
-    def of_heads(name: str) -> dict[tuple[int, int], Any]:
-        """What is known, by block and head."""
-        return {
-            (place, head): value
-            for place, values in enumerate(one[name] or ())
-            for head, value in enumerate(values)
-        }
-
-    metrics = {name: of_heads(name) for name in TITLES}
-    losses = of_heads("single_sequence_loss_nats")
-    left = zip(one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), strict=True)
-    drawn = zip(one.drawn_heads or (), one.weight_rows or (), strict=True)
-
-    def head(place: tuple[int, int], label: str) -> Head:
-        rises = [a - b for a, b in zip(losses.get(place, ()), whole, strict=False)]
-        known = {name: values.get(place) for name, values in metrics.items()}
-        return Head(label, known, mean_interval(rises, UNIT))
-
-    return Model(
-        found=one,
-        heads=[head(*of) for of in labels.items()],
-        left={count: mean_interval(values, UNIT) for count, values in left if values},
-        maps=[(label, rows) for (b, h), rows in drawn if (label := labels.get((b, h)))],
-    )
-
-
-# ---- what is said --------------------------------------------------------------------------------
+SHARES = {name: _share(kind) for kind, name in KINDS.items()}
+"""Columns of tables."""
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    """The card is about the first run that looked at models."""
-    found = [(caption, [*map(_model, some)]) for _, caption, some in studied(CheckpointHeads, meta)]
-    maps = [_maps(one, caption) for caption, some in found for one in some if one.maps]
-    blocks = [block for caption, some in found for block in _of_run(some, caption)]
+    """The card is about the first model."""
+    found = [(one, caption) for _, caption, some in studied(CheckpointHeads, meta) for one in some]
     return Subject(
-        card=next((_card(some, next(iter(maps), None)) for _, some in found), None),
-        lines=tuple(answer(one) for _, some in found for one in some),
-        blocks=(*maps[1:], *blocks, *failed(meta, CheckpointHeads.STUDY)),
-        lacking="No model was given: --checkpoint PATH looks at one.",
+        card=next((_card(*of) for of in found), None),
+        lines=tuple(sentence(one) for one, _ in found[1:]),
+        blocks=(
+            *(block for of in found for block in _blocks(*of, in_card=of is found[0])),
+            *failed(meta, CheckpointHeads.STUDY),
+        ),
+        lacking="No model was given: --checkpoint DIR looks at one.",
     )
 
 
-def _card(found: Sequence[Model], maps: Maps | None) -> Card:
-    """`maps`: of the first model that has any."""
-    table = _missed(found)
+def _card(one: CheckpointHeads, caption: str) -> Card:
+    """Without a picture for rows of earlier versions, and for few tokens."""
+    looks, low_and_high = _looks(one, caption), _low_and_high(one)
     return Card(
         title=TITLE,
-        subtitle="what they look at, and which are needed",
-        sentence=" ".join(map(_sentence, found)),
-        picture=maps or table,
-        decisions=table if maps else None,
-        note=paragraph(
-            f"{maps.title}." if maps else "",
-            "Needed: without the head the loss rises, by an interval over sequences; on the tokens"
-            " that the model was looked at with. Previous-token heads have half of their weight on"
-            " the token before, induction heads on what followed the same token before.",
-        ),
+        subtitle=f"where those of {one.checkpoint} look, low layers above high ones",
+        sentence=sentence(one),
+        picture=looks or low_and_high,
+        decisions=low_and_high if looks else None,
+        note=NOTE,
         wide=True,
     )
 
 
-def _missed(found: Sequence[Model]) -> Table:
-    return table_of(
-        TITLE,
-        found,
-        {
-            "model": lambda one: one.name,
-            "needed": lambda one: Number(
-                f"{len(one.missed)} of {len(one.heads)}" if one.most_missed else ""
-            ),
-            "previous-token heads": lambda one: len(one.that(PREVIOUS)),
-            "induction heads": lambda one: len(one.that(INDUCTION)),
-        },
-    )
+def _blocks(one: CheckpointHeads, caption: str, *, in_card: bool) -> Iterator[Block]:
+    looks = _looks(one, caption)
+    if not in_card:
+        yield from filter(None, (looks, _low_and_high(one)))
+    if not looks:
+        yield _every_head(one)
+    if one.pruned_heads_left:
+        yield _fewer(one)
 
 
-def _sentence(one: Model) -> str:
-    """`Of the 144 heads of gpt2 30 are needed, most block 1 head 2: without it the loss
-    rises by 0.4 (0.3 to 0.5) nats.`
+def sentence(one: CheckpointHeads) -> str:
+    """`Of the 144 heads of gpt2 30 are needed, most layer 1 head 2: without it the loss rises by
+    0.4 (0.3 to 0.5) nats. With 72 left, the least important gone, it rises by 1.2 (1.1 to 1.3)
+    nats; that saves 11 % of the parameters and 50 % of the cache.`
     """
-    worst, count = one.most_missed, plural(len(one.heads), "head")
-    if worst is None:
-        return f"Of {one.name} no head was removed: {one.found.removal_reason}."
-    if not one.missed:
-        return f"Of the {count} of {one.name} none is shown to be needed."
-    verb = "is" if len(one.missed) == 1 else "are"
-    return (
-        f"Of the {count} of {one.name} {len(one.missed)} {verb} needed, most {worst.label}:"
-        f" without it the loss rises by {bounded(worst.rise)} nats."
-    )
-
-
-def answer(one: Model) -> str:
-    """`my_model (gpt2, 12 blocks, 144 heads): loss 3.1 nats, ...`."""
-    found, loss = one.found, mean_interval(one.found.sequence_loss_nats, UNIT)
-    blocks, heads = plural(len(found.layer_heads), "block"), plural(len(one.heads), "head")
-    text = f"{one.name} ({found.model_type or 'model'}, {blocks}, {heads}):"
-    text += f" loss {bounded(loss, least=0.0)} nats,"
-    text += f" {percent(found.accuracy_ratio)} right on {found.token_source}."
-    if one.most_missed is not None:
-        usual = median(head.rise.value for head in one.heads if head.rise.units)
-        text += f" Without one head the loss rises by {number_text(usual)} at the median."
-        text += "".join(f" {capital(where)}." for where in _looking(one))
+    every, of = heads(one), f"{plural(sum(one.layer_heads), 'head')} of {one.checkpoint}"
+    if not one.single_sequence_loss_nats:
+        return f"None of the {of} was removed: {one['removal_reason'] or 'unknown why'}."
+    needed, text = int(every.needed.sum()), f"Of the {of} none is shown to be needed."
+    if needed:
+        worst = max(_rows(every), key=lambda head: head.rise.value)
+        text = f"Of the {of} {needed} {'is' if needed == 1 else 'are'} needed, most {worst.name}:"
+        text += f" without it the loss rises by {worst.rise} nats."
+    if steps := _steps(one):
+        left, rises, entries, cache = min(steps, key=lambda of: abs(2 * of[0] - len(every)))
+        text += f" With {left} left, the least important gone, it rises by {rises} nats"
+        saves = f"; that saves {entries} of the parameters and {cache} of the cache"
+        text += f"{saves if entries.number else ''}."
     return text
 
 
-def _looking(one: Model) -> list[str]:
-    """`looking at the token before: block 1 head 2 and block 2 head 1`."""
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+def heads(one: CheckpointHeads) -> pd.DataFrame:
+    """A row per head, in order of layers; `name` counts from 1. NaN for what is not known.
+
+    `rise`: of the loss in nats without it, a Quantity. `needed`: whether it surely rises. The share
+    of its weight by kind.
+    """
+    places = [(layer, head) for layer, size in enumerate(one.layer_heads) for head in range(size)]
+    frame = pd.DataFrame(places, columns=["layer", "head"])
+    frame["name"] = [f"layer {layer + 1} head {head + 1}" for layer, head in places]
+    losses = one.single_sequence_loss_nats
+    rises = [rise(one, losses[at][head] if losses else []) for at, head in places]
+    frame["rise"] = pd.Series(rises, dtype="object")
+    frame["needed"] = [(found.low or 0.0) > 0 for found in rises]
+    for kind in KINDS:
+        numbers = one[f"{kind}_share"]
+        frame[kind] = [float(numbers[at][head]) if numbers else nan for at, head in places]
+    return frame
+
+
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    """With a column as an attribute."""
+    return list(frame.itertuples())
+
+
+def rise(one: CheckpointHeads, losses: Losses) -> Quantity:
+    """Of each sequence's loss, in nats; only the first sequences may have been tried."""
+    rises = [loss - whole for loss, whole in zip(losses, one.sequence_loss_nats, strict=False)]
+    return Quantity.of(mean_interval(rises, "sequence"), "plain")
+
+
+def _steps(one: CheckpointHeads) -> list[tuple[int, Quantity, Quantity, Quantity]]:
+    """From all heads to none: how many are left, the rise of the loss in nats, and which shares of
+    parameters, and of keys and values, are saved.
+    """
+    losses, whole = one.pruned_sequence_loss_nats or [], one.parameter_count or nan
+    entries: Sequence[float] = one.pruned_saved_parameters or [nan] * len(losses)
+    cache = one.pruned_saved_cache_ratio or [nan] * len(losses)
     return [
-        f"looking at {what}: {list_text(labels, MOST_NAMED)}"
-        for share, what in LOOKS_AT.items()
-        if (labels := one.that(share))
+        (left, rise(one, some), Quantity(count / whole, "share"), Quantity(share, "share"))
+        for left, some, count, share in zip(
+            one.pruned_heads_left or (), losses, entries, cache, strict=True
+        )
     ]
 
 
-def _of_run(found: Sequence[Model], caption: str) -> Iterator[Block]:
-    for one in found:
-        if one.found.tokenizer_reason is not None:
-            yield note(f"{one.name}: {one.found.tokenizer_reason}.")
-    yield note(
-        "These models were given with --checkpoint and not trained here; all of it holds for the"
-        " tokens that they were looked at with. Intervals are over sequences. A head is needed if"
-        " the loss is surely higher without it, sequence by sequence; of 100 heads that nothing"
-        " depends on, 2 or 3 would seem needed by chance. Nothing is trained again after a removal."
-    )
-    if any(one.maps for one in found):
-        yield note(READING)
-    if pruned := [one for one in found if one.left]:
-        yield _fewer(pruned, caption)
-    yield _metrics(found)
-    yield from map(_heads, found)
+# ---- pictures ------------------------------------------------------------------------------------
 
 
-def _maps(one: Model, caption: str) -> Maps:
-    rises = {head.label: bounded(head.rise) for head in one.heads}
-    attended = f"a query of these heads attends to {mean_attended(one.maps)} tokens"
-    return side_by_side(
-        f"{one.name}: {[*_looking(one), attended][0]}",
-        f"{caption} · the first sequence: {' '.join(one.found.sentence or ())}",
-        one.maps,
-        table_of(
-            f"Heads of {one.name} that are drawn",
-            one.maps,
-            {
-                "head": lambda drawn: drawn[0],
-                **looked_at(lambda drawn: drawn[1]),
-                "loss without it rises by, nats": lambda drawn: rises[drawn[0]],
-            },
+def _looks(one: CheckpointHeads, caption: str) -> Maps | None:
+    every = heads(one)
+    if not one.far_share:
+        return None
+    return Maps(
+        title=f"{one.checkpoint}: where its heads look, low layers above high ones",
+        caption=f"{caption} · {one.token_source}",
+        description=(
+            "A square per kind of token: each row is a layer, each column a head; lighter is a"
+            " larger share of the head's weight. The four shares of a head sum to 1. The table has"
+            " every head."
         ),
-    )
-
-
-def _fewer(found: Sequence[Model], caption: str) -> Figure:
-    return figure(
-        "Given models: loss over the heads that are left; the least important go first",
-        f"{caption} · importance by gradient; bars are 95 % intervals over sequences",
-        {one.name: {"loss": one.left} for one in found},
-        LOSS,
-        table_of(
-            "Given models with fewer heads, loss in nats",
-            [
-                (f"{one.name}, {left}", bounded(loss, least=0.0))
-                for one in found
-                for left, loss in sorted(one.left.items(), reverse=True)
-            ],
-            {"model, heads left": lambda one: one[0], "loss": lambda one: one[1]},
-            folded=True,
+        x_label="head",
+        y_label="layer",
+        value_label="share of the weight",
+        maps=tuple(
+            Map(
+                label=name,
+                rows=tuple(
+                    map(tuple, every.pivot(index="layer", columns="head", values=kind).to_numpy())
+                ),
+            )
+            for kind, name in KINDS.items()
         ),
-        same_y=False,
+        table=_every_head(one),
     )
 
 
-def _metrics(found: Sequence[Model]) -> Table:
+def _low_and_high(one: CheckpointHeads) -> Table:
+    """Means over the heads of each half of the layers; a middle layer is in none."""
+    every, layers = heads(one), len(one.layer_heads)
+    halves = [
+        ("low layers", every[every.layer < layers // 2]),
+        ("high layers", every[every.layer >= (layers + 1) // 2]),
+    ]
+    rows = [
+        {"name": name, "needed": f"{some.needed.sum()} of {len(some)}", **some[[*KINDS]].mean()}
+        for name, some in (halves if layers > 1 else [("all heads", every)])
+    ]
+    if one.even_shares:
+        even = dict(zip(KINDS, one.even_shares, strict=True))
+        rows.append({"name": "if all tokens weighed the same", "needed": "", **even})
     return table_of(
-        "Given models, means over heads (least to most)",
-        found,
-        {
-            "model": lambda one: one.name,
-            "parameters": lambda one: Number(
-                "" if (count := one.found.parameter_count) is None else spaced(count)
-            ),
-            **{title: partial(_least_to_most, name) for name, title in TITLES.items()},
-        },
+        f"{one.checkpoint}: low layers against high ones, means over heads",
+        _rows(pd.DataFrame(rows)),
+        {"heads of": attrgetter("name"), "needed": attrgetter("needed"), **SHARES},
     )
 
 
-def _least_to_most(name: str, of: Model) -> Number:
-    known = [value for one in of.heads if (value := one.metrics[name]) is not None]
-    if not known:
-        return Number()
-    mean, low, high = (_metric(name, one) for one in (fmean(known), min(known), max(known)))
-    return Number(f"{mean} ({low} to {high})")
+def _fewer(one: CheckpointHeads) -> Table:
+    titles = ("heads left", "loss rises by, nats", "parameters saved", "keys and values saved")
+    return Table(
+        title=f"{one.checkpoint} with fewer heads, the least important gone first",
+        columns=titles,
+        rows=tuple((str(left), *of) for left, *of in _steps(one)),
+    )
 
 
-def _metric(name: str, value: float | None) -> Number:
-    return percent(value) if name in LOOKS_AT else Number(number_text(value))
-
-
-def _heads(one: Model) -> Table:
-    def metric(name: str, head: Head) -> Number:
-        return _metric(name, head.metrics[name])
-
+def _every_head(one: CheckpointHeads) -> Table:
     return table_of(
-        f"Every head of {one.name}",
-        one.heads,
+        f"Every head of {one.checkpoint}",
+        _rows(heads(one)),
         {
-            "head": lambda head: head.label,
-            "loss without it rises by, nats": lambda head: bounded(head.rise),
+            "head": attrgetter("name"),
+            "loss without it rises by, nats": attrgetter("rise"),
             "needed": lambda head: (
-                ("yes" if head.is_missed else "not surely") if head.rise.units else ""
+                ("yes" if head.needed else "not surely") if head.rise.number else ""
             ),
-            **{title: partial(metric, name) for name, title in [*TITLES.items()][:4]},
+            **SHARES,
         },
         folded=True,
     )

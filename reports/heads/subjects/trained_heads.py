@@ -1,280 +1,254 @@
-"""What heads learn: steps until a task is learnt over their number, beside cost.
+"""What heads learn: learning curves, and steps until a task is learnt, by number of heads.
 
-From the studies trained_heads and trained_head_width; what it says is limited to their tasks and
-sizes. Runs of earlier versions trained every model for the same number of steps: they say which
-numbers of heads learn faster, not which can learn, and are shown as quality at equal steps.
+From the study trained_heads; what it says holds for its tasks and sizes. A seed that has not learnt
+its task within the limit took more steps, nobody knows how many more.
 """
 
-from collections.abc import Iterator, Sequence
-from math import isinf, isnan
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf, isfinite, isinf
+from statistics import median
+from typing import NamedTuple
 
-from ....harness.heads.findings import TrainedHeads, TrainedHeadWidth
+import pandas as pd
+
+from ....harness.heads.findings import TrainedHeads
 from ....harness.rows.findings import findings_of
-from ....harness.stats.intervals import Interval
-from ...data.row_groups import Row
+from ....harness.stats.counted import median_bounds
+from ....harness.stats.intervals import latency_interval, mean_interval
+from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
-from ...elements import Block, Card, Figure, Table, note, table_of
-from ...formatting import length_text, list_text, plural
-from ...quantity import Number, Quantity
+from ...elements import Block, Card, Figure, Marked, Panel, Series, Table, Text, note, table_of
+from ...formatting import length_text, plural
+from ...quantity import Cell, Number, Quantity, Unit
 from ...subjects import Subject
 from ...subjects._studies import failed, studied
-from ..few_heads import few_heads_text, times_of_fewest
-from ..figures import (
-    Axes,
-    bounded,
-    figure,
-    learnt_text,
-    percents,
-    right_answers,
-    seeds_text,
-    steps_text,
-    times_text,
-)
-from ..trained import ASKS, HeadCount, Learnt, TaskResult, results
-from ._removed import fewer
 
 TITLE = "What heads learn"
 SECTION = "asked"
 APART = True
 ORDER = 11
-STUDIES = (TrainedHeads.STUDY, TrainedHeadWidth.STUDY)
-EQUAL_ONLY = (
-    "Every number of heads was trained for the same number of steps. That says which learn faster,"
-    " not which can learn: attnbench run what_heads_learn trains each until it has learnt its task"
+STUDIES = (TrainedHeads.STUDY,)
+DRAWN_STEPS = {20 * many << power for many in (1, 3) for power in range(8)}
+READING = (
+    "The models of a task differ in their number of heads only: parameters and batches are the"
+    " same, and a head has the width d_model / heads. A line is the median seed on new sequences."
+    " Learnt: the stated share of their answers is right at two looks in a row, 20 steps apart. A"
+    " seed that does not get there within the limit counts as more steps. Intervals are of the"
+    " median seed. Models of this size say nothing about large ones."
 )
 
 
+class Trained(NamedTuple):
+    """Trainings of a task that differ in their seed only, at least one."""
+
+    task: str
+    heads: int
+    seeds: Sequence[TrainedHeads]
+
+    @property
+    def name(self) -> str:
+        return plural(self.heads, "head")
+
+    @property
+    def label(self) -> str:
+        return f"{self.task}, {self.name}"
+
+    @property
+    def steps(self) -> list[float]:
+        """Until learnt; infinite beyond the limit."""
+        return [inf if one.learnt_steps is None else one.learnt_steps for one in self.seeds]
+
+    @property
+    def learn(self) -> Number:
+        return Number(f"{sum(map(isfinite, self.steps))} of {plural(len(self.seeds), 'seed')}")
+
+    def steps_text(self, *, bounds: bool = True) -> Number:
+        """`160 (140 to 200)`; `400 (300 to > 800)` and `> 800` beyond the limit."""
+        most = f"> {length_text(max(one.limit_steps for one in self.seeds))}"
+        value, low, high = (
+            most if isinf(one) else length_text(round(one)) if isfinite(one) else ""
+            for one in (median(self.steps), *median_bounds(self.steps))
+        )
+        return Number(f"{value} ({low} to {high})" if bounds and low != high else value)
+
+    def curve(self, looked: str) -> dict[int, float]:
+        """Of the median seed at each look; a seed that has ended stays as it ended."""
+        seeds = [pd.Series(one[looked], index=one.looked_steps) for one in self.seeds]
+        found = pd.concat(seeds, axis=1).sort_index().ffill().median(axis=1)
+        drawn = found.index.isin([*DRAWN_STEPS, found.index[-1]])
+        return dict(zip(found.index[drawn].tolist(), found[drawn].tolist(), strict=True))
+
+
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    """The card is about the first run that trained several numbers of heads."""
-    trained = [
-        (caption, results(found, findings_of(TrainedHeadWidth, meta[name].get("studies"))))
-        for name, caption, found in studied(TrainedHeads, meta)
-    ]
-    over_heads = [[one for one in found if len(one.counts) > 1] for _, found in trained]
-    blocks = [block for caption, found in trained for block in _of_run(found, caption)]
+    """The card is about the first run that trained anything."""
+    card: Card | None = None
+    blocks: list[Block] = []
+    for _, caption, every in studied(TrainedHeads, meta):
+        judged = by((one for one in every if not one.is_tuning), lambda one: one.task)
+        found = [
+            Trained(task, heads, seeds)
+            for task, some in judged.items()
+            for heads, seeds in sorted(by(some, lambda one: one.heads).items())
+        ]
+        if found:
+            card = card or _card(found, caption)
+            blocks += [_table(found), *_removed(found), *_rates(found, every)]
+            blocks += _losses(found, caption)
     return Subject(
-        card=next((_card(found) for found in over_heads if found), None),
-        lines=tuple(answer(one) for _, found in trained for one in found),
-        blocks=(*blocks, *failed(meta, *STUDIES)),
+        card=card,
+        blocks=(*blocks, *_earlier(meta), *failed(meta, TrainedHeads.STUDY)),
         lacking="Nothing was trained. A scenario requests it with studies: [trained_heads].",
+    )
+
+
+def _of_cells(
+    title: str, corner: str, cells: Mapping[tuple[str, str], Cell | Marked], *, folded: bool = False
+) -> Table:
+    """`cells`: by row and column."""
+    rows, columns = (dict.fromkeys(place[axis] for place in cells) for axis in (0, 1))
+    return Table(
+        title=title,
+        columns=(corner, *columns),
+        rows=tuple((row, *(cells.get((row, one), "") for one in columns)) for row in rows),
+        folded=folded,
     )
 
 
 # ---- the answer ----------------------------------------------------------------------------------
 
 
-def _card(found: Sequence[TaskResult]) -> Card:
-    asked = [one for one in found if one.is_to_be_learnt]
-    if not asked:
-        return Card(
-            title="Quality at equal steps",
-            subtitle="by task and number of heads",
-            sentence=f"{EQUAL_ONLY}.",
-            picture=_at_equal_steps(found),
-            wide=True,
-        )
+def _card(found: Sequence[Trained], caption: str) -> Card:
     return Card(
-        title="How fast heads learn",
-        subtitle="steps until a task is learnt, by task",
-        sentence=few_heads_text(asked),
-        picture=table_of(
-            "Steps until learnt: the fewest heads against the number that is fastest",
-            asked,
-            {
-                "task": lambda one: one.task,
-                "fewest": lambda one: Number(plural(one.counts[0].heads, "head")),
-                "learn it": lambda one: seeds_text(one.counts[0]),
-                "in steps": lambda one: steps_text(one.counts[0]),
-                "fastest": _fastest_text,
-                "times the steps": lambda one: Number(_times_text(one)),
-            },
+        title=TITLE,
+        subtitle="right answers over training steps, by task and number of heads",
+        sentence=_sentence(found),
+        picture=_curves(
+            "Learning curves", found, caption, "looked_accuracy_ratio", "right answers", "share"
         ),
-        note=(
-            "Learnt: the stated share of answers on new sequences is right at two looks in a row."
-            " Seeds that have not learnt it within the limit count as more steps than that."
-            " Intervals are of the median seed. Small models, so nothing follows for large ones."
+        decisions=_of_cells(
+            "Steps until learnt",
+            "steps until learnt",
+            {(one.task, one.name): one.steps_text() for one in found},
         ),
+        note=READING,
         wide=True,
     )
 
 
-def _fastest_text(one: TaskResult) -> Number:
-    """`16 heads, 100 (80 to 120)`: all seeds of the fastest learn the task, or it says how many."""
-    found, heads = one.fastest, plural(one.fastest.heads, "head")
-    whole = found.learnt_seeds == len(found.until_learnt)
-    return Number(", ".join((heads, *([] if whole else [seeds_text(found)]), steps_text(found))))
+def _sentence(found: Sequence[Trained]) -> str:
+    """`The median seed learns copy in 160 steps with 8 heads and in 260 with 1 head.`"""
+    parts = []
+    for task, some in by(found, lambda one: one.task).items():
+        fewest = min(some, key=lambda one: median(one.steps))
+        parts.append(f"{task} in {fewest.steps_text(bounds=False)} steps with {fewest.name}")
+        if fewest is not some[0]:
+            parts[-1] += f" and in {some[0].steps_text(bounds=False)} with {some[0].name}"
+    return f"The median seed learns {'; '.join(parts)}."
 
 
-def _times_text(one: TaskResult) -> str:
-    times = times_of_fewest(one)
-    return "" if times is None or one.fastest is one.counts[0] else times_text(times)
-
-
-def _first_text(one: TaskResult) -> str:
-    """Several numbers of heads may need equally many steps, as looks are 20 steps apart."""
-    steps = [count.steps.value for count in one.counts if count.steps]
-    return ", as fast as any" if steps.count(min(steps)) > 1 else ", the fastest"
-
-
-def answer(one: TaskResult) -> str:
-    """`copy (how a sequence that begins again goes on): 1 head: 6 of 6 seeds learn it, in 420 (400
-    to 480) steps; 16 heads, the fastest: ...`; without a goal what was right in the end.
-    """
-    asks, first, last = ASKS.get(one.task), one.counts[0], one.counts[-1]
-    text = f"{one.task} ({asks})" if asks else one.task
-    if not one.is_to_be_learnt:
-        shares = [
-            f"{percents(count.accuracy)} with {plural(count.heads, 'head')}"
-            for count in ((first, last) if last is not first else (first,))
-        ]
-        steps = _steps(one)
-        after = f" after {steps} steps, equal for all" if steps else ""
-        return f"{text}: {' and '.join(shares)} of the answers are right{after}."
-    parts = [
-        f"{plural(count.heads, 'head')}{_first_text(one) * (count is one.fastest)}:"
-        f" {learnt_text(count)}"
-        for count in one.counts
-        if count in (first, one.fastest, last)
-    ]
-    return f"{text}: {'; '.join(parts)}."
+def _curves(
+    title: str, found: Sequence[Trained], caption: str, looked: str, y_label: str, unit: Unit
+) -> Figure:
+    panels = {
+        task: {one.name: one.curve(looked) for one in some}
+        for task, some in by(found, lambda one: one.task).items()
+    }
+    cells = {
+        (f"{task}, {length_text(step)}", name): Quantity(curve[step], unit)
+        for task, lines in panels.items()
+        for step in sorted(set().union(*lines.values()))
+        for name, curve in lines.items()
+        if step in curve
+    }
+    return Figure(
+        title=title,
+        caption=f"{caption} · the median of {plural(len(found[0].seeds), 'seed')}; one that has"
+        " learnt its task stays as it was then",
+        panels=tuple(
+            Panel(
+                title=task,
+                x_label="training steps",
+                y_label=y_label,
+                unit=unit,
+                y_scale="linear",
+                series=tuple(
+                    Series(backend=name, kind="measured", x=tuple(curve), y=tuple(curve.values()))
+                    for name, curve in lines.items()
+                ),
+            )
+            for task, lines in panels.items()
+        ),
+        table=_of_cells(title, "task, steps", cells, folded=True),
+        names=tuple(dict.fromkeys(one.name for one in found)),
+        same_y=unit == "share",
+    )
 
 
 # ---- the details ---------------------------------------------------------------------------------
 
 
-def _of_run(found: Sequence[TaskResult], of_run: str) -> Iterator[Block]:
-    caption = f"{of_run} · {_sizes(found)}"
-    asked = [one for one in found if one.is_to_be_learnt]
-    yield note(
-        "The models differ in their number of heads only: width, parameters and batches are the"
-        " same, and d_model = heads × d_k, so that more heads are narrower ones. These are small"
-        " models and artificial tasks: nothing follows for large models. "
-        + (_training_text(asked) if asked else f"{EQUAL_ONLY}.")
-    )
-    if asked:
-        yield _steps_until_learnt(asked, caption)
-    yield _equal_steps(found, caption)
-    yield from fewer(found, caption)
-
-
-def _training_text(found: Sequence[TaskResult]) -> str:
-    goals = [
-        f"{one.task} {100 * (first.goal_ratio or 0):g} %, {length_text(first.limit_steps or 0)}"
-        for one in found
-        for first in one.counts[0].trainings[:1]
-    ]
-    return (
-        "Each is trained until it has learnt its task, which is to say until the stated share of"
-        " answers on new sequences is right at two looks in a row, or to a limit in steps:"
-        f" {list_text(goals)}; then the learning rate falls to 0. Until then each number of"
-        " heads has the rate with which it learnt the task in the fewest steps from other seeds;"
-        " heads of d_k = d / 8 have these rates too, which were not looked for with them."
-    )
-
-
-def _sizes(found: Sequence[TaskResult]) -> str:
-    counts = _counts(found)
-    one, seeds = counts[0].trainings[0], {len(count.trainings) for count in counts}
-    depths = sorted({f"{count.trainings[0].depth}" for count in counts})
-    return (
-        f"d_model {one.d_model}, {' or '.join(depths)} blocks, {one.tokens} tokens,"
-        f" {' to '.join(dict.fromkeys(map(str, (min(seeds), max(seeds)))))} seeds"
-    )
-
-
-def _steps_until_learnt(found: Sequence[TaskResult], caption: str) -> Figure:
-    """Both ways to have more heads: those that share d_model, and those of one width."""
-    every: list[Learnt[Any]] = []
-    for task in found:
-        every += [*task.counts, *task.wide]
-    return figure(
-        "Steps until a task is learnt, over the number of heads",
-        f"{caption} · median seed; bars: where it lies in 95 % of runs; a point at the limit has"
-        " not learnt the task",
+def _table(found: Sequence[Trained]) -> Table:
+    return table_of(
+        "Each number of heads at its learning rate",
+        found,
         {
-            task.task: {
-                name: {one.heads: _shown(one) for one in some if one.steps}
-                for name, some in zip(ARMS, (task.counts, _with_shared(task)), strict=True)
-                if some
-            }
-            for task in found
+            "task, heads": lambda one: one.label,
+            "learning rate": lambda one: Number(f"{one.seeds[0].learning_rate:g}"),
+            "learn it": lambda one: one.learn,
+            "steps until learnt": lambda one: one.steps_text(),
+            "time per step": lambda one: Quantity.of(
+                latency_interval([[seed.step_ms] for seed in one.seeds]), "ms"
+            ),
         },
-        Axes("heads", "steps until learnt", x_scale="log", y_scale="log"),
-        table_of(
-            "Learning and its cost over the number of heads",
-            every,
+    )
+
+
+def _rates(found: Sequence[Trained], every: Sequence[TrainedHeads]) -> Iterator[Table]:
+    """Of the trainings from which the learning rates were chosen."""
+    chosen = {one.label: one.seeds[0].learning_rate for one in found}
+    tuning = sorted((one for one in every if one.is_tuning), key=lambda one: one.learning_rate)
+    cells: dict[tuple[str, str], Marked] = {}
+    groups = by(tuning, lambda one: (one.learning_rate, one.task, one.heads))
+    for (rate, task, heads), seeds in groups.items():
+        one = Trained(task, heads, seeds)
+        strong = rate == chosen.get(one.label)
+        cells[one.label, f"{rate:g}"] = Marked(cell=one.steps_text(bounds=False), strong=strong)
+    if cells:
+        yield _of_cells(
+            "Steps until learnt by learning rate, the median of other seeds; the rate with the"
+            " fewest steps was chosen",
+            "task, heads",
+            cells,
+        )
+
+
+def _removed(found: Sequence[Trained]) -> Iterator[Table]:
+    def loss(name: str) -> Callable[[Trained], Quantity]:
+        return lambda one: Quantity.of(mean_interval([o[name] for o in one.seeds], "seed"), "plain")
+
+    some = [one for one in found if one.seeds[0].removed_during_loss_nats is not None]
+    if some:
+        yield table_of(
+            "Loss on new sequences with half of the heads removed, nats",
+            some,
             {
                 "task, heads": lambda one: one.label,
-                "d_k": lambda one: Quantity(one.trainings[0].d_k),
-                "parameters": lambda one: Quantity(one.trainings[0].parameter_count),
-                "learning rate": lambda one: Quantity(one.trainings[0].learning_rate),
-                "learn it": seeds_text,
-                "steps until learnt": steps_text,
-                "right answers in the end": lambda one: percents(one.accuracy),
-                "time per step": lambda one: bounded(one.step, "ms"),
-                "memory of a step": lambda one: Quantity(one.peak_bytes, "bytes"),
+                "removed": lambda one: Quantity(one.seeds[0].removed_heads, "count"),
+                "with all heads": loss("whole_loss_nats"),
+                "removed after training": loss("removed_after_loss_nats"),
+                "removed during training": loss("removed_during_loss_nats"),
             },
-        ),
-        names=ARMS,
-        same_y=False,
-    )
+        )
 
 
-ARMS = ("d_k = d / h", "d_k = d / 8")
+def _losses(found: Sequence[Trained], caption: str) -> Iterator[Figure]:
+    if all(seed.looked_loss_nats for one in found for seed in one.seeds):
+        title = "Loss on new sequences"
+        yield _curves(title, found, caption, "looked_loss_nats", "loss, nats", "plain")
 
 
-def _with_shared(task: TaskResult) -> list[Learnt[Any]]:
-    """Heads of one width with the number of heads that has it in `counts`."""
-    widths = {one.trainings[0].d_k for one in task.wide}
-    return [*task.wide, *(one for one in task.counts if one.trainings[0].d_k in widths)]
-
-
-def _shown(one: Learnt[Any]) -> Interval | None:
-    """At the limit where the median seed has not learnt the task."""
-    limit = float(one.limit_steps or 0)
-    return one.steps and one.steps.mapped(lambda end: limit if isinf(end) else end)
-
-
-def _equal_steps(found: Sequence[TaskResult], caption: str) -> Figure:
-    return figure(
-        "Quality at equal steps, over the number of heads",
-        f"{caption} · new sequences; bars are 95 % intervals over seeds",
-        {
-            f"{one.task}, {_steps(one) or 'equal'} steps": {
-                "accuracy": {c.heads: _at_equal_steps_of(one, c) for c in one.counts}
-            }
-            for one in found
-        },
-        right_answers("heads", "log"),
-        _at_equal_steps(found),
-    )
-
-
-def _at_equal_steps(found: Sequence[TaskResult]) -> Table:
-    after = ", those after which the fastest number of heads has learnt the task"
-    return table_of(
-        f"Quality at equal steps{after if any(one.is_to_be_learnt for one in found) else ''}",
-        [(one, count) for one in found for count in one.counts],
-        {
-            "task, heads": lambda of: of[1].label,
-            "steps": lambda of: _steps(of[0]),
-            "right answers": lambda of: percents(_at_equal_steps_of(*of)),
-            "loss in the end, nats": lambda of: bounded(of[1].loss, least=0.0),
-            "time per step": lambda of: bounded(of[1].step, "ms"),
-            "memory of a step": lambda of: Quantity(of[1].peak_bytes, "bytes"),
-        },
-        optional=("steps",),
-    )
-
-
-def _steps(one: TaskResult) -> Number:
-    return Number() if isnan(one.equal_steps) else length_text(round(one.equal_steps))
-
-
-def _at_equal_steps_of(one: TaskResult, count: HeadCount) -> Interval:
-    return count.accuracy_at(one.equal_steps) if one.is_to_be_learnt else count.accuracy
-
-
-def _counts(found: Sequence[TaskResult]) -> list[HeadCount]:
-    return [count for one in found for count in one.counts]
+def _earlier(meta: Meta) -> Iterator[Text]:
+    every = [one for run in meta.values() for one in run.get("studies") or ()]
+    count = sum(one.get("study") == TrainedHeads.STUDY for one in every)
+    if left := count - len(findings_of(TrainedHeads, every)):
+        yield note(f"Without a goal, as in earlier versions, left out: {plural(left, 'training')}.")

@@ -146,10 +146,12 @@ def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Nodes]:
 
 @pytest.fixture
 def models(tmp_path: Path) -> list[Checkpoint]:
-    paths = [tmp_path / f"{name}.safetensors" for name in ("mine", "other")]
+    paths = [tmp_path / name for name in ("mine", "other")]
     for path in paths:
-        path.write_bytes(b"weights")
-    return [Checkpoint(name=path.stem, path=path) for path in paths]
+        path.mkdir()
+        (path / "config.json").write_text("{}")
+        (path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    return [Checkpoint(name=path.name, path=path) for path in paths]
 
 
 @pytest.fixture

@@ -37,7 +37,6 @@ class FakeCluster:
 
 @pytest.fixture
 def cluster() -> FakeCluster:
-    pytest.importorskip("safetensors")
     return FakeCluster()
 
 
@@ -48,11 +47,13 @@ def test_models_go_there_by_contents_and_no_path_of_this_machine_does(
     result = start_run(scenario(), tmp_path, 0, selection, cluster.options)
     studies = [row["status"] for row in read_rows(result.path) if row["kind"] == "study"]
     assert studies == ["ok", "ok"]
-    assert cluster.wanted.needs == [("safetensors", "checkpoint")]
-    assert cluster.fleet.sent == [(0, "mine/mine.safetensors"), (0, "other/other.safetensors")]
+    assert cluster.wanted.needs == [("transformers", "hf")]
+    read = ("config.json", "model.safetensors")
+    assert cluster.fleet.sent == [
+        (0, f"{name}/{one}") for name in ("mine", "other") for one in read
+    ]
     assert cluster.fleet.attached == {
-        "mine": {"path": "mine/mine.safetensors", "tokens": None},
-        "other": {"path": "other/other.safetensors", "tokens": None},
+        name: {"path": name, "tokens": None} for name in ("mine", "other")
     }
     assert cluster.files == []
     assert str(models[0].path) not in (result.path / "run.json").read_text()

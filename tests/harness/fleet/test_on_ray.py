@@ -10,9 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-from attnbench.harness.heads.checkpoints import decoder_file
 from tests.harness.fleet.conftest import QUICK, Nodes
-from tests.harness.heads.test_checkpoint_files import decoder
+from tests.harness.heads.tiny_models import tiny
 
 pytestmark = pytest.mark.nightly
 
@@ -148,16 +147,20 @@ def test_a_process_beside_a_device_is_killed_twice_and_takes_all_of_its_own_with
 
 
 def test_a_model_is_looked_at_on_a_node_as_it_is_here(nodes: Nodes) -> None:
-    pytest.importorskip("safetensors")
-    saved, bad = nodes.folder / "mine.safetensors", nodes.folder / "bad.safetensors"
-    decoder_file.save(decoder(), saved, {})
-    bad.write_bytes(saved.read_bytes()[:-8])
+    pytest.importorskip("transformers")
+    saved, bad = nodes.folder / "mine", nodes.folder / "bad"
+    for one in (saved, bad):
+        tiny("gpt2").save_pretrained(one)
+    config = json.loads((bad / "config.json").read_text())
+    (bad / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
     alone = ("--device", "cpu", "--out", "results", "--quiet")
     process = nodes.start(*alone, "--checkpoint", bad)
     process.communicate(timeout=300)
     (line,) = nodes.said.read_text().splitlines()
     assert process.returncode == 2
-    assert re.fullmatch(r"error: --checkpoint: .+: 'bad/bad\.safetensors': .*; wanted a .*", line)
+    assert re.fullmatch(
+        r"error: --checkpoint: .+: 'bad': .*weights are missing.*; wanted all .*", line
+    )
     assert the_run(nodes) is None
     there = rows_of(nodes.run(*alone, "--checkpoint", saved))
     here = rows_of(nodes.run(*alone, "--checkpoint", saved, here=True))

@@ -30,7 +30,7 @@ def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
     fleet = FakeFleet(2, lambda number, one: DIED if number == 0 else None, back=False)
     shipping = Shipping(fleet, list(map(shipped, models)))
     shipping.refuse_bad(1 << 30)
-    fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
+    fleet.refuses = "mine/config.json: cannot be written there (No space left on device)"
     one = planned(tmp_path, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     statuses = Counter((row["kind"], row["status"]) for row in read_rows(one.store.path))
@@ -45,13 +45,13 @@ def test_a_file_that_has_changed_since_the_run_began_is_not_sent(
 ) -> None:
     fleet = FakeFleet(1)
     shipping = Shipping(fleet, list(map(shipped, models)))
-    models[0].path.write_bytes(b"others!")
+    (models[0].path / "config.json").write_text("[]")
     one = planned(tmp_path, Heard(), attachments=models)
     run_on(one, fleet, Signals(), shipping)
     reasons = {row["reason"] for row in read_rows(one.store.path) if row["kind"] == "study"}
     assert reasons == {
         "",
-        "host0: mine/mine.safetensors: has other contents than when the run began",
+        "host0: mine/config.json: has other contents than when the run began",
     }
 
 

@@ -5,19 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.heads.checkpoints import decoder_file
-from tests.harness.heads.test_checkpoint_files import decoder
+from tests.harness.heads.tiny_models import tiny
 from tests.made_runs import read_rows
 
-pytest.importorskip("safetensors")
+pytest.importorskip("transformers")
 
 ALONE = ("run", "--device", "cpu", "--quiet")
 
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    path = tmp_path / "mine.safetensors"
-    decoder_file.save(decoder(), path, {})
+    tiny("gpt2").save_pretrained(path := tmp_path / "mine")
     return path
 
 
@@ -39,13 +37,14 @@ def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
 
 @pytest.mark.long
 def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
-    saved.write_bytes(saved.read_bytes()[:-8])
+    weights = saved / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-8])
     out = tmp_path / "out"
     done = attnbench(*ALONE, "--checkpoint", saved, "--out", out)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: --checkpoint: ")
-    assert "wanted a whole safetensors file" in line
+    assert "not a whole safetensors file; wanted one" in line
     assert not out.exists()
 
 
@@ -62,17 +61,3 @@ def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path
     done = attnbench("run", "--resume", run, "--checkpoint", f"other={saved}", "--quiet")
     assert done.returncode == 0, done.stderr
     assert set(rows_of(done)) == {"study-checkpoint_heads-mine", "study-checkpoint_heads-other"}
-
-
-@pytest.mark.nightly
-def test_models_that_a_scenario_saves_can_be_looked_at(attnbench):
-    done = attnbench(
-        *(*ALONE, "--set", "studies=[trained_heads]", "--only", "trained_heads-majority-heads2"),
-        *("--backends", "sdpa", "--seq-len", "16", "--d-model", "32", "--heads", "2"),
-        *("--set", "save_models=true"),
-        check=True,
-    )
-    models = sorted((Path(done.stdout.strip()) / "models").iterdir())
-    assert models[0].name == "majority-heads2-seed0.safetensors"
-    (row,) = rows_of(attnbench(*ALONE, "--checkpoint", models[0])).values()
-    assert row["findings"][0]["token_source"] == "new sequences of its task, majority"

@@ -7,7 +7,7 @@ import torch
 
 from attnbench.harness.heads import removal
 from attnbench.harness.heads.removal import GatedDecoder, Head
-from attnbench.harness.heads.synthetic_tasks import Batch, task
+from attnbench.harness.heads.synthetic_tasks import UNSCORED, Batch, task
 from attnbench.harness.heads.training import decoder, held_out, quality
 from attnbench.impls.modules.block import Decoder
 
@@ -38,11 +38,14 @@ def scaled(model: Decoder, head: Head, factor: float) -> Decoder:
 
 def test_a_removed_head_adds_nothing_to_its_layer(model) -> None:
     decoder, batch = model
-    found = removal.single(GatedDecoder(decoder), batch, removal.mean)
-    for place, block in enumerate(found):
-        for head, loss in enumerate(block):
-            without = scaled(decoder, Head(place, head), 0.0)
-            assert loss == pytest.approx(quality(without, batch)[0], abs=1e-6)
+    for head in ORDER:
+        loss = removal.without(GatedDecoder(decoder), [head], batch, removal.mean)
+        without = quality(scaled(decoder, head, 0.0), batch)[0]
+        assert loss == pytest.approx(without, abs=1e-6)
+        each = removal.without(GatedDecoder(decoder), [head], batch, removal.of_sequences)
+        scored = (batch.targets != UNSCORED).sum(-1)
+        mean = sum(nats * count for nats, count in zip(each, scored.tolist(), strict=True))
+        assert mean / int(scored.sum()) == pytest.approx(without, abs=1e-6)
 
 
 def test_importance_is_the_derivative_by_a_factor_of_the_output(model) -> None:
@@ -51,22 +54,3 @@ def test_importance_is_the_derivative_by_a_factor_of_the_output(model) -> None:
     for head in ORDER:
         more, less = (quality(scaled(decoder, head, one), batch)[0] for one in (1 + step, 1 - step))
         assert found[head] == pytest.approx(abs(more - less) / (2 * step), abs=5e-4, rel=0.05)
-
-
-def test_a_group_is_of_the_heads_that_are_missed_least_alone(model) -> None:
-    decoder, batch = model
-    gated = GatedDecoder(decoder)
-    singles = removal.single(gated, batch, removal.mean)
-    gone = sorted(ORDER, key=lambda one: singles[one.block][one.head])[:4]
-    without = removal.without(gated, gone, batch, removal.mean)
-    grouped, singly = (
-        removal.greedily(gated, counts, batch, batch, removal.mean)
-        for counts in ((0, 4, 8), range(9))
-    )
-    assert grouped == [singly[0], without, singly[-1]]
-
-
-def test_heads_go_in_steps_of_one_size() -> None:
-    assert removal.counts(4, 8) == [0, 1, 2, 3, 4]
-    assert removal.counts(16, 8) == [0, 2, 4, 6, 8, 10, 12, 14, 16]
-    assert removal.counts(10, 4) == [0, 3, 6, 9, 10]

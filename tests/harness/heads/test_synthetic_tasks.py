@@ -5,7 +5,7 @@ import torch
 
 from attnbench.harness.heads import synthetic_tasks
 from attnbench.harness.heads.studies.trained_heads import PARTS
-from attnbench.harness.heads.synthetic_tasks import BACK, SHORT, SHORT_BACK, UNSCORED, task
+from attnbench.harness.heads.synthetic_tasks import BACK, UNSCORED, task
 
 NAMES = PARTS["task"]
 
@@ -37,19 +37,11 @@ def test_copy_begins_again_and_asks_only_what_was_seen() -> None:
     assert len(periods) > 2, "the distance must not be the same for all"
 
 
-@pytest.mark.parametrize(
-    ("name", "symbols", "back"), [("two_relations", SHORT, SHORT_BACK), ("six_relations", 2, BACK)]
-)
-def test_relations_ask_for_every_token_so_many_places_before(
-    name: str, symbols: int, back: tuple[int, ...]
-) -> None:
-    for tokens, targets in drawn(name):
-        for place in range(max(back), len(tokens)):
-            digits, answer = [], targets[place]
-            for _ in back:
-                digits.append(answer % symbols)
-                answer //= symbols
-            assert digits[::-1] == [tokens[place - places] for places in back]
+def test_six_relations_ask_for_every_bit_so_many_places_before() -> None:
+    for tokens, targets in drawn("six_relations"):
+        for place in range(max(BACK), len(tokens)):
+            bits = [tokens[place - places] for places in BACK]
+            assert f"{targets[place]:06b}" == "".join(map(str, bits))
 
 
 def test_the_text_asks_for_the_next_character_and_holds_some_back() -> None:

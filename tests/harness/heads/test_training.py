@@ -1,21 +1,20 @@
 """Small decoders: nothing but the heads differs, and what is found of them."""
 
-from collections.abc import Callable, Iterator
-from math import inf
-from statistics import median
+from collections.abc import Iterator
 
 import pytest
 import torch
 
 from attnbench.harness.heads import training
+from attnbench.harness.heads.findings import TrainedHeads
 from attnbench.harness.heads.removal import GatedDecoder
-from attnbench.harness.heads.studies import trained_head_width, trained_heads, trained_roles
+from attnbench.harness.heads.studies import trained_heads
+from attnbench.harness.heads.studies.trained_heads import TUNING_SEEDS, Pruning, chosen, tuned
 from attnbench.harness.heads.synthetic_tasks import task
 from attnbench.harness.heads.training import (
     EVERY,
-    SETTLING,
     Goal,
-    Learning,
+    Training,
     decoder,
     held_out,
     one_thread,
@@ -26,6 +25,7 @@ from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
 UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
+RATE = 3e-3
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +34,8 @@ def _single() -> Iterator[None]:
         yield
 
 
-def for_steps(count: int) -> Callable[[int], float | None]:
-    return lambda step: 1.0 if step < count else None
+def for_steps(count: int) -> Goal:
+    return Goal(right_ratio=2.0, limit_steps=count)
 
 
 def test_models_of_every_number_of_heads_have_equal_parameters_from_equal_seeds() -> None:
@@ -51,7 +51,7 @@ def test_models_of_every_number_of_heads_have_equal_parameters_from_equal_seeds(
 def test_equal_seeds_give_equal_losses() -> None:
     def losses(seed: int) -> list[float]:
         model, of = decoder(task("majority"), 4, CPU, seed), task("majority")
-        return train(model, of, for_steps(6), seed).losses
+        return train(model, of, seed, RATE, for_steps(EVERY)).looked_loss_nats
 
     assert losses(0) == pytest.approx(losses(0), abs=1e-6, rel=0)
     assert losses(0) != losses(1)
@@ -61,109 +61,109 @@ def test_training_lowers_the_loss_and_keeps_every_step() -> None:
     of = task("majority")
     model = decoder(of, 2, CPU, 0)
     before, _ = quality(model, held_out(of, 0, CPU))
-    done = train(model, of, for_steps(30), 0)
+    done = train(model, of, 0, RATE, for_steps(2 * EVERY))
     after, right = quality(model, held_out(of, 0, CPU))
-    assert len(done.losses) == len(done.step_ms) == 30
+    assert len(done.step_ms) == 2 * EVERY
+    assert done.looked_steps == [EVERY, 2 * EVERY]
     assert after < before - 0.1
     assert 0.5 < right <= 1
-    assert done.peak_bytes > sum(one.numel() * 4 for one in model.parameters())
-
-
-def scripted(goal: Goal, rights: list[float], monkeypatch: pytest.MonkeyPatch) -> Learning:
-    """Looks that find these shares of right answers, and the last of them from then on."""
-    found = iter(rights)
-    monkeypatch.setattr(training, "quality", lambda *_: (0.0, next(found, rights[-1])))
-    of = task("majority")
-    return Learning(decoder(of, 1, CPU, 0), of, goal, 0)
 
 
 @pytest.mark.parametrize(
-    ("goal", "rights", "learnt", "steps"),
+    ("rights", "learnt", "steps"),
     [
-        (Goal(0.9, 1000), [0.5, 0.95, 0.95], 2 * EVERY, 3 * EVERY + SETTLING),
-        (Goal(0.9, 1000), [0.95, 0.5, 0.95, 0.95], 3 * EVERY, 4 * EVERY + SETTLING),
-        (Goal(0.9, 50), [0.5], None, 50 + SETTLING),
-        (Goal(None, 50), [1.0], None, 50 + SETTLING),
+        ([0.5, 0.95, 0.95], 2 * EVERY, 3 * EVERY),
+        ([0.95, 0.5, 0.95, 0.95], 3 * EVERY, 4 * EVERY),
+        ([0.95, 0.5, 0.95, 0.5, 0.95], None, 5 * EVERY),
     ],
 )
 def test_training_ends_after_two_good_looks_or_at_the_limit(
-    goal: Goal, rights: list[float], learnt: int | None, steps: int, monkeypatch: pytest.MonkeyPatch
+    rights: list[float], learnt: int | None, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rate = scripted(goal, rights, monkeypatch)
-    shares = []
-    while (share := rate(len(shares))) is not None:
-        shares.append(share)
-    assert (rate.learnt_steps, len(shares)) == (learnt, steps)
-    staying = shares[training.WARM_UP : steps - SETTLING]
-    assert set(staying) == {training.STAYING_RATE_SHARE}
-    assert 0 < shares[-1] < shares[-2] < staying[0]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("name", "heads"), [("copy", 1), ("copy", 16), ("text", 16)])
-def test_each_number_of_heads_has_the_rate_with_which_it_learns_in_the_fewest_steps(
-    name: str, heads: int
-) -> None:
-    """From seeds that no study has; within a third, since three seeds are few."""
-    of, goal = task(name), trained_heads.GOALS[name]
-
-    def steps(share: float, seed: int) -> float:
-        model = decoder(of, heads, CPU, seed)
-        rate = Learning(model, of, goal, seed, share)
-        train(model, of, rate, seed)
-        return rate.learnt_steps or inf
-
-    of_shares = {
-        share: median(steps(share, seed) for seed in (1000, 1001, 1002))
-        for share in trained_heads.SHARES_TRIED
-    }
-    chosen = of_shares[trained_heads.RATE_SHARES[name][heads]]
-    assert chosen <= 4 / 3 * min(of_shares.values())
-    assert max(of_shares.values()) > 4 / 3 * chosen, "another rate would not have been told apart"
-
-
-def test_more_heads_need_more_bytes_for_a_step() -> None:
+    looks = iter(rights)
+    monkeypatch.setattr(training, "quality", lambda *_: (0.0, next(looks)))
     of = task("majority")
-    batch = of.draw(torch.Generator().manual_seed(0), training.BATCH)
-    few, many = (training.step_bytes(decoder(of, heads, CPU, 0), batch) for heads in (1, 64))
-    assert many > 2 * few
+    goal = Goal(right_ratio=0.9, limit_steps=5 * EVERY)
+    done = train(decoder(of, 1, CPU, 0), of, 0, RATE, goal)
+    assert (done.learnt_steps, len(done.step_ms)) == (learnt, steps)
+    assert done.looked_accuracy_ratio == rights
 
 
-# ---- trained_heads -------------------------------------------------------------------------------
+# ---- the learning rate ---------------------------------------------------------------------------
 
 
-@pytest.mark.long
-def test_one_head_learns_majority_too() -> None:
-    one, many = (trained_heads.trained("majority", heads, CPU, 0) for heads in (1, 8))
-    assert min(one.accuracy_ratio, many.accuracy_ratio) > 0.95
-    assert max(many.steps_until_learnt, one.steps_until_learnt) < one.limit_steps
-    assert one.learning_rate < many.learning_rate
-
-
-def test_heads_of_one_width_make_a_wider_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(trained_head_width.GOALS, "copy", Goal(None, 1))
-    few, many = (
-        next(trained_head_width.run(UNUSED, CPU, 0, task="copy", heads=heads)) for heads in (2, 16)
-    )
-    assert few.d_k == many.d_k == 8
-    assert many.parameter_count > few.parameter_count
-
-
-# ---- trained_roles -------------------------------------------------------------------------------
-
-
-def test_half_of_the_heads_are_removed_during_training_and_after_it(
+def test_of_the_grid_the_rate_with_the_fewest_median_steps_is_chosen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trained_roles, "GOAL", Goal(None, 24))
-    found = trained_roles.trained(CPU, 0)
-    assert found.removed_heads == trained_roles.HEADS
-    assert found.steps == 24 + SETTLING
-    assert found.whole_nats != found.pruned_after_nats != found.pruned_during_nats
-    of = task("text", trained_roles.TOKENS)
-    model = GatedDecoder(decoder(of, 4, CPU, 0, tokens=trained_roles.TOKENS))
+    """A later rate has as many steps as the best one needed, and no seed when two took more."""
+    needed = {0.1: (200, 100, 300), 0.2: (180, 400, 500), 0.3: (240, 220, 10), 0.4: (120, 140, 500)}
+
+    def train(model: object, task: object, seed: int, learning_rate: float, goal: Goal) -> Training:
+        steps = needed[learning_rate][seed - TUNING_SEEDS[0]]
+        return Training(learnt_steps=steps if steps < goal.limit_steps else None)
+
+    monkeypatch.setattr(trained_heads, "LEARNING_RATES", tuple(needed))
+    monkeypatch.setattr(training, "train", train)
+    found = list(tuned("copy", 1, CPU, 0))
+    tried = [(one.learning_rate, one.limit_steps, one.learnt_steps) for one in found]
+    assert tried == [
+        *((0.1, 800, steps) for steps in (200, 100, 300)),
+        *((0.2, 200, steps) for steps in (180, None, None)),
+        *((0.3, 200, steps) for steps in (None, None)),
+        *((0.4, 200, steps) for steps in (120, 140, None)),
+    ]
+    assert all(one.is_tuning for one in found)
+    assert chosen(found) == 0.4
+
+
+def run(heads: int) -> list[TrainedHeads]:
+    return list(trained_heads.run(UNUSED, CPU, 5, task="copy", heads=heads))
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few trainings of few steps."""
+    monkeypatch.setattr(trained_heads, "SEEDS", 2)
+    monkeypatch.setitem(trained_heads.GOALS, "copy", Goal(right_ratio=1.0, limit_steps=2 * EVERY))
+    monkeypatch.setattr(trained_heads, "LEARNING_RATES", (RATE,))
+    monkeypatch.setattr(trained_heads, "TUNING_SEEDS", range(1000, 1001))
+
+
+@pytest.mark.usefixtures("short")
+def test_seeds_that_tuned_the_rate_are_none_that_it_is_judged_by() -> None:
+    found = run(2)
+    tuning, judged = ([one for one in found if one.is_tuning is which] for which in (True, False))
+    assert {one.learning_rate for one in judged} == {RATE}
+    assert [one.train_seed for one in judged] == [5, 6]
+    assert not {one.train_seed for one in tuning} & {one.train_seed for one in judged}
+    assert {len(one.step_ms) for one in found} == {2 * EVERY}
+    assert {one["parameter_count"] for one in found} == {found[0]["parameter_count"]}
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_one_head_learns_majority_too(heads: int) -> None:
+    goal = trained_heads.GOALS["majority"]
+    model, done = trained_heads.trained("majority", heads, CPU, 0, 1.5e-3, goal)
+    assert done.learnt_steps
+    assert quality(model, held_out(task("majority"), 0, CPU))[1] > 0.97
+
+
+# ---- removed heads -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("short")
+def test_half_of_the_heads_are_removed_during_training_and_after_it() -> None:
+    judged = [one for one in run(trained_heads.SOME_REMOVED) if not one.is_tuning]
+    for one in judged:
+        assert one.removed_heads == trained_heads.SOME_REMOVED  # of two blocks
+        losses = (one.whole_loss_nats, one.removed_after_loss_nats, one.removed_during_loss_nats)
+        assert len(set(losses)) == 3
+
+
+def test_heads_are_removed_one_by_one_in_the_middle_third() -> None:
+    of = task("copy")
     batch = of.draw(torch.Generator().manual_seed(0), 2)
-    pruning = trained_roles.Pruning(model, batch, 3, 9)
+    pruning = Pruning(GatedDecoder(decoder(of, 4, CPU, 0)), batch, 3, 9)
     gone = []
     for _ in range(9):
         pruning.loss(batch)

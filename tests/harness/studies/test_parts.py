@@ -30,7 +30,7 @@ def test_each_combination_is_planned_with_an_id_of_its_own() -> None:
 def test_one_value_takes_its_parts_and_none_twice() -> None:
     assert {dict(one.part)["task"] for one in planned("studies=[trained_heads:copy]")} == {"copy"}
     both = planned("studies=[trained_heads:copy, trained_heads:8]")
-    assert len(both) == len({one.id for one in both}) == 6 + 6 - 1
+    assert len(both) == len({one.id for one in both}) == 5 + 4 - 1
     assert parts_of("trained_heads:no_such_value") == []
     assert [one.id for one in planned(only=("trained_heads-copy-heads8",))] == [
         "study-trained_heads-copy-heads8"
@@ -50,8 +50,6 @@ def test_a_part_is_the_same_after_a_way_through_run_json() -> None:
 
 
 def test_models_are_saved_by_studies_that_train_some_only() -> None:
-    assert declared("trained_heads").saves_models
     assert not declared("score_scale").saves_models
-    assert load("what_heads_learn", [read_change("save_models=true")]).save_models
     with pytest.raises(BadInput, match="save_models: no study here trains models"):
         load("what_heads_learn", [*map(read_change, ("save_models=true", "studies=[score_scale]"))])

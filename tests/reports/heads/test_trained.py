@@ -1,6 +1,5 @@
-"""reports/heads: what is computed from trainings over seeds."""
+"""reports/heads: what is told of trainings over seeds."""
 
-from math import inf, isnan
 from pathlib import Path
 from typing import Any
 
@@ -10,161 +9,99 @@ from attnbench.harness.heads.findings import TrainedHeads
 from attnbench.harness.rows.findings import findings_of
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Figure
-from attnbench.reports.heads.maps import favourite, tokens_attended
-from attnbench.reports.heads.subjects import trained_roles
-from attnbench.reports.heads.subjects.trained_heads import subject
-from attnbench.reports.heads.trained import TaskResult, results
+from attnbench.reports.elements import Figure, Table
+from attnbench.reports.heads.subjects.trained_heads import Trained, subject
 from attnbench.reports.subjects import Subject
-from tests.reports.fake_trainings import (
-    N,
-    learning,
-    roles,
-    shifted,
-    training,
-    trainings,
-    with_trainings,
-)
-
-
-def of(accuracies: dict[int, list[float]], **fields: Any) -> TaskResult:
-    made = [one | fields for one in trainings({"recall": accuracies})]
-    (found,) = results(findings_of(TrainedHeads, made))
-    return found
-
-
-def one_training(**fields: Any) -> TrainedHeads:
-    return of({2: [0.9]}, **fields).counts[0].trainings[0]
-
-
-def learnt(steps: dict[int, list[int | None]], limit: int = 1000) -> TaskResult:
-    (found,) = results(findings_of(TrainedHeads, learning("copy", steps, limit)))
-    return found
-
+from tests.reports.fake_trainings import training, trainings, with_trainings
 
 NEVER: list[int | None] = [None] * 6
-
-
-@pytest.mark.parametrize(
-    ("seeds", "share", "steps"),
-    [
-        ([100] * 6, (1.0, 0.51, 1.0), (100, 100, 100)),
-        ([100, 200, 300, 400, 500, 600], (1.0, 0.51, 1.0), (350, 100, 600)),
-        ([100, 200, None, None, None, None], (1 / 3, 0.04, 0.80), (inf, 100, inf)),
-        ([100, 200, 300, 400, None, None], (2 / 3, 0.20, 0.96), (350, 100, inf)),
-        (NEVER, (0.0, 0.0, 0.49), (inf, inf, inf)),
-    ],
-)
-def test_a_seed_that_does_not_learn_within_the_limit_took_more_steps(
-    seeds: list[int | None], share: tuple[float, ...], steps: tuple[float, ...]
-) -> None:
-    """It is neither left out nor taken for 0 or for the limit."""
-    one = learnt({1: seeds}).counts[0]
-    assert one.share
-    assert one.steps
-    found = (one.share.value, one.share.low, one.share.high)
-    assert found == pytest.approx(share, abs=0.01)
-    assert (one.steps.value, one.steps.low, one.steps.high) == steps
-
-
-def test_few_seeds_have_a_median_and_no_interval() -> None:
-    steps = learnt({1: [100, 200, 300]}).counts[0].steps
-    assert steps
-    assert steps.value == 200
-    assert isnan(steps.low)
-
-
-def test_steps_are_compared_seed_by_seed_and_a_limit_bounds_their_ratio() -> None:
-    found = learnt({1: [400, 800, 1200, 400, 800, 1200], 8: [100, 200, 300, 100, 200, 300]}, 2000)
-    times = found.counts[0].times_the_steps_of(found.fastest)
-    assert found.fastest.heads == 8
-    assert times
-    assert (times.value, times.low, times.high) == (4, 4, 4)
-    censored = learnt({1: NEVER, 8: [100] * 6}).counts
-    over, under = (
-        one.times_the_steps_of(other) for one, other in (censored, tuple(reversed(censored)))
-    )
-    assert over
-    assert under
-    assert (over.value, over.low, over.high) == (inf, 10, inf)
-    assert (under.low, under.high) == (0, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("steps", "fastest"),
-    [
-        ({1: [300] * 6, 8: [100] * 6, 64: [200] * 6}, 8),
-        ({1: [100] * 6, 8: [100] * 6}, 1),
-        ({1: [100] * 5 + [None], 8: [100] * 6}, 8),  # as fast, and in more seeds
-        ({1: [100] * 2 + [None] * 4, 8: [900] * 6}, 8),  # the median seed does not learn
-    ],
-)
-def test_the_number_of_heads_whose_median_seed_learns_first_is_the_fastest(
-    steps: dict[int, list[int | None]], fastest: int
-) -> None:
-    assert learnt(steps).fastest.heads == fastest
-
-
-def test_at_equal_steps_a_training_that_has_ended_counts_as_it_ended() -> None:
-    found = learnt({1: [500] * 6, 8: [100] * 6})
-    assert found.equal_steps == 100
-    assert [one.accuracy_at(100).value for one in found.counts] == pytest.approx([0.2, 0.99])
-    assert found.counts[1].accuracy_at(800).value == pytest.approx(0.99)
 
 
 def told(tmp_path: Path, findings: list[Any]) -> Subject:
     return subject([], run_meta([read_run(with_trainings(tmp_path, findings))]))
 
 
-def test_a_run_of_equal_steps_does_not_say_what_can_be_learnt(tmp_path: Path) -> None:
-    card = told(tmp_path, trainings({"recall": {1: [0.2] * 5, 8: [0.9] * 5}})).card
-    assert card
-    assert card.title == "Quality at equal steps"
-    assert "not which can learn" in card.sentence
-
-
-def test_roles_are_told_by_the_head_with_most_weight(tmp_path: Path) -> None:
-    run = with_trainings(tmp_path, roles(), study="trained_roles", part={"seed_number": 0})
-    told = trained_roles.subject([], run_meta([read_run(run)]))
-    looks, halves = told.lines
-    assert "on the verb's subject 80.0 % (80.0 to 80.0) in block 2, 22.0 %" in looks
-    assert "removed during training 0.50" in halves
-
-
-@pytest.mark.parametrize("broken", [{"task": 3}, {"heads": 0}, {"accuracy_ratio": 1.5}])
-def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
-    assert findings_of(TrainedHeads, [training("recall", 1, 0, 0.5) | broken]) == []
-
-
-def test_quality_without_times_is_still_quality() -> None:
-    one = of({1: [0.5] * 5}, step_ms=None).counts[0]
-    assert (one.step.units, one.accuracy.value) == (0, 0.5)
-
-
-def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
-    four = of({4: [0.9] * 5}).counts[0]
-    assert four.trainings[0].rises_nats == pytest.approx([0, 0.1, 0.2, 0.3])
-    left = {heads: one.value for heads, one in four.losses_over_left("pruned").items()}
-    assert left == pytest.approx({4: 0.1, 3: 0.2, 2: 0.3, 1: 0.4, 0: 0.5})
+def of(seeds: list[int | None], **other: Any) -> Trained:
+    return Trained("copy", 1, findings_of(TrainedHeads, trainings("copy", {1: seeds}, **other)))
 
 
 @pytest.mark.parametrize(
-    ("removed", "wanted"), [(None, {0: 0.1, 1: 0.2}), ([0, 4], {0: 0.1, 4: 0.2})]
+    ("seeds", "learn", "steps"),
+    [
+        ([100] * 6, "6 of 6 seeds", "100"),
+        ([100, 200, 300, 400, 500, 600], "6 of 6 seeds", "350 (100 to 600)"),
+        ([100, 200, 300, 400, None, None], "4 of 6 seeds", "350 (100 to > 1 000)"),
+        ([100, 200, None, None, None, None], "2 of 6 seeds", "> 1 000 (100 to > 1 000)"),
+        (NEVER, "0 of 6 seeds", "> 1 000"),
+        ([100, 200, 300], "3 of 3 seeds", "200"),  # too few for an interval
+    ],
 )
-def test_a_loss_is_of_so_many_removed_heads(removed: Any, wanted: dict[int, float]) -> None:
-    one = one_training(pruned_loss_nats=[0.1, 0.2], pruned_removed_heads=removed)
-    assert one.loss_by_removed_heads("pruned") == wanted
+def test_a_seed_that_does_not_learn_within_the_limit_took_more_steps(
+    seeds: list[int | None], learn: str, steps: str
+) -> None:
+    """It is neither left out nor taken for 0 or for the limit."""
+    found = of(seeds)
+    assert (found.learn, found.steps_text().replace("\u202f", " ")) == (learn, steps)
 
 
-def test_bounds_of_shares_stay_between_nothing_and_all(tmp_path: Path) -> None:
-    shaky = trainings({"recall": {1: [1.0, 0.6, 1.0, 1.0, 1.0], 2: [1.0] * 5}})
-    figure = next(one for one in told(tmp_path, shaky).blocks if isinstance(one, Figure))
-    for series in (one for panel in figure.panels for one in panel.series):
-        assert all(0 <= bound <= 1 for bound in (*series.low, *series.high) if bound is not None)
+def test_on_a_curve_a_seed_that_has_ended_stays_as_it_ended() -> None:
+    found = of([20, 20, 380])  # looks at 20, and at 40 or 400 steps
+    assert found.curve("looked_accuracy_ratio") == {20: 0.2, 40: 0.99, 400: 0.99}
+    late = of([20, 380, 380])
+    assert late.curve("looked_accuracy_ratio") == {20: 0.2, 40: 0.2, 400: 0.99}
 
 
-def test_a_map_looks_where_most_of_its_weight_is() -> None:
-    # The first queries see themselves only, as where a task asks them nothing.
-    assert favourite(shifted(0)[: N - 2] + shifted(3)[N - 2 :]) == (3, 1.0)
-    assert tokens_attended(shifted(1)) == 1
-    assert tokens_attended([[1 / N] * N] * N) == pytest.approx(N)
+def test_the_card_names_the_number_of_heads_with_the_fewest_steps_and_draws_curves(
+    tmp_path: Path,
+) -> None:
+    steps = {8: [100] * 6, 1: [300] * 6, 16: [200] * 6}
+    card = told(tmp_path, trainings("copy", steps)).card
+    assert card
+    assert card.sentence == (
+        "The median seed learns copy in 100 steps with 8 heads and in 300 with 1 head."
+    )
+    assert isinstance(card.picture, Figure)
+    (panel,) = card.picture.panels
+    assert [one.backend for one in panel.series] == ["1 head", "8 heads", "16 heads"]
+    assert isinstance(card.decisions, Table)
+    assert card.decisions.texts == (("copy", "300", "100", "200"),)
+
+
+def test_the_grid_of_rates_is_shown_and_no_training_of_it_counts(tmp_path: Path) -> None:
+    tried = [
+        training("copy", 1, 1000 + seed, steps, learning_rate=rate, is_tuning=True)
+        for rate, steps in ((0.001, None), (0.003, 40))
+        for seed in range(3)
+    ]
+    found = told(tmp_path, [*tried, *trainings("copy", {1: [100] * 6})])
+    tables = {one.title: one for one in found.blocks if isinstance(one, Table)}
+    (grid,) = (one for title, one in tables.items() if "by learning rate" in title)
+    assert grid.columns[1:] == ("0.001", "0.003")
+    assert [(one.text, one.strong) for one in grid.cells[0][1:]] == [
+        ("> 1\u202f000", False),
+        ("40", True),
+    ]
+    assert tables["Each number of heads at its learning rate"].texts[0][2] == "6 of 6 seeds"
+
+
+def test_half_of_the_heads_removed_is_told_where_it_was_tried(tmp_path: Path) -> None:
+    losses = {"whole": 0.1, "removed_after": 1.2, "removed_during": 0.3}
+    fields = {f"{name}_loss_nats": value for name, value in losses.items()}
+    some = trainings("copy", {8: [100] * 6}, removed_heads=8, **fields)
+    found = told(tmp_path, [*trainings("copy", {1: [200] * 6}), *some])
+    (table,) = (one for one in found.blocks if isinstance(one, Table) and "removed" in one.columns)
+    (row,) = table.texts
+    assert row[:2] == ("copy, 8 heads", "8")
+    assert [text.split()[0] for text in row[2:]] == ["0.10", "1.20", "0.30"]
+
+
+@pytest.mark.parametrize("broken", [{"task": 3}, {"heads": 0}, {"looked_steps": [20]}])
+def test_findings_that_lack_something_are_left_out(broken: dict[str, Any]) -> None:
+    assert findings_of(TrainedHeads, [training("copy", 1, 0, 100) | broken]) == []
+
+
+def test_trainings_of_earlier_versions_are_counted_in_a_line(tmp_path: Path) -> None:
+    old = [training("recall", 1, seed, None) | {"goal_ratio": None} for seed in range(5)]
+    found = told(tmp_path, old)
+    assert found.card is None
+    assert [str(one) for one in found.blocks if "left out: 5 trainings" in str(one)]

@@ -1,0 +1,172 @@
+"""A decoder of Hugging Face's from a local folder: config.json, safetensors files, nothing else.
+
+transformers gets a configuration object and tensors, never the folder's path: it reads no other
+file, downloads nothing, and has no code of the model's to run. Its models call their attention
+through one interface, in which we stand: each layer's own eager function is called, its weights
+are kept, and its outputs are scaled head by head.
+"""
+
+import sys
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ...files.errors import BadInput, first_line, option, shown
+from ...files.printable import visible
+from ...models import config_file
+from ..removal import Gates
+from .given import weight_files
+
+IMPLEMENTATION = "attnbench_heads"
+REFUSED = {"quantization_config", "compression_config"}
+LEFT_OUT = {
+    *("attn_implementation", "experts_implementation", "output_attentions", "auto_map"),
+    *("output_hidden_states", "fusion_config", "distributed_config", "kernel_config"),
+    *("use_kernels", "transformers_weights", "torch_dtype", "dtype"),
+}
+"""Fields of a configuration that say how to compute, or where other files are."""
+AHEAD_SHARE = 1e-6  # of a query's weight on later tokens, from which a model is not causal
+PROBE_TOKENS = 4
+UNSEEN = "does not call its attention through transformers' interface: its heads cannot be seen"
+NEWER = "a newer family, such as gpt2 or llama"
+
+
+class Layer(NamedTuple):
+    """One with attention. `weights`: [batch, heads, n, n]. `d_k`, `d_v`: of keys and values."""
+
+    weights: Tensor
+    kv_heads: int
+    d_k: int
+    d_v: int
+
+
+class Model:
+    """`heads`: of the layers with attention, in the order of their calls. `d_model`: the width.
+    `vocabulary`: tokens from 0. `longest`: tokens of a sequence; None: no limit is known.
+    """
+
+    def __init__(self, folder: Path, device: torch.device, most_bytes: int | None = None) -> None:
+        """In fp32. Raises BadInput; `most_bytes`: that its weights may take."""
+        import transformers
+
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        self._place, version = shown(str(folder)), transformers.__version__
+        data = config_file.read(folder / config_file.FILE)
+        self.kind = visible(str(data.get("model_type"))[:64])
+        for name in REFUSED & data.keys():
+            found = f"{name}: its weights are quantized"
+            raise self._refusal(found, "fp32, fp16 or bf16; save a model that is not quantized")
+        tensors = self._tensors(folder, most_bytes)
+        try:
+            self.model = self._loaded(data, tensors).to(device)
+            probed = self.seen(torch.zeros(1, PROBE_TOKENS, dtype=torch.int64, device=device))
+        except BadInput:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever transformers raises on these files
+            if IMPLEMENTATION in str(error):  # looked up where only its own ones are
+                raise self._refusal(f"{self.kind} {UNSEEN}", NEWER) from None
+            why = visible(first_line(error)[:200])
+            found = f"{self.kind}: transformers {version} does not load and run it: {why}"
+            raise self._refusal(found, "config.json and weights that belong together") from None
+        if not probed:
+            raise self._refusal(f"{self.kind} {UNSEEN}", NEWER)
+        if any(bool(one.weights.triu(1).max() > AHEAD_SHARE) for one in probed):
+            raise self._refusal(f"{self.kind} looks at later tokens", "a causal decoder")
+        self.heads = [one.weights.shape[1] for one in probed]
+        text = self.model.config.get_text_config(decoder=True)
+        self.d_model = int(text.hidden_size)
+        self.longest: int | None = getattr(text, "max_position_embeddings", None)
+        self.vocabulary = int(self.model.get_input_embeddings().num_embeddings)
+
+    def logits(self, tokens: Tensor, gates: Gates | None = None) -> Tensor:
+        """See removal.Gated. Raises BadInput if a layer's weights cannot be seen."""
+        self._seen: list[Layer] = []
+        self._gates = gates
+        self._stand_in()
+        found: Tensor = self.model(input_ids=tokens, use_cache=False).logits
+        return found.float()
+
+    def seen(self, tokens: Tensor) -> list[Layer]:
+        """What each layer's heads do on these tokens."""
+        with torch.no_grad():
+            self.logits(tokens)
+        return self._seen
+
+    def _refusal(self, found: str, wanted: str) -> BadInput:
+        return BadInput(f"{self._place}: {found}; wanted {wanted}")
+
+    def _tensors(self, folder: Path, most_bytes: int | None) -> dict[str, Tensor]:
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            files: list[Any] = [safe_open(path, framework="pt") for path in weight_files(folder)]
+            places = {name: file for file in files for name in file.keys()}  # noqa: SIM118
+            sizes = (prod(file.get_slice(name).get_shape()) for name, file in places.items())
+            if most_bytes is not None and 4 * sum(sizes) > most_bytes:
+                found = f"its weights take more than the memory budget, {most_bytes} bytes, in fp32"
+                wanted = f"a smaller model; raise it with {option('memory_gib')}"
+                raise self._refusal(found, wanted)
+            return {name: file.get_tensor(name) for name, file in places.items()}
+        except (SafetensorError, OSError, MemoryError) as error:
+            why = visible(first_line(error)[:200])
+            raise self._refusal(why, "a whole safetensors file") from None
+
+    def _loaded(self, data: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+        from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+        kind = data.get("model_type")
+        known = isinstance(kind, str) and kind in CONFIG_MAPPING
+        config = CONFIG_MAPPING[kind].from_dict(_plain(data)) if known else None
+        family = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
+        if family is None:
+            wanted = "a decoder that transformers knows, such as gpt2; a newer version may know it"
+            raise self._refusal(f"model_type: {shown(kind)}", wanted)
+        self._stand_in()
+        model, report = (family[0] if isinstance(family, tuple) else family).from_pretrained(
+            None,
+            config=config,
+            state_dict=tensors,
+            attn_implementation=IMPLEMENTATION,
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+        if missing := sorted(map(str, report["missing_keys"])):
+            found = f"{self.kind}: {len(missing)} weights are missing, such as {shown(missing[0])}"
+            raise self._refusal(found, "all weights of a decoder")
+        return model.requires_grad_(requires_grad=False)
+
+    def _stand_in(self) -> None:
+        """Our function of this model, and the masks that eager ones take, under our name."""
+        from transformers import AttentionInterface
+        from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+        AttentionInterface.register(IMPLEMENTATION, self._attend)
+        AttentionMaskInterface.register(IMPLEMENTATION, eager_mask)
+
+    def _attend(
+        self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **more: Any
+    ) -> tuple[Tensor, Tensor]:
+        """As transformers' attention functions: output [batch, n, heads, d_v] and weights."""
+        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+        if eager is None:
+            found = f"{type(module).__name__} has no eager attention"
+            raise self._refusal(found, "one whose weights can be seen")
+        o, p = eager(module, query, key, value, mask, **more)
+        gate = None if self._gates is None else self._gates[len(self._seen)]
+        self._seen.append(Layer(p.detach(), key.shape[1], key.shape[-1], value.shape[-1]))
+        return (o if gate is None else o * gate[:, None]), p
+
+
+def _plain(value: Any) -> Any:
+    """A configuration without what LEFT_OUT names, at every level."""
+    if not isinstance(value, dict):
+        return value
+    kept = {name: of for name, of in value.items() if name not in LEFT_OUT}
+    return {name: _plain(of) for name, of in kept.items() if not name.startswith("_")}
