@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from ...impls.modules.block import Decoder
 from .synthetic_tasks import UNSCORED, Batch
+from .training import loss_of
 
 L = TypeVar("L")
 Loss = Callable[[Tensor, Tensor], L]
@@ -71,10 +72,9 @@ def mean(logits: Tensor, targets: Tensor) -> float:
 
 def of_sequences(logits: Tensor, targets: Tensor) -> list[float]:
     """Of each sequence the mean over its scored tokens."""
-    each = cross_entropy(
-        logits.transpose(1, 2), targets, ignore_index=UNSCORED, reduction="none"
-    )  # [batch, n]
-    return [float(one) for one in each.sum(-1) / (targets != UNSCORED).sum(-1)]
+    each = cross_entropy(logits.mT, targets, ignore_index=UNSCORED, reduction="none")  # [batch, n]
+    found: list[float] = (each.sum(-1) / (targets != UNSCORED).sum(-1)).tolist()
+    return found
 
 
 def without(model: Gated, gone: Collection[Head], batch: Batch, loss: Loss[L]) -> L:

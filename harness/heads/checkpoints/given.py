@@ -62,7 +62,12 @@ def read_checkpoints(
         raise BadInput(
             f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
         )
-    file = None if tokens is None else _tokens_file(tokens)
+    file = None if tokens is None else Path(tokens).expanduser().absolute()
+    if file is not None and not file.is_file():
+        raise BadInput(
+            f"{option('tokens', shown(str(tokens)))}: no such file; wanted one with a JSON list of"
+            " token ids, or with text for a model that has a tokenizer.json"
+        )
     found: dict[str, Checkpoint] = {}
     for named in given:
         name, path = _name_and_path(named) if isinstance(named, str) else named
@@ -104,8 +109,7 @@ def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
             " underscores, a letter or digit first"
         )
     if not (path / CONFIG).is_file():
-        found = "not a folder" if path.exists() else "no such folder"
-        what = f"a folder without {CONFIG}" if path.is_dir() else found
+        what = f"a folder without {CONFIG}" if path.is_dir() else "no such folder"
         raise BadInput(f"{flag}: {what}; wanted {WANTED}")
     package, extra = NEEDS
     if find_spec(package) is None:
@@ -114,13 +118,3 @@ def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
         )
     name = name or re.sub(r"[^A-Za-z0-9._-]", "_", path.resolve().name).lstrip("._-")[:64]
     return Checkpoint(name=name or "model", path=path, tokens=tokens)
-
-
-def _tokens_file(text: str) -> Path:
-    path = Path(text).expanduser().absolute()
-    if not path.is_file():
-        raise BadInput(
-            f"{option('tokens', shown(text))}: no such file; wanted one with a JSON list of token"
-            " ids, or with text for a model that has a tokenizer.json"
-        )
-    return path

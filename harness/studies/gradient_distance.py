@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ....impls.problem import Problem
-from ...rows.findings import Finding
-from ...studies._repeats import mean_fields
+from ...impls.problem import Problem
+from ..rows.findings import Finding
+from ._repeats import mean_fields
 
 QUESTION = "How does the gradient by a token fade with its distance?"
 SHOWN = {
