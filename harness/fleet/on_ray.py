@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,7 +18,6 @@ from ..files.printable import visible
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..run.engine import RunOptions
-from ..studies.attachments import Attachment
 
 if TYPE_CHECKING:
     from .ray_devices import RayDevices
@@ -43,13 +42,9 @@ class OnRay:
         self,
         device: str,
         backends: Iterable[str],
-        attachments: Sequence[Attachment],
-        needs: Sequence[tuple[str, str]],
         options: RunOptions,
     ) -> Iterator["RayDevices"]:
         """With signals under control. Raises Refusal."""
-        for one in attachments:
-            raise BadInput(f"{one.flag}: is looked at on this machine; leave out {option('on')}")
         allow_import = bool(options.allow_import)
         folders = backend_folders(backends)
         sent: dict[str, Any] = {"py_modules": list(map(str, folders))} if folders else {}
@@ -71,7 +66,6 @@ class OnRay:
                 code=code_here(),
                 settings=settings_here(),
                 folders=[folder.name for folder in folders],
-                needs=needs,
                 allow_import=allow_import,
                 wait=options.wait,
             )

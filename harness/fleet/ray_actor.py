@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
@@ -49,7 +48,7 @@ SAID_EVERY_S = 1.0  # messages are work beside what is measured
 class DeviceWanted:
     """How to open a device. `device`: cpu or cuda. `kind`: a part of its name, "" for any. `code`:
     what the attnbench there must be. `settings`: the environment variables that change numbers.
-    `folders`: names of folders of backends that Ray brings. `needs`: packages, each with its extra.
+    `folders`: names of folders of backends that Ray brings.
     `wait`: for its lock. `host`: what rows call its host.
     """
 
@@ -58,7 +57,6 @@ class DeviceWanted:
     code: str
     settings: Mapping[str, str]
     folders: Sequence[str]
-    needs: Sequence[tuple[str, str]]
     allow_import: bool
     wait: bool
     host: str = ""
@@ -111,12 +109,6 @@ class DeviceActor(Listener):
                 f"has attnbench {__version__} with other code; wanted that of this machine, so that"
                 " the same code measures everywhere: install it there"
             )
-        for package, extra in wanted.needs:
-            if find_spec(package) is None:
-                raise EnvironmentUnmet(
-                    f"needs {package}, which is not installed there: pip install"
-                    f" 'attnbench[{extra}]'"
-                )
         use_settings(wanted.settings)
         there = (Path(place, name) for place in sys.path for name in wanted.folders)
         os.environ[FOLDERS_VARIABLE] = os.pathsep.join(str(one) for one in there if one.is_dir())

@@ -21,8 +21,7 @@ A longer study has parts, so that a run that was stopped goes on after the last 
 One that times something has the axis `process`: each of its parts is run in a new process, and
 reports take them together.
 
-One that trains models and has SAVES_MODELS = True gets `save_to`, the folder to save them in, or
-None. A study that looks at files of the user's, which an option names, is requested by that option
+A study that looks at files of the user's, which an option names, is requested by that option
 and by no scenario (attachments.py):
     TAKES = "checkpoint"                         the option, and the part that names one
     QUESTION_OF = "What is in {names}?"          what it answers of the named ones
@@ -54,9 +53,7 @@ class Study(Protocol):
 
 
 Part = dict[str, str | int]
-DECLARATIONS = ("__doc__", "QUESTION", "SHOWN", "PARTS", "SAVES_MODELS", "TAKES", "QUESTION_OF")
-SAVING_NEEDS = ("safetensors", "checkpoint")
-"""The package that writes models, and the extra that brings it."""
+DECLARATIONS = ("__doc__", "QUESTION", "SHOWN", "PARTS", "TAKES", "QUESTION_OF")
 HARNESS = Path(__file__).parents[1]
 HARNESS_NAME = __name__.rpartition(".")[0]
 DEFINES_RUN = re.compile(r"^def run\(", re.MULTILINE)
@@ -70,7 +67,6 @@ class Declared(NamedTuple):
     question: str = ""
     shown: Mapping[str, str] = {}
     axes: Mapping[str, tuple[str | int, ...]] = {}
-    saves_models: bool = False
     takes: str = ""
     question_of: str = ""
 

@@ -30,7 +30,6 @@ WANTED = DeviceWanted(
     code="",
     settings={},
     folders=(),
-    needs=(),
     allow_import=False,
     wait=False,
 )
