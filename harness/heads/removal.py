@@ -14,7 +14,6 @@ from torch.nn.functional import cross_entropy
 
 from ...impls.modules.block import Decoder
 from .synthetic_tasks import UNSCORED, Batch
-from .training import loss_of
 
 L = TypeVar("L")
 Loss = Callable[[Tensor, Tensor], L]
