@@ -1,15 +1,13 @@
 """Checkpoints as users name them: `--checkpoint [NAME=]DIR`, or from Python. Imports no torch."""
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ...files.errors import BadInput, option, shown
 from ...models import weights
-from ...studies.attachments import Sent
 
 STUDY = "checkpoint_heads"
 CONFIG, TOKENIZER, TOKENS = "config.json", "tokenizer.json", "tokens"
@@ -28,7 +26,6 @@ class Checkpoint:
     path: Path
     tokens: Path | None = None
     study: str = STUDY
-    needs: tuple[str, str] = NEEDS
 
     @property
     def flag(self) -> str:
@@ -38,18 +35,6 @@ class Checkpoint:
         """What a worker is told. It is not kept in a run's files."""
         tokens = None if self.tokens is None else str(self.tokens)
         return {"path": str(self.path), "tokens": tokens}
-
-    def sent(self) -> Sent:
-        """Of the folder only what is read. Raises BadInput."""
-        folder, tokens = PurePosixPath(self.name), None
-        found = [self.path / CONFIG, *weight_files(self.path)]
-        optional = [self.path / name for name in (weights.INDEX, TOKENIZER)]
-        found += [file for file in optional if os.path.lexists(file)]
-        files = {str(folder / file.name): file for file in found}
-        if self.tokens is not None:
-            tokens = str(folder / TOKENS / self.tokens.name)
-            files[tokens] = self.tokens
-        return Sent(files, {"path": str(folder), "tokens": tokens})
 
 
 def read_checkpoints(
