@@ -3,11 +3,11 @@
 Fields with a default may be missing: earlier versions did not have them, or only some findings do.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from ..rows.findings import Count, Finding, Map, Maybe
+from ..rows.findings import Count, Finding, Maybe
 
 Ratio = Annotated[float, Field(ge=0, le=1)]
 Samples = list[Annotated[float, Field(gt=0, lt=1e12)]]
@@ -15,17 +15,6 @@ Samples = list[Annotated[float, Field(gt=0, lt=1e12)]]
 Numbers = list[list[Maybe]] | None
 """[block][head]; null where a head has none."""
 Losses = list[float]
-
-
-def square(rows: list[list[float]]) -> list[list[float]]:
-    """Raises ValueError."""
-    if len(rows) != len(rows[0]):
-        raise ValueError("wanted as many keys as queries")
-    return rows
-
-
-Square = Annotated[Map, AfterValidator(square)]
-"""Weights, [query][key], of the same tokens."""
 
 
 class TrainedHeads(Finding):
@@ -63,12 +52,6 @@ class TrainedHeads(Finding):
         return self
 
 
-OF_HEADS = (
-    *("itself_share", "near_share", "first_share", "far_share", "single_sequence_loss_nats"),
-)
-OF_STEPS = ("pruned_sequence_loss_nats", "pruned_saved_parameters", "pruned_saved_cache_ratio")
-
-
 class CheckpointHeads(Finding):
     """A model that the user gave. Losses are of each sequence; `single_`: [layer][head][sequence],
     `pruned_`: of each step, the least important heads first. `_share`: [layer][head], of the weight
@@ -78,7 +61,7 @@ class CheckpointHeads(Finding):
     STUDY = "checkpoint_heads"
     checkpoint: str
     model_type: str | None = None
-    layer_heads: list[Annotated[int, Field(ge=0, lt=100_000)]]
+    layer_heads: list[Annotated[int, Field(gt=0, lt=100_000)]] = Field(min_length=1)
     parameter_count: int | None = None
     tokens: int | None = None
     token_source: str | None = None
@@ -95,14 +78,12 @@ class CheckpointHeads(Finding):
     pruned_saved_cache_ratio: list[float] | None = None
 
     @model_validator(mode="after")
-    def _has_heads(self) -> "CheckpointHeads":
-        shape, whole = self.layer_heads, len(self.pruned_heads_left or ())
-        of_heads = [self[name] for name in OF_HEADS]
-        of_steps = [self[name] for name in OF_STEPS]
-        if not sum(shape):
-            raise ValueError("wanted a head")
-        if any(one is not None and list(map(len, one)) != shape for one in of_heads):
+    def _is_whole(self) -> "CheckpointHeads":
+        shares = (self.itself_share, self.near_share, self.first_share, self.far_share)
+        of_heads: list[list[list[Any]] | None] = [*shares, self.single_sequence_loss_nats]
+        if any(one is not None and [*map(len, one)] != self.layer_heads for one in of_heads):
             raise ValueError("wanted a number of each head")
-        if any(one is not None and len(one) != whole for one in of_steps):
+        steps, saved = self.pruned_sequence_loss_nats, self.pruned_saved_parameters
+        if any(one and len(one) != len(self.pruned_heads_left or ()) for one in (steps, saved)):
             raise ValueError("wanted a number of each step")
         return self

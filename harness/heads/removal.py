@@ -59,17 +59,21 @@ class GatedDecoder:
         return found[0]
 
 
+def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
+    """In nats per scored token."""
+    return cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNSCORED)
+
+
 def mean(logits: Tensor, targets: Tensor) -> float:
     """Over all scored tokens."""
-    return float(_mean(logits, targets))
+    return float(loss_of(logits, targets))
 
 
 def of_sequences(logits: Tensor, targets: Tensor) -> list[float]:
     """Of each sequence the mean over its scored tokens."""
-    each = cross_entropy(
-        logits.transpose(1, 2), targets, ignore_index=UNSCORED, reduction="none"
-    )  # [batch, n]
-    return [float(one) for one in each.sum(-1) / (targets != UNSCORED).sum(-1)]
+    each = cross_entropy(logits.mT, targets, ignore_index=UNSCORED, reduction="none")  # [batch, n]
+    found: list[float] = (each.sum(-1) / (targets != UNSCORED).sum(-1)).tolist()
+    return found
 
 
 def without(model: Gated, gone: Collection[Head], batch: Batch, loss: Loss[L]) -> L:
@@ -89,7 +93,7 @@ def importance(model: Gated, batch: Batch, gone: Collection[Head] = ()) -> dict[
     """Absolute derivative of the mean loss in nats by a factor of each output of heads left."""
     gates = [gate.requires_grad_() for gate in gates_without(model, gone, batch.tokens)]
     with torch.enable_grad():
-        loss = _mean(model.logits(batch.tokens, gates), batch.targets)
+        loss = loss_of(model.logits(batch.tokens, gates), batch.targets)
         found = torch.autograd.grad(loss, gates, allow_unused=True)
     return {
         Head(block, head): 0.0 if grad is None else abs(float(grad[head]))
@@ -105,7 +109,3 @@ def gates_without(model: Gated, gone: Collection[Head], like: Tensor) -> list[Te
     for block, head in gone:
         gates[block][head] = 0.0
     return gates
-
-
-def _mean(logits: Tensor, targets: Tensor) -> Tensor:
-    return cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNSCORED)

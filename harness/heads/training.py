@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.nn.functional import cross_entropy
 
 from ...impls.modules.block import Decoder
 from ...impls.problem import Problem
 from ..measure.clock import clock_for
+from .removal import loss_of
 from .synthetic_tasks import TOKENS, UNSCORED, Batch, Task
 
 D_MODEL, D_FF = 64, 128
@@ -143,17 +143,9 @@ def held_out(task: Task, seed: int, device: torch.device) -> Batch:
 def quality(model: Decoder, batch: Batch) -> tuple[float, float]:
     """Loss in nats per scored token, and the share of them that is right."""
     with torch.no_grad():
-        logits = model(batch.tokens)[0]
-        return float(loss_of(logits, batch.targets)), share_right(logits, batch.targets)
-
-
-def share_right(logits: Tensor, targets: Tensor) -> float:
-    """Of the scored tokens."""
-    return float((logits.argmax(-1) == targets)[targets != UNSCORED].double().mean())
-
-
-def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
-    return cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNSCORED)
+        logits, targets = model(batch.tokens)[0], batch.targets
+        right = (logits.argmax(-1) == targets)[targets != UNSCORED].double().mean()
+        return float(loss_of(logits, targets)), float(right)
 
 
 def _loss(model: Decoder, batch: Batch) -> Tensor:

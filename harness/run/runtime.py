@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from ..rows.record import Planned, Record, Status
@@ -19,8 +18,7 @@ def utc_now() -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """`measured_on`: the fields of a row that say which device it is. `attached`: what a worker is
-    told of each attachment. `save_to`: where studies save the models that they train. `attempts`:
-    the attempt of the last row, by id.
+    told of each attachment. `attempts`: the attempt of the last row, by id.
     """
 
     spec: RunSpec
@@ -28,7 +26,6 @@ class Runtime:
     listener: Listener = field(default_factory=Listener)
     measured_on: Mapping[str, str | None] = field(default_factory=dict)
     attached: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
-    save_to: Path | None = None
     attempts: Mapping[str, int] = field(default_factory=dict)
 
     def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:

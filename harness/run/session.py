@@ -24,7 +24,7 @@ from .environments import Environment, measured_on
 from .run_rows import RunRows
 from .runtime import Runtime
 from .schedule import Schedule, schedule_parts
-from .studies import MODELS, StudyRunner, tried
+from .studies import StudyRunner, tried
 from .wall_runner import WallRunner
 from .worker_pool import WorkerPool, open_workers
 
@@ -85,7 +85,6 @@ class DeviceHere:
             listener=rows.listener,
             measured_on=measured_on(self.environment),
             attached={one.name: one.request() for one in self.attachments},
-            save_to=path.resolve() / MODELS if spec.how.save_models else None,
             attempts=rows.attempts,
         )
         runners = Schedule(runtime), WallRunner(runtime), StudyRunner(runtime)

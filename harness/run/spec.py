@@ -40,7 +40,6 @@ class HowToMeasure(Part):
     baseline: str | None
     contrast: list[str]
     watch: dict[str, list[Any]] = Field({})
-    save_models: bool = False
 
 
 class RunSpec(BaseModel):

@@ -12,9 +12,7 @@ from ..scenario.selection import (
     refuse_empty,
     refuse_imports,
     refuse_unknown,
-    refuse_unsaved,
 )
-from ..studies import SAVING_NEEDS
 from ..studies.attachments import Attachment, given_again, names_in
 from .engine import Devices, RunOptions
 from .planning import finished_result, new_run, resumed_run, stored_spec
@@ -31,13 +29,9 @@ def start_run(
     """Measure a scenario into a new run folder. Raises Refusal."""
     refuse_imports(scenario.backends, allowed=bool(options.allow_import))
     refuse_empty(scenario, selection)
-    refuse_unsaved(scenario)
-    saves = scenario.save_models
     with (
         worker_threads("elsewhere" if options.engine else scenario.device) as few_threads,
-        _opened(
-            scenario.device, scenario.backends, selection.attachments, options, saves=saves
-        ) as devices,
+        _opened(scenario.device, scenario.backends, selection.attachments, options) as devices,
     ):
         rows = new_run(scenario, root, seed, selection, options, devices)
         return _measured(rows, devices, few_threads)
@@ -73,10 +67,10 @@ def resume_run(
     backends = [one.backend for one in left.planned if one.kind != "study"]
     refuse_unknown(backends)
     names = names_in(one.fields() for one in left.studies)
-    files, saves = given_again(path, names, attachments), spec.how.save_models
+    files = given_again(path, names, attachments)
     with (
         worker_threads(spec.device, meta) as few_threads,
-        _opened(spec.device, backends, files, options, saves=saves) as devices,
+        _opened(spec.device, backends, files, options) as devices,
     ):
         rows = resumed_run(path, spec, options, devices, retry_failed=retry_failed, force=force)
         return _measured(rows, devices, few_threads)
@@ -92,15 +86,10 @@ def _measured(rows: RunRows, devices: Devices, few_threads: str) -> RunResult:
 
 
 def _opened(
-    device: str,
-    backends: Iterable[str],
-    attachments: Sequence[Attachment],
-    options: RunOptions,
-    *,
-    saves: bool,
+    device: str, backends: Iterable[str], attachments: Sequence[Attachment], options: RunOptions
 ) -> AbstractContextManager[Devices]:
-    """`saves`: whether studies save the models that they train."""
     if options.engine is None:
         return open_here(device, attachments, options)
-    needs = {*(one.needs for one in attachments), *([SAVING_NEEDS] if saves else ())}
-    return options.engine.open(device, backends, attachments, sorted(needs), options)
+    for one in attachments:
+        raise BadInput(f"{one.flag}: is looked at on this machine; leave out {option('on')}")
+    return options.engine.open(device, backends, options)

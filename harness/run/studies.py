@@ -1,5 +1,5 @@
-"""Studies: files beside a run that they look at or save, and running them one at a time, each in a
-worker; each is one row of kind study.
+"""Studies: files beside a run that they look at, and running them one at a time, each in a worker;
+each is one row of kind study.
 """
 
 import time
@@ -10,7 +10,6 @@ from ..cases.case import PlannedStudy
 from ..process.signals import Signals
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
-from ..studies import declared
 from ..studies.attachments import Tried, attached_to
 from .runtime import Runtime, utc_now
 from .worker_pool import start_worker
@@ -18,8 +17,6 @@ from .worker_pool import start_worker
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
 OWN_PROCESS = "process"
 """The axis of a study whose parts are each run in a process of their own."""
-MODELS = "models"
-"""The folder within a run's that saved models go to."""
 OPEN_S = 600.0  # weights of many GiB on a network disk
 
 Told = Mapping[str, str | None]
@@ -90,8 +87,6 @@ class StudyRunner:
         if (name := attached_to(study.study, dict(study.part))) is not None:
             told = runtime.attached.get(name, {})
             request["attached"] = {**told, "most_s": TIME_SHARE * runtime.spec.how.limits.timeout_s}
-        elif runtime.save_to is not None and declared(study.study).saves_models:
-            request["save_to"] = str(runtime.save_to)
         return request
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:

@@ -15,8 +15,6 @@ from ...impls import Problem
 from ..cases.case import ALIASES
 from ..devices.probes import measures
 from ..files.errors import BadInput, option, shown, suggestion
-from ..studies import declared
-from ..studies import names as studies
 from . import model
 from .document import Document, Keys, option_in, value_at
 from .fields import Axes, ExtraCase, Grid, Limits, Model, Plan
@@ -177,10 +175,6 @@ def problems_of(scenario: Scenario, document: Document) -> list[str]:
 
 def _between_fields(scenario: Scenario) -> Found:
     s = scenario
-    if s.save_models and not any(declared(one.partition(":")[0]).saves_models for one in s.studies):
-        one = next((one for one in studies() if declared(one).saves_models), "")
-        add = f"add studies: [{one}], or " if one else ""
-        yield ("save_models",), f"no study here trains models; {add}remove save_models"
     if s.baseline is not None and s.baseline not in s.backends:
         there_are = f"wanted one of backends: {', '.join(s.backends)}"
         hint = suggestion(s.baseline, s.backends)

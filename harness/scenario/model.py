@@ -152,8 +152,6 @@ class Scenario(fields.Strict):
     studies: Annotated[tuple[fields.Study, ...], fields.AtMost, fields.one_or_list(str)] = ()
     """What to examine beside the cases, on the smallest problem: names from `attnbench list
     studies`; of a study in parts one value, as NAME:VALUE."""
-    save_models: bool = False
-    """Save the models that studies train, as safetensors files in the run's folder models."""
     find_wall: bool = False
     """Also find the longest N that fits, per backend and combination of the other axes; the grid
     may then lack seq_len."""

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from importlib.util import find_spec
 from pathlib import Path
 
 from ... import impls
@@ -15,7 +14,7 @@ from ...impls.discovery.registry import unknown
 from ...impls.problem import OPT_IN, Problem
 from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, option, shown
-from ..studies import SAVING_NEEDS, parts_of, takes
+from ..studies import parts_of, takes
 from ..studies.attachments import Attachment
 from . import Scenario
 from .shards import Shard, Unit, Units, part_of, units_of
@@ -243,16 +242,6 @@ def refuse_unknown(backends: Iterable[str]) -> None:
                 f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
                 " as it was, or install its package; see `attnbench list backends`"
             )
-
-
-def refuse_unsaved(scenario: Scenario) -> None:
-    """Raises BadInput if models are to be saved, and the package for it is missing."""
-    package, extra = SAVING_NEEDS
-    if scenario.save_models and find_spec(package) is None:
-        raise BadInput(
-            f"{scenario.source}: save_models: needs {package}, which is not installed: pip install"
-            f" 'attnbench[{extra}]'"
-        )
 
 
 def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:

@@ -21,8 +21,7 @@ A longer study has parts, so that a run that was stopped goes on after the last 
 One that times something has the axis `process`: each of its parts is run in a new process, and
 reports take them together.
 
-One that trains models and has SAVES_MODELS = True gets `save_to`, the folder to save them in, or
-None. A study that looks at files of the user's, which an option names, is requested by that option
+A study that looks at files of the user's, which an option names, is requested by that option
 and by no scenario (attachments.py):
     TAKES = "checkpoint"                         the option, and the part that names one
     QUESTION_OF = "What is in {names}?"          what it answers of the named ones
@@ -54,9 +53,7 @@ class Study(Protocol):
 
 
 Part = dict[str, str | int]
-DECLARATIONS = ("__doc__", "QUESTION", "SHOWN", "PARTS", "SAVES_MODELS", "TAKES", "QUESTION_OF")
-SAVING_NEEDS = ("safetensors", "checkpoint")
-"""The package that writes models, and the extra that brings it."""
+DECLARATIONS = ("__doc__", "QUESTION", "SHOWN", "PARTS", "TAKES", "QUESTION_OF")
 HARNESS = Path(__file__).parents[1]
 HARNESS_NAME = __name__.rpartition(".")[0]
 DEFINES_RUN = re.compile(r"^def run\(", re.MULTILINE)
@@ -70,7 +67,6 @@ class Declared(NamedTuple):
     question: str = ""
     shown: Mapping[str, str] = {}
     axes: Mapping[str, tuple[str | int, ...]] = {}
-    saves_models: bool = False
     takes: str = ""
     question_of: str = ""
 
@@ -96,13 +92,9 @@ def _every() -> Mapping[str, Declared]:
     return dict(sorted(found.items()))
 
 
-def exists(name: str) -> bool:
-    return name in _every()
-
-
 def declared(name: str) -> Declared:
-    """Raises KeyError for a study that is gone."""
-    return _every()[name]
+    """Of a study that is gone nothing is known."""
+    return _every().get(name, Declared())
 
 
 def names() -> tuple[str, ...]:
@@ -119,14 +111,14 @@ def takes(name: str) -> str:
     """The option that names what a study looks at; "" if a scenario names the study itself, or if
     it is gone.
     """
-    return declared(name).takes if exists(name) else ""
+    return declared(name).takes
 
 
 def load(name: str) -> Study:
     """Raises ModuleNotFoundError for a study that is gone."""
-    if not exists(name):
+    if not (module := declared(name).module):
         raise ModuleNotFoundError(f"no study {name!r}", name=name)
-    return cast(Study, importlib.import_module(declared(name).module))
+    return cast(Study, importlib.import_module(module))
 
 
 def parts_of(name: str) -> list[Part]:

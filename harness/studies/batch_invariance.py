@@ -9,13 +9,11 @@ with any backend; what that costs is timed where it is needed.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from hashlib import sha256
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ...impls.axes.kv_storage import AS_USUAL
 from ...impls.backend import Inputs
@@ -84,7 +82,7 @@ def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) 
     with backend.context(whole):
         batch = backend.prepare(whole, inputs, None)
         calls = [backend.prepare(one, entry, None) for entry in entries]
-        both = partial(_joined, calls), batch
+        both = (lambda: torch.cat([call() for call in calls]), batch)
         found = timed(both, device)
         alone, together = (_peak_bytes(call, device) for call in both)
     return Finding(
@@ -123,10 +121,6 @@ def _call_ms(call: Callable[[], object], clock: Clock) -> float:
         call()
         clock.finish()
     return (perf_counter() - start) * 1e3
-
-
-def _joined(calls: list[Callable[[], Tensor]]) -> Tensor:
-    return torch.cat([call() for call in calls])
 
 
 def _peak_bytes(call: Callable[[], object], device: torch.device) -> int | None:

@@ -1,8 +1,6 @@
 """Properties of attention, tried on random inputs with every exact backend."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import torch
 from torch import Generator, Tensor
@@ -24,23 +22,14 @@ a weight is off by as much as its score and its sum are.
 SCALE = 3.0
 
 
-class Drawn(NamedTuple):
-    """q, k and v, each [1, head, token, width], and what computes the weights and the output."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    weights: Callable[[Tensor, Tensor], Tensor]
-    attend: Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     of = Problem(batch=1, seq_len=TOKENS, d_model=HEADS * TOKENS, heads=HEADS, dtype=problem.dtype)
     tolerance = ROUNDINGS * UNIT_ROUNDOFF[of.dtype]
     for backend in exact_backends(of, device):
         generator = Generator().manual_seed(seed)
-        for name, error in PROPERTIES.items():
-            worst = max(error(drawn(backend, of, device, generator)) for _ in range(CASES))
+        cases = [errors(backend, of, *drawn(of, device, generator)) for _ in range(CASES)]
+        for name in cases[0]:
+            worst = max(one[name] for one in cases)
             yield Finding(
                 property=name,
                 backend=backend.name,
@@ -52,44 +41,33 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
             )
 
 
-def drawn(backend: Backend, of: Problem, device: torch.device, generator: Generator) -> Drawn:
-    """Of sizes over two orders of magnitude, so that the softmax is nearly even or has a choice."""
+def drawn(of: Problem, device: torch.device, generator: Generator) -> list[Tensor]:
+    """q, k and v [1, head, token, width], of sizes over two orders of magnitude: the softmax may be
+    nearly even or have a choice.
+    """
     size = 10 ** (2 * float(torch.rand((), generator=generator)) - 2)
     shape = (1, of.heads, of.seq_len, of.d_k)
-    q, k, v = (
+    return [
         (size * torch.randn(shape, generator=generator)).to(device, TORCH_DTYPE[of.dtype])
         for _ in range(3)
-    )
-    return Drawn(q, k, v, partial(weights, backend, of), partial(attend, backend, of))
+    ]
 
 
-def rows_sum_to_one(of: Drawn) -> float:
-    return float((of.weights(of.q, of.k).double().sum(-1) - 1).abs().max())
-
-
-def outputs_between_values(of: Drawn) -> float:
-    """How far outputs are outside the box of the values, over the box's size."""
-    out = of.attend(of.q, of.k, of.v).double()
-    low, high = of.v.double().aminmax(dim=-2, keepdim=True)
-    return float((torch.relu(low - out) + torch.relu(out - high)).max() / (high - low).max())
-
-
-def order_permutes_outputs(of: Drawn) -> float:
-    """Without positions: permuting the tokens only permutes the outputs."""
-    order = torch.arange(of.q.shape[-2], device=of.q.device).roll(5).flip(0)
-    out = of.attend(of.q, of.k, of.v).double()
-    permuted = of.attend(*(one[:, :, order].contiguous() for one in (of.q, of.k, of.v))).double()
-    return float((out[:, :, order] - permuted).abs().max() / of.v.double().abs().max())
-
-
-def scaling_inputs_keeps_weights(of: Drawn) -> float:
-    scaled = of.weights(SCALE * of.q, SCALE * of.k)
-    return float((of.weights(of.q, of.k).double() - scaled.double()).abs().max())
-
-
-PROPERTIES: dict[str, Callable[[Drawn], float]] = {
-    "rows_sum_to_one": rows_sum_to_one,
-    "outputs_between_values": outputs_between_values,
-    "order_permutes_outputs": order_permutes_outputs,
-    "scaling_inputs_keeps_weights": scaling_inputs_keeps_weights,
-}
+def errors(backend: Backend, of: Problem, q: Tensor, k: Tensor, v: Tensor) -> dict[str, float]:
+    """By property, how far it is from holding. Outputs are outside the box of the values by a share
+    of its size; without positions, permuting the tokens only permutes the outputs.
+    """
+    p = weights(backend, of, q, k).double()
+    out = attend(backend, of, q, k, v).double()
+    low, high = v.double().aminmax(dim=-2, keepdim=True)
+    outside = torch.relu(low - out) + torch.relu(out - high)
+    order = torch.arange(of.seq_len, device=q.device).roll(5).flip(0)
+    permuted = attend(backend, of, *(one[:, :, order].contiguous() for one in (q, k, v))).double()
+    scaled = weights(backend, of, SCALE * q, SCALE * k).double()
+    found = {
+        "rows_sum_to_one": p.sum(-1) - 1,
+        "outputs_between_values": outside / (high - low).max(),
+        "order_permutes_outputs": (out[:, :, order] - permuted) / v.double().abs().max(),
+        "scaling_inputs_keeps_weights": p - scaled,
+    }
+    return {name: float(difference.abs().max()) for name, difference in found.items()}

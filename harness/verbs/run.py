@@ -114,8 +114,8 @@ class RunRequest(Measured):
         Models,
         Option("[NAME=]PATH", MODELS, parse=one_or_listed, wanted="a path, or NAME=PATH"),
     ] = ()
-    """A trained model whose heads to look at: a safetensors file that attnbench saved, or the
-    folder of a Hugging Face model. Alone, or beside scenarios; repeatable.
+    """A trained model whose heads to look at: the folder of a Hugging Face model. Alone, or beside
+    scenarios; repeatable.
     """
     tokens: Annotated[str | Path | None, Option("FILE", MODELS, needs="checkpoint")] = None
     """With --checkpoint: a JSON list of token ids, or text for a model with a tokenizer.json;
@@ -169,7 +169,7 @@ class RunRequest(Measured):
         if self.on is None:
             return None
         found: Engine = of_pack("fleet.on_ray").engine(
-            self.address or "auto", self.devices, self.device_kind, waits=self.wait
+            self.address or "auto", self.devices, self.device_kind
         )
         return found
 

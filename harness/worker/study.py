@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -21,19 +20,16 @@ def run_study(
     planned: Mapping[str, Any],
     settings: Settings,
     attached: Mapping[str, Any] | None = None,
-    save_to: str | None = None,
 ) -> dict[str, Any]:
     """Status, reason, log_tail and findings.
 
-    `planned`: the fields of the study. If it needs them, `attached`: what it is told of a file of
-    the user's, and `save_to`: the folder for the models that it trains.
+    `planned`: the fields of the study. `attached`: what it is told of a file of the user's, if it
+    looks at one.
     """
     study = study_of(planned)
     values: dict[str, Any] = dict(study.part)
     if attached is not None:
         values |= {**attached, "most_bytes": settings.budget_bytes}
-    if save_to is not None:
-        values["save_to"] = Path(save_to)
     try:
         with _allocator_of(settings):
             run = load(study.study).run

@@ -10,7 +10,7 @@ from itertools import chain
 from math import nan
 from typing import Any, NamedTuple
 
-from ...harness.studies import Declared, declared, exists
+from ...harness.studies import Declared, declared
 from ..data.findings import joined
 from ..data.row_groups import Row, by
 from ..data.run_meta import Meta, run_caption
@@ -66,8 +66,7 @@ class Told(NamedTuple):
     @property
     def card(self) -> Card:
         """Of a run of nothing else."""
-        asked = f"{self.study} asks: {self.how.question} " if self.how.question else ""
-        sentence = f"{asked}It has {plural(len(self.found), 'finding')}."
+        sentence = f"The study {self.study} has {plural(len(self.found), 'finding')}."
         wide = isinstance(self.picture, Maps)
         return Card(title=f"Study {self.study}", sentence=sentence, picture=self.picture, wide=wide)
 
@@ -97,9 +96,7 @@ def _told(meta: Meta) -> Iterator[Told]:
         caption = run_caption(run, name if len(meta) > 1 else "")
         named = [one for one in joined(run.get("studies")) if isinstance(one.get("study"), str)]
         for study, found in by(named, lambda one: str(one["study"])).items():
-            yield Told(
-                name, study, found, declared(study) if exists(study) else Declared(), caption
-            )
+            yield Told(name, study, found, declared(study), caption)
 
 
 def _words(field: str) -> str:

@@ -1,15 +1,13 @@
 """Checkpoints as users name them: `--checkpoint [NAME=]DIR`, or from Python. Imports no torch."""
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ...files.errors import BadInput, option, shown
 from ...models import weights
-from ...studies.attachments import Sent
 
 STUDY = "checkpoint_heads"
 CONFIG, TOKENIZER, TOKENS = "config.json", "tokenizer.json", "tokens"
@@ -28,7 +26,6 @@ class Checkpoint:
     path: Path
     tokens: Path | None = None
     study: str = STUDY
-    needs: tuple[str, str] = NEEDS
 
     @property
     def flag(self) -> str:
@@ -38,18 +35,6 @@ class Checkpoint:
         """What a worker is told. It is not kept in a run's files."""
         tokens = None if self.tokens is None else str(self.tokens)
         return {"path": str(self.path), "tokens": tokens}
-
-    def sent(self) -> Sent:
-        """Of the folder only what is read. Raises BadInput."""
-        folder, tokens = PurePosixPath(self.name), None
-        found = [self.path / CONFIG, *weight_files(self.path)]
-        optional = [self.path / name for name in (weights.INDEX, TOKENIZER)]
-        found += [file for file in optional if os.path.lexists(file)]
-        files = {str(folder / file.name): file for file in found}
-        if self.tokens is not None:
-            tokens = str(folder / TOKENS / self.tokens.name)
-            files[tokens] = self.tokens
-        return Sent(files, {"path": str(folder), "tokens": tokens})
 
 
 def read_checkpoints(
@@ -62,7 +47,12 @@ def read_checkpoints(
         raise BadInput(
             f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
         )
-    file = None if tokens is None else _tokens_file(tokens)
+    file = None if tokens is None else Path(tokens).expanduser().absolute()
+    if file is not None and not file.is_file():
+        raise BadInput(
+            f"{option('tokens', shown(str(tokens)))}: no such file; wanted one with a JSON list of"
+            " token ids, or with text for a model that has a tokenizer.json"
+        )
     found: dict[str, Checkpoint] = {}
     for named in given:
         name, path = _name_and_path(named) if isinstance(named, str) else named
@@ -104,8 +94,7 @@ def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
             " underscores, a letter or digit first"
         )
     if not (path / CONFIG).is_file():
-        found = "not a folder" if path.exists() else "no such folder"
-        what = f"a folder without {CONFIG}" if path.is_dir() else found
+        what = f"a folder without {CONFIG}" if path.is_dir() else "no such folder"
         raise BadInput(f"{flag}: {what}; wanted {WANTED}")
     package, extra = NEEDS
     if find_spec(package) is None:
@@ -114,13 +103,3 @@ def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
         )
     name = name or re.sub(r"[^A-Za-z0-9._-]", "_", path.resolve().name).lstrip("._-")[:64]
     return Checkpoint(name=name or "model", path=path, tokens=tokens)
-
-
-def _tokens_file(text: str) -> Path:
-    path = Path(text).expanduser().absolute()
-    if not path.is_file():
-        raise BadInput(
-            f"{option('tokens', shown(text))}: no such file; wanted one with a JSON list of token"
-            " ids, or with text for a model that has a tokenizer.json"
-        )
-    return path

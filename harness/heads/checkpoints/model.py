@@ -20,7 +20,7 @@ from ...models import config_file
 from ..removal import Gates
 from .given import weight_files
 
-IMPLEMENTATION = "attnbench_heads"
+IMPLEMENTATION, EAGER = "attnbench_heads", "eager_attention_forward"
 REFUSED = {"quantization_config", "compression_config"}
 LEFT_OUT = {
     *("attn_implementation", "experts_implementation", "output_attentions", "auto_map"),
@@ -50,27 +50,22 @@ class Model:
 
     def __init__(self, folder: Path, device: torch.device, most_bytes: int | None = None) -> None:
         """In fp32. Raises BadInput; `most_bytes`: that its weights may take."""
-        import transformers
-
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        self._place, version = shown(str(folder)), transformers.__version__
+        self._place = shown(str(folder))
         data = config_file.read(folder / config_file.FILE)
         self.kind = visible(str(data.get("model_type"))[:64])
         for name in REFUSED & data.keys():
             found = f"{name}: its weights are quantized"
             raise self._refusal(found, "fp32, fp16 or bf16; save a model that is not quantized")
-        tensors = self._tensors(folder, most_bytes)
         try:
-            self.model = self._loaded(data, tensors).to(device)
+            self.model = self._loaded(data, self._tensors(folder, most_bytes)).to(device)
             probed = self.seen(torch.zeros(1, PROBE_TOKENS, dtype=torch.int64, device=device))
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - whatever transformers raises on these files
-            if IMPLEMENTATION in str(error):  # looked up where only its own ones are
+            if any(name in str(error) for name in (IMPLEMENTATION, EAGER)):
                 raise self._refusal(f"{self.kind} {UNSEEN}", NEWER) from None
             why = visible(first_line(error)[:200])
-            found = f"{self.kind}: transformers {version} does not load and run it: {why}"
+            found = f"{self.kind}: transformers does not load and run it: {why}"
             raise self._refusal(found, "config.json and weights that belong together") from None
         if not probed:
             raise self._refusal(f"{self.kind} {UNSEEN}", NEWER)
@@ -83,7 +78,7 @@ class Model:
         self.vocabulary = int(self.model.get_input_embeddings().num_embeddings)
 
     def logits(self, tokens: Tensor, gates: Gates | None = None) -> Tensor:
-        """See removal.Gated. Raises BadInput if a layer's weights cannot be seen."""
+        """See removal.Gated."""
         self._seen: list[Layer] = []
         self._gates = gates
         self._stand_in()
@@ -100,31 +95,30 @@ class Model:
         return BadInput(f"{self._place}: {found}; wanted {wanted}")
 
     def _tensors(self, folder: Path, most_bytes: int | None) -> dict[str, Tensor]:
-        from safetensors import SafetensorError, safe_open
+        from safetensors import safe_open
 
-        try:
-            files = [safe_open(path, framework="pt") for path in weight_files(folder)]
-            places = {name: file for file in files for name in file.keys()}  # noqa: SIM118
-            sizes = (prod(file.get_slice(name).get_shape()) for name, file in places.items())
-            if most_bytes is not None and 4 * sum(sizes) > most_bytes:
-                found = f"its weights take more than the memory budget, {most_bytes} bytes, in fp32"
-                wanted = f"a smaller model; raise it with {option('memory_gib')}"
-                raise self._refusal(found, wanted)
-            return {name: file.get_tensor(name) for name, file in places.items()}
-        except (SafetensorError, OSError, MemoryError) as error:
-            why = visible(first_line(error)[:200])
-            raise self._refusal(why, "a whole safetensors file") from None
+        files: list[Any] = [safe_open(path, framework="pt") for path in weight_files(folder)]
+        places = {name: file for file in files for name in file.keys()}  # noqa: SIM118
+        count = sum(prod(file.get_slice(name).get_shape()) for name, file in places.items())
+        if most_bytes is not None and 4 * count > most_bytes:
+            found = f"its weights take more than the memory budget, {most_bytes} bytes, in fp32"
+            raise self._refusal(found, f"a smaller model; raise it with {option('memory_gib')}")
+        return {name: file.get_tensor(name) for name, file in places.items()}
 
     def _loaded(self, data: dict[str, Any], tensors: dict[str, Tensor]) -> Any:
+        import transformers
         from transformers.models.auto.configuration_auto import CONFIG_MAPPING
         from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
 
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
         kind = data.get("model_type")
         known = isinstance(kind, str) and kind in CONFIG_MAPPING
         config = CONFIG_MAPPING[kind].from_dict(_plain(data)) if known else None
         family = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
         if family is None:
-            wanted = "a decoder that transformers knows, such as gpt2; a newer version may know it"
+            version = transformers.__version__
+            wanted = f"a decoder that transformers {version} knows; a newer version may know it"
             raise self._refusal(f"model_type: {shown(kind)}", wanted)
         self._stand_in()
         model, report = (family[0] if isinstance(family, tuple) else family).from_pretrained(
@@ -154,10 +148,7 @@ class Model:
         self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **more: Any
     ) -> tuple[Tensor, Tensor]:
         """As transformers' attention functions: output [batch, n, heads, d_v] and weights."""
-        eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-        if eager is None:
-            found = f"{type(module).__name__} has no eager attention"
-            raise self._refusal(found, "one whose weights can be seen")
+        eager = getattr(sys.modules[type(module).__module__], EAGER)
         o, p = eager(module, query, key, value, mask, **more)
         gate = None if self._gates is None else self._gates[len(self._seen)]
         self._seen.append(Layer(p.detach(), key.shape[1], key.shape[-1], value.shape[-1]))

@@ -1,8 +1,7 @@
 """The heads of a model that the user names: where they look, and which of them are needed."""
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from .. import looks, removal
 from ..checkpoints.model import Layer, Model
 from ..checkpoints.sequences import Sequences, given, repeated
 from ..findings import CheckpointHeads
-from ..removal import Head
+from ..removal import Gates, Head
 
 QUESTION = "Where do the heads of a model look, and which of them can be removed?"
 TAKES = "checkpoint"
@@ -99,34 +98,31 @@ def removed(
     order = removal.by_importance(model, some.judged_on)
     gone = [order[: round(len(order) * step / steps)] for step in range(steps + 1)]
     single = {one: removal.without(model, [one], few, loss) for one in every}
-    return {
+    found = {
         "single_sequence_loss_nats": [
             [single[Head(at, one)] for one in range(heads)] for at, heads in enumerate(model.heads)
         ],
         "pruned_heads_left": [len(order) - len(some) for some in gone],
         "pruned_sequence_loss_nats": [removal.without(model, some, few, loss) for some in gone],
-        **saved(layers, model.d_model, gone),
     }
-
-
-def saved(layers: Sequence[Layer], d_model: int, steps: Iterable[list[Head]]) -> dict[str, Any]:
-    """What is needed no more without these heads: entries of matrices, and which share of all heads
-    of keys and values.
-
-    A head saves its columns of W_Q and rows of W_O, d_model d_k each; keys and values, and their
-    columns of W_K and W_V, go with the last head that shares them. {} if keys and values differ in
-    width: then their projections are of another form.
-    """
     if any(one.d_k != one.d_v for one in layers):
-        return {}
-    entries, shares = [], []
-    for gone in steps:
-        pairs, width = 0, 0
-        for at, (p, kv_heads, d_k, _) in enumerate(layers):
-            sharing = Counter(one.head * kv_heads // p.shape[1] for one in gone if one.block == at)
-            unused = sum(count == p.shape[1] // kv_heads for count in sharing.values())
-            pairs += unused
-            width += 2 * d_k * (sharing.total() + unused)
-        entries.append(width * d_model)
-        shares.append(pairs / sum(one.kv_heads for one in layers))
-    return {"pruned_saved_parameters": entries, "pruned_saved_cache_ratio": shares}
+        return found  # their projections are of another form
+    saves = [saved(layers, removal.gates_without(model, some, few.tokens)) for some in gone]
+    entries, shares = zip(*saves, strict=True)
+    of_model = [model.d_model * count for count in entries]
+    return {**found, "pruned_saved_parameters": of_model, "pruned_saved_cache_ratio": [*shares]}
+
+
+def saved(layers: Sequence[Layer], gates: Gates) -> tuple[int, float]:
+    """Needed no more without the heads whose gate is 0: rows of matrices, each as wide as the
+    model, and the share of all heads of keys and values.
+
+    A head saves d_k columns of W_Q and d_k rows of W_O; keys and values, and their columns of W_K
+    and W_V, go with the last head that shares them.
+    """
+    rows, pairs = 0, 0
+    for layer, gate in zip(layers, gates, strict=True):
+        unused = int((gate.view(layer.kv_heads, -1).amax(1) == 0).sum())
+        rows += 2 * layer.d_k * (int((gate == 0).sum()) + unused)
+        pairs += unused
+    return rows, pairs / sum(layer.kv_heads for layer in layers)

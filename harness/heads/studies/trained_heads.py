@@ -148,4 +148,4 @@ class Pruning:
             self.gone.append(min(found, key=lambda one: found[one]))
         self.step += 1
         gates = removal.gates_without(self.model, self.gone, batch.tokens)
-        return training.loss_of(self.model.logits(batch.tokens, gates), batch.targets)
+        return removal.loss_of(self.model.logits(batch.tokens, gates), batch.targets)

@@ -4,11 +4,12 @@ From the study checkpoint_heads. A removal is judged sequence by sequence: the l
 less the loss with all heads, of the same tokens. Intervals are over sequences.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from math import nan
-from statistics import fmean
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any
+
+import pandas as pd
 
 from ....harness.heads.findings import CheckpointHeads, Losses
 from ....harness.stats.intervals import mean_interval
@@ -25,8 +26,8 @@ SECTION = "asked"
 APART = True
 ORDER = 12
 STUDIES = (CheckpointHeads.STUDY,)
-KINDS = {"itself": "itself", "near": "near tokens", "first": "the first", "far": "far tokens"}
-"""Of keys, in the order of `even_shares`."""
+KINDS = {"itself": "on itself", "near": "on near", "first": "on the first", "far": "on far tokens"}
+"""Of tokens, in the order of `even_shares`."""
 NOTE = (
     "A head is needed if the loss is surely higher without it, by an interval over sequences; of"
     " 100 heads that nothing depends on, 2 or 3 would seem needed by chance. Near are the 4 tokens"
@@ -35,30 +36,12 @@ NOTE = (
 )
 
 
-class Head(NamedTuple):
-    """`layer`: its place among those with attention, from 0. `rise`: of the loss in nats without
-    it; no number if it was not removed. `shares`: of its weight, by kind; NaN if not known.
-    """
-
-    name: str
-    layer: int
-    rise: Quantity
-    shares: dict[str, float]
-
-    @property
-    def is_needed(self) -> bool:
-        return (self.rise.low or 0.0) > 0
+def _share(kind: str) -> Callable[[Any], Quantity]:
+    return lambda row: Quantity(getattr(row, kind), "share")
 
 
-class Step(NamedTuple):
-    """With the least important heads removed: how many are left, the rise of the loss in nats, and
-    which shares of parameters, and of keys and values, are saved.
-    """
-
-    left: int
-    rise: Quantity
-    parameters: Quantity
-    cache: Quantity
+SHARES = {name: _share(kind) for kind, name in KINDS.items()}
+"""Columns of tables."""
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -76,10 +59,11 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 
 def _card(one: CheckpointHeads, caption: str) -> Card:
+    """Without a picture for rows of earlier versions, and for few tokens."""
     looks, low_and_high = _looks(one, caption), _low_and_high(one)
     return Card(
         title=TITLE,
-        subtitle="where they look, from low layers down to high ones",
+        subtitle=f"where those of {one.checkpoint} look, low layers above high ones",
         sentence=sentence(one),
         picture=looks or low_and_high,
         decisions=low_and_high if looks else None,
@@ -92,10 +76,10 @@ def _blocks(one: CheckpointHeads, caption: str, *, in_card: bool) -> Iterator[Bl
     looks = _looks(one, caption)
     if not in_card:
         yield from filter(None, (looks, _low_and_high(one)))
+    if not looks:
+        yield _every_head(one)
     if one.pruned_heads_left:
         yield _fewer(one)
-    if looks is None:
-        yield _every_head(one)
 
 
 def sentence(one: CheckpointHeads) -> str:
@@ -106,63 +90,44 @@ def sentence(one: CheckpointHeads) -> str:
     every, of = heads(one), f"{plural(sum(one.layer_heads), 'head')} of {one.checkpoint}"
     if not one.single_sequence_loss_nats:
         return f"None of the {of} was removed: {one['removal_reason'] or 'unknown why'}."
-    needed = sum(head.is_needed for head in every)
-    worst = max(every, key=lambda head: head.rise.value or 0.0)
-    text = (
-        f"Of the {of} {needed} {'is' if needed == 1 else 'are'} needed, most {worst.name}: without"
-        f" it the loss rises by {worst.rise} nats."
-        if needed
-        else f"Of the {of} none is shown to be needed."
-    )
-    half = min(steps(one), key=lambda step: abs(2 * step.left - len(every)), default=None)
-    if half is None:
-        return text
-    saves = f"; that saves {half.parameters} of the parameters and {half.cache} of the cache"
-    return (
-        f"{text} With {half.left} left, the least important gone, it rises by {half.rise} nats"
-        f"{saves if half.parameters.number else ''}."
-    )
+    needed, text = int(every.needed.sum()), f"Of the {of} none is shown to be needed."
+    if needed:
+        worst = max(_rows(every), key=lambda head: head.rise.value)
+        text = f"Of the {of} {needed} {'is' if needed == 1 else 'are'} needed, most {worst.name}:"
+        text += f" without it the loss rises by {worst.rise} nats."
+    if steps := _steps(one):
+        left, rises, entries, cache = min(steps, key=lambda of: abs(2 * of[0] - len(every)))
+        text += f" With {left} left, the least important gone, it rises by {rises} nats"
+        saves = f"; that saves {entries} of the parameters and {cache} of the cache"
+        text += f"{saves if entries.number else ''}."
+    return text
 
 
 # ---- numbers -------------------------------------------------------------------------------------
 
 
-def heads(one: CheckpointHeads) -> list[Head]:
-    """In order of layers; both are counted from 1."""
-    losses = one.single_sequence_loss_nats or []
+def heads(one: CheckpointHeads) -> pd.DataFrame:
+    """A row per head, in order of layers; `name` counts from 1. NaN for what is not known.
 
-    def of_head(numbers: list[list[float]] | None, at: int, head: int) -> float:
-        return numbers[at][head] if numbers else nan
+    `rise`: of the loss in nats without it, a Quantity. `needed`: whether it surely rises. The share
+    of its weight by kind.
+    """
+    places = [(layer, head) for layer, size in enumerate(one.layer_heads) for head in range(size)]
+    frame = pd.DataFrame(places, columns=["layer", "head"])
+    frame["name"] = [f"layer {layer + 1} head {head + 1}" for layer, head in places]
+    losses = one.single_sequence_loss_nats
+    rises = [rise(one, losses[at][head] if losses else []) for at, head in places]
+    frame["rise"] = pd.Series(rises, dtype="object")
+    frame["needed"] = [(found.low or 0.0) > 0 for found in rises]
+    for kind in KINDS:
+        numbers = one[f"{kind}_share"]
+        frame[kind] = [float(numbers[at][head]) if numbers else nan for at, head in places]
+    return frame
 
-    return [
-        Head(
-            f"layer {at + 1} head {head + 1}",
-            at,
-            rise(one, losses[at][head] if losses else []),
-            {kind: of_head(one[f"{kind}_share"], at, head) for kind in KINDS},
-        )
-        for at, size in enumerate(one.layer_heads)
-        for head in range(size)
-    ]
 
-
-def steps(one: CheckpointHeads) -> list[Step]:
-    """From all heads to none."""
-    count = len(one.pruned_heads_left or ())
-    entries = one.pruned_saved_parameters or [None] * count
-    cache = one.pruned_saved_cache_ratio or [None] * count
-    parts = (one.pruned_heads_left or (), one.pruned_sequence_loss_nats or (), entries, cache)
-    return [
-        Step(
-            left,
-            rise(one, losses),
-            Quantity(
-                saved / one.parameter_count if saved and one.parameter_count else saved, "share"
-            ),
-            Quantity(share, "share"),
-        )
-        for left, losses, saved, share in zip(*parts, strict=True)
-    ]
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    """With a column as an attribute."""
+    return list(frame.itertuples())
 
 
 def rise(one: CheckpointHeads, losses: Losses) -> Quantity:
@@ -171,21 +136,34 @@ def rise(one: CheckpointHeads, losses: Losses) -> Quantity:
     return Quantity.of(mean_interval(rises, "sequence"), "plain")
 
 
+def _steps(one: CheckpointHeads) -> list[tuple[int, Quantity, Quantity, Quantity]]:
+    """From all heads to none: how many are left, the rise of the loss in nats, and which shares of
+    parameters, and of keys and values, are saved.
+    """
+    losses, whole = one.pruned_sequence_loss_nats or [], one.parameter_count or nan
+    entries: Sequence[float] = one.pruned_saved_parameters or [nan] * len(losses)
+    cache = one.pruned_saved_cache_ratio or [nan] * len(losses)
+    return [
+        (left, rise(one, some), Quantity(count / whole, "share"), Quantity(share, "share"))
+        for left, some, count, share in zip(
+            one.pruned_heads_left or (), losses, entries, cache, strict=True
+        )
+    ]
+
+
 # ---- pictures ------------------------------------------------------------------------------------
 
 
 def _looks(one: CheckpointHeads, caption: str) -> Maps | None:
-    """None for rows of earlier versions, and for few tokens."""
+    every = heads(one)
     if not one.far_share:
         return None
-    every, most = heads(one), max(one.layer_heads)
-    layers = [[head for head in every if head.layer == at] for at in range(len(one.layer_heads))]
     return Maps(
         title=f"{one.checkpoint}: where its heads look, low layers above high ones",
         caption=f"{caption} · {one.token_source}",
         description=(
             "A square per kind of token: each row is a layer, each column a head; lighter is a"
-            " larger share of the head's weight. The four shares of a head sum to 1. A table has"
+            " larger share of the head's weight. The four shares of a head sum to 1. The table has"
             " every head."
         ),
         x_label="head",
@@ -193,10 +171,9 @@ def _looks(one: CheckpointHeads, caption: str) -> Maps | None:
         value_label="share of the weight",
         maps=tuple(
             Map(
-                label=f"on {name}",
+                label=name,
                 rows=tuple(
-                    (*(head.shares[kind] for head in some), *[nan] * (most - len(some)))
-                    for some in layers
+                    map(tuple, every.pivot(index="layer", columns="head", values=kind).to_numpy())
                 ),
             )
             for kind, name in KINDS.items()
@@ -207,62 +184,45 @@ def _looks(one: CheckpointHeads, caption: str) -> Maps | None:
 
 def _low_and_high(one: CheckpointHeads) -> Table:
     """Means over the heads of each half of the layers; a middle layer is in none."""
-    every, middle = heads(one), (len(one.layer_heads) - 1) / 2
-    halves = {
-        "low layers": [head for head in every if head.layer < middle],
-        "high layers": [head for head in every if head.layer > middle],
-    }
-    rows = halves if halves["low layers"] else {"all layers": every}
-    columns = {
-        name: partial(_mean, kind, one.even_shares[at] if one.even_shares else nan)
-        for at, (kind, name) in enumerate(KINDS.items())
-    }
+    every, layers = heads(one), len(one.layer_heads)
+    halves = [
+        ("low layers", every[every.layer < layers // 2]),
+        ("high layers", every[every.layer >= (layers + 1) // 2]),
+    ]
+    rows = [
+        {"name": name, "needed": f"{some.needed.sum()} of {len(some)}", **some[[*KINDS]].mean()}
+        for name, some in (halves if layers > 1 else [("all heads", every)])
+    ]
+    if one.even_shares:
+        even = dict(zip(KINDS, one.even_shares, strict=True))
+        rows.append({"name": "if all tokens weighed the same", "needed": "", **even})
     return table_of(
         f"{one.checkpoint}: low layers against high ones, means over heads",
-        [*rows.items(), *([("if all tokens weighed the same", [])] if one.even_shares else [])],
-        {
-            "heads of": lambda row: row[0],
-            "needed": lambda row: (
-                f"{sum(head.is_needed for head in row[1])} of {len(row[1])}" if row[1] else ""
-            ),
-            **{f"on {name}": of for name, of in columns.items()},
-        },
+        _rows(pd.DataFrame(rows)),
+        {"heads of": attrgetter("name"), "needed": attrgetter("needed"), **SHARES},
     )
 
 
-def _mean(kind: str, even: float, row: tuple[str, list[Head]]) -> Quantity:
-    of = [head.shares[kind] for head in row[1]]
-    return Quantity(fmean(of) if of else even, "share")
-
-
 def _fewer(one: CheckpointHeads) -> Table:
-    return table_of(
-        f"{one.checkpoint} with fewer heads, the least important gone first",
-        steps(one),
-        {
-            "heads left": lambda step: str(step.left),
-            "loss rises by, nats": lambda step: step.rise,
-            "parameters saved": lambda step: step.parameters,
-            "keys and values saved": lambda step: step.cache,
-        },
+    titles = ("heads left", "loss rises by, nats", "parameters saved", "keys and values saved")
+    return Table(
+        title=f"{one.checkpoint} with fewer heads, the least important gone first",
+        columns=titles,
+        rows=tuple((str(left), *of) for left, *of in _steps(one)),
     )
 
 
 def _every_head(one: CheckpointHeads) -> Table:
     return table_of(
         f"Every head of {one.checkpoint}",
-        heads(one),
+        _rows(heads(one)),
         {
-            "head": lambda head: head.name,
-            "loss without it rises by, nats": lambda head: head.rise,
+            "head": attrgetter("name"),
+            "loss without it rises by, nats": attrgetter("rise"),
             "needed": lambda head: (
-                ("yes" if head.is_needed else "not surely") if head.rise.number else ""
+                ("yes" if head.needed else "not surely") if head.rise.number else ""
             ),
-            **{f"on {name}": partial(_of_head, kind) for kind, name in KINDS.items()},
+            **SHARES,
         },
         folded=True,
     )
-
-
-def _of_head(kind: str, head: Head) -> Quantity:
-    return Quantity(head.shares[kind], "share")

@@ -215,8 +215,8 @@ def _rates(found: Sequence[Trained], every: Sequence[TrainedHeads]) -> Iterator[
         cells[one.label, f"{rate:g}"] = Marked(cell=one.steps_text(bounds=False), strong=strong)
     if cells:
         yield _of_cells(
-            "Steps until learnt by learning rate, median of seeds that nothing else is told of;"
-            " the rate with the fewest steps was chosen",
+            "Steps until learnt by learning rate, the median of other seeds; the rate with the"
+            " fewest steps was chosen",
             "task, heads",
             cells,
         )

@@ -94,12 +94,14 @@ def test_little_time_is_for_fewer_sequences(folders: dict[str, Path]) -> None:
     assert len(single[0][0]) == checkpoint_heads.FEWEST_SEQUENCES
 
 
-def test_keys_and_values_are_saved_with_the_last_head_that_shares_them() -> None:
+@pytest.mark.parametrize(
+    ("gone", "rows", "pairs"),
+    [([], 0, 0), ([0], 2 * 8, 0), ([0, 1], 3 * 2 * 8, 1), ([1, 2], 2 * 2 * 8, 0)],
+)
+def test_keys_and_values_are_saved_with_the_last_head_that_shares_them(
+    gone: list[int], rows: int, pairs: int
+) -> None:
     layers = [Layer(torch.zeros(1, 4, 2, 2), 2, 8, 8)] * 2
-    first_pair = [Head(0, 0), Head(0, 1)]
-    steps = [[], first_pair[:1], first_pair, [Head(1, 1), Head(1, 2)]]
-    assert checkpoint_heads.saved(layers, 32, steps) == {
-        "pruned_saved_parameters": [0, 2 * 32 * 8, 3 * 2 * 32 * 8, 2 * 2 * 32 * 8],
-        "pruned_saved_cache_ratio": [0, 0, 0.25, 0],
-    }
-    assert checkpoint_heads.saved([layers[0]._replace(d_v=4)], 32, steps) == {}
+    gates = [torch.ones(4), torch.ones(4)]
+    gates[1][gone] = 0
+    assert checkpoint_heads.saved(layers, gates) == (rows, pairs / 4)

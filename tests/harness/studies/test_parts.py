@@ -9,7 +9,7 @@ from attnbench.harness.files.errors import BadInput
 from attnbench.harness.heads.studies.trained_heads import PARTS
 from attnbench.harness.scenario import load, read_change
 from attnbench.harness.scenario.selection import Selection, select
-from attnbench.harness.studies import declared, parts_of, spellings
+from attnbench.harness.studies import parts_of, spellings
 from attnbench.impls.problem import Problem
 
 SMALL = Problem(batch=1, seq_len=8, d_model=16, heads=2)
@@ -47,9 +47,3 @@ def test_a_part_is_the_same_after_a_way_through_run_json() -> None:
     for one in (*planned()[:2], PlannedStudy(study="score_scale", problem=SMALL)):
         assert study_of(one.fields()) == one
     assert "part" not in PlannedStudy(study="score_scale", problem=SMALL).fields()
-
-
-def test_models_are_saved_by_studies_that_train_some_only() -> None:
-    assert not declared("score_scale").saves_models
-    with pytest.raises(BadInput, match="save_models: no study here trains models"):
-        load("what_heads_learn", [*map(read_change, ("save_models=true", "studies=[score_scale]"))])

@@ -2,7 +2,8 @@
 
 The norm of d loss / d x_t over the distance from the last token, whose output is the loss; random
 first weights, as torch draws them. A recurrent layer multiplies a gradient by its weights at every
-step (Bengio, Simard and Frasconi 1994), attention looks at every token directly.
+step (Bengio, Simard and Frasconi 1994), attention looks at every token directly. fade_per_token is
+the slope of the norm's logarithm.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,15 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention as sdpa
 
-from ....impls.problem import Problem
-from ...rows.findings import Finding
-from ...studies._repeats import mean_fields
+from ...impls.problem import Problem
+from ..rows.findings import Finding
+from ._repeats import mean_fields
 
 QUESTION = "How does the gradient by a token fade with its distance?"
-SHOWN = {
-    "note": "The norm of the gradient by a token over its distance from the one whose output is the"
-    " loss, at random first weights; fade_per_token is the slope of its logarithm."
-}
 TOKENS, WIDTH = 64, 32
 REPEATS = 12
 FIT_MOST = 32  # tokens: beyond, an exponential fade is near the smallest numbers of a dtype
