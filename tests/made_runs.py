@@ -421,14 +421,20 @@ def retold(run: Path, **facts: Any) -> Path:
 
 
 def with_study(
-    parent: Path, study: str, findings: list[Any], name: str = "", **changes: Any
+    parent: Path,
+    study: str,
+    findings: list[Any],
+    name: str = "",
+    *,
+    alone: bool = False,
+    **changes: Any,
 ) -> Path:
     """A small run with a row of a study, whatever its findings are.
 
-    `name`: of a part of the study; `changes`: of the row.
+    `name`: of a part of the study; `alone`: without cases; `changes`: of the row.
     """
     named = {"case": name or f"study-{study}", "study": study}
-    cases = grid(("naive", "fused", "sdpa"), (128, 256), (1, 8))
+    cases = [] if alone else grid(("naive", "fused", "sdpa"), (128, 256), (1, 8))
     nothing = dict.fromkeys(("log_tail", "started_utc"))
     ended = {"status": "ok", "reason": "", "findings": findings, "spent_s": 1.0}
     kind = {"schema": 1, "kind": "study", "attempt": 1, "device": "cpu"}

@@ -17,8 +17,6 @@ ALLOWED = {
     "harness/verbs/run.py": "options that ask for a pack",
     "harness/verbs/wall.py": "a message that names a verb",
     "reports/data/typed.py": "verbs of the Python interface",
-    "reports/data/findings.py": "which study a model is of",
-    "reports/subjects/correctness.py": "says which study measured it",
     "reports/subjects/stored_keys.py": "says which study measures it",
 }
 

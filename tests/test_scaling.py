@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from attnbench.harness.fleet.ray_seats import RESOURCE
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "scaling.md").read_text()
@@ -85,5 +84,3 @@ def test_ray_accepts_the_cluster_file() -> None:
         (start,) = (line for line in cluster[commands] if "ray start" in line)
         words = shlex.split(start)
         assert words[0] == f"{MEMORY_MONITOR}=0"
-        (resources,) = (word for word in words if word.startswith("--resources="))
-        assert json.loads(resources.partition("=")[2]) == {RESOURCE: 1}

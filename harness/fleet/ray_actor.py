@@ -1,154 +1,223 @@
-"""A process that Ray starts beside a device: what it is asked, and what Ray's errors mean."""
+"""A process that Ray starts beside a device: it locks the device, and measures with workers of its
+own what it is given.
+"""
 
 import os
+import sys
+import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import ray
-from ray.exceptions import (
-    ActorUnschedulableError,
-    GetTimeoutError,
-    NodeDiedError,
-    ObjectLostError,
-    OutOfMemoryError,
-    RayActorError,
-    RayError,
-    RayTaskError,
-    RuntimeEnvSetupError,
-)
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-from ..files.errors import Refusal, first_line
+from ... import __version__
+from ...impls.discovery.registry import FOLDERS_VARIABLE
+from ..devices.gpu_users import users
+from ..devices.host import CHOICE, SETTINGS
+from ..devices.nvml import SPLIT, Device, open_gpu
+from ..files.errors import EnvironmentUnmet, Refusal
 from ..files.printable import visible
+from ..process.device_lock import device_lock
+from ..process.signals import Signals
+from ..process.worker_process import ANSWER_S
+from ..rows.record import Record
+from ..run.environments import Environment, measured_on
+from ..run.listener import Listener
+from ..run.runtime import Runtime
+from ..run.schedule import Schedule
+from ..run.spec import RunSpec
+from ..run.studies import StudyRunner
+from ..run.wall_runner import WallRunner
+from ..run.worker_pool import open_workers
 from ..scenario.shards import Units
-from .node_device import NodeDevice
-from .own_files import PACKAGES, sent_folders
-from .ray_seats import RESOURCE, Seat, other_code
-from .remote import Lost, Opened, Said
-from .shipping import Content
 
-MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
-NODE = ("node has died", "node died", "node failure", "node is dead", "Node is dead")
+SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
+"""Only for tests of what is around measuring: several devices may be open on the cores of one host,
+each with a lock of its own. What they measure disturbs each other.
+"""
+SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 
-class RayActor:
-    """A NodeDevice that is called from the thread in which Ray calls us, and works in one of its
-    own. What other code could not read is given within a list, as a reference.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWanted:
+    """How to open a device. `device`: cpu or cuda. `kind`: a part of its name, "" for any. `code`:
+    what the attnbench there must be. `settings`: the environment variables that change numbers.
+    `folders`: names of folders of backends that Ray brings.
+    `wait`: for its lock. `host`: what rows call its host.
     """
+
+    device: str
+    kind: str
+    code: str
+    settings: Mapping[str, str]
+    folders: Sequence[str]
+    allow_import: bool
+    wait: bool
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A device that is ready and locked. `where`: the fields of a row that name it."""
+
+    where: Mapping[str, str | None]
+    environment: Environment
+    free_bytes: int
+
+    @property
+    def host(self) -> str:
+        return self.where["host"] or "a host without a name"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """As an entry of `devices` in run.json."""
+        return {**self.where, "environment": dict(self.environment)}
+
+
+Said = Record | tuple[str, str]
+"""A row that is final; or what is measured now, and its phase."""
+
+
+class DeviceActor(Listener):
+    """`open`, then `measure` as often as there is work."""
 
     def __init__(self) -> None:
         self._said: SimpleQueue[Said | None] = SimpleQueue()
-        self._device = NodeDevice(self._said.put)
-        self._thread = ThreadPoolExecutor(1, "measuring")
+        self._thread = ThreadPoolExecutor(1, "measuring")  # workers end with who started them
+        self._stack = ExitStack()
+        self._signals = Signals()  # none is taken over: whoever ends this process ends all
+        self._runtime: Runtime | None = None
+        self._next_s, self._every = 0.0, False
 
-    def look(self, device: str) -> dict[str, Any]:
-        """And whether Ray's memory monitor is on, if that is known."""
-        monitor = os.environ.get(MEMORY_MONITOR, "") != "0"
-        return {**NodeDevice.look(device), "memory_monitor": monitor}
-
-    def keep(self, name: str, content: Content) -> dict[str, str]:
-        """`why` it could not be kept, if so."""
-        why = self._device.keep(name, content)
-        return {"why": why} if why else {}
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        """A method of the NodeDevice, in the measuring thread."""
-        return self._thread.submit(getattr(self._device, method), *arguments).result()
-
-    def join(
-        self, device: str, kind: str, code: Mapping[str, Any], wanted: Sequence[Any]
-    ) -> Opened | str:
-        """Open a device of this kind, for a driver with this code; or why not."""
-        found = self.look(device)
-        if found["kind"] != kind:
-            return f"it is {visible(found['kind'])}, and the run measures on {visible(kind)}"
-        if why := other_code(found["host"], found["fingerprint"], code):
-            return why
-        packages = map(Path, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-        there = [one for one in packages if one.name.startswith(PACKAGES)]
+    def open(self, wanted: DeviceWanted) -> Opened | str:
+        """Lock the device and start its first worker; or why it cannot be used."""
         try:
-            opened: Opened = self.call("open", sent_folders(ray.get(wanted[0]), there))
+            return self._thread.submit(self._open, wanted).result()
         except Refusal as refusal:
             return str(refusal)
-        return opened
 
-    def configured(self, opened: Opened | str, given: Sequence[Any]) -> Opened | str:
-        """What `join` has answered; then it can measure. `given`: as NodeDevice.configure."""
-        if isinstance(opened, Opened):
-            self.call("configure", *ray.get(list(given)))
-        return opened
+    def _open(self, wanted: DeviceWanted) -> Opened:
+        """Raises Refusal."""
+        if wanted.code != code_here():
+            raise EnvironmentUnmet(
+                f"has attnbench {__version__} with other code; wanted that of this machine, so that"
+                " the same code measures everywhere: install it there"
+            )
+        use_settings(wanted.settings)
+        there = (Path(place, name) for place in sys.path for name in wanted.folders)
+        os.environ[FOLDERS_VARIABLE] = os.pathsep.join(str(one) for one in there if one.is_dir())
+        enter = self._stack.enter_context
+        self._pool = enter(
+            open_workers(wanted.device, self._signals, allow_import=wanted.allow_import)
+        )
+        ready = self._pool.first.ready
+        environment = ready.environment.model_dump()
+        where = {**measured_on(environment), "host": wanted.host or None}
+        if wanted.kind.lower() not in str(where["device_name"]).lower():
+            found = visible(str(where["device_name"]))
+            raise EnvironmentUnmet(f"it is {found}, and the run measures on {wanted.kind}")
+        if (name := environment["device_uuid"]) is not None:
+            refuse_shared(name)
+        name = name or ready.device
+        if os.environ.get(SHARED_CORES):
+            name = f"{name}-{os.getpid()}"
+        enter(device_lock(name, wait=wanted.wait, check=self._signals.check))
+        self._folder = Path(enter(tempfile.TemporaryDirectory()))
+        self._where = where
+        free_bytes = self._pool.first.ask("free", ANSWER_S).available_bytes
+        return Opened(where=where, environment=environment, free_bytes=free_bytes)
 
-    def measure(self, work: Units, wall_share: float, *, every: bool) -> Iterator[list[Said]]:
-        """What the device says, as it says it; together, what it says at once."""
-        measured = self._thread.submit(self._device.measure, work, wall_share, every=every)
+    def measure(
+        self,
+        spec: RunSpec,
+        attempts: Mapping[str, int],
+        work: Units,
+        wall_share: float,
+        every: bool,
+    ) -> Iterator[list[Said]]:
+        """Each record as soon as it is final. `wall_share`: of the time for walls. `every`: say
+        each step, not one per second.
+        """
+        self._every = every
+        measured = self._thread.submit(self._measure, spec, attempts, work, wall_share)
         measured.add_done_callback(lambda _: self._said.put(None))
-        together: list[Said | None] = []
-        while not together or together[-1] is not None:
-            together = [self._said.get()]
-            while not self._said.empty():
-                together.append(self._said.get())
-            if found := [said for said in together if said is not None]:
-                yield found
+        while (said := self._said.get()) is not None:
+            yield [said]
         measured.result()
 
+    def _measure(
+        self, spec: RunSpec, attempts: Mapping[str, int], work: Units, wall_share: float
+    ) -> None:
+        if self._runtime is None:
+            self._runtime = Runtime(
+                spec=spec,
+                pool=self._pool,
+                listener=self,
+                measured_on=self._where,
+                attempts=attempts,
+            )
+            self._pool.configure(spec, self._folder)
+        runtime = self._runtime
+        if work.groups:
+            for record in Schedule(runtime).records([group.cases for group in work.groups]):
+                self._said.put(record)
+        if work.walls:
+            self._pool.close()  # walls are searched in processes that nothing else has used
+        walls = WallRunner(runtime).records(work.walls, wall_share)
+        for record in chain(walls, StudyRunner(runtime).records(work.studies)):
+            self._said.put(record)
 
-def start_actor(seat: Seat, name: str) -> Any:
-    """A process beside a device. Ray starts nothing again by itself: a process that Ray restarts
-    has no device open, and what it was measuring is for the driver to give to whoever is free.
+    def running(self, what: str, phase: str) -> None:
+        now = time.monotonic()
+        if self._every or now >= self._next_s:
+            self._next_s = now + SAID_EVERY_S
+            self._said.put((what, phase))
+
+
+def code_here() -> str:
+    """A digest of the code that makes numbers: checkouts of a version may differ."""
+    package, digest = Path(__file__).parents[2], sha256(__version__.encode())
+    for path in sorted(
+        path for top in ("harness", "impls") for path in package.glob(f"{top}/**/*.py")
+    ):
+        digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def settings_here() -> dict[str, str]:
+    """Environment variables of workers that change numbers."""
+    return {name: os.environ[name] for name in SETTINGS if name in os.environ}
+
+
+def use_settings(settings: Mapping[str, str]) -> None:
+    """As where the run was started: Ray sets OMP_NUM_THREADS, for one. Which GPU, Ray says."""
+    for name in {*SETTINGS} - {CHOICE}:
+        os.environ.pop(name, None)
+    os.environ.update({name: settings[name] for name in settings if name != CHOICE})
+
+
+def refuse_shared(uuid: str) -> None:
+    """Raises EnvironmentUnmet for a part of a GPU, and for one that other programs use.
+
+    What the driver does not tell is not guessed.
     """
-    return (
-        ray.remote(RayActor)
-        .options(
-            name=name,
-            num_cpus=seat.cpus,
-            num_gpus=seat.gpus,
-            resources={} if seat.gpus else {RESOURCE: 1},
-            scheduling_strategy=NodeAffinitySchedulingStrategy(seat.node_id, soft=False),
-            max_restarts=0,
-            max_task_retries=0,
+    gpu, reason = open_gpu(Device(uuid=uuid))
+    if uuid.startswith("MIG-") or reason == SPLIT:
+        raise EnvironmentUnmet(
+            f"{uuid}: MIG splits this GPU, and an engine that counts whole GPUs cannot tell its"
+            " parts apart; turn MIG off there, or measure a part with CUDA_VISIBLE_DEVICES=MIG-..."
+            " and --shard"
         )
-        .remote()
-    )
-
-
-def answer_of(asked: Any, timeout_s: float) -> Any:
-    """What was answered, or in words why nothing was."""
-    try:
-        return ray.get(asked, timeout=0)
-    except GetTimeoutError:
-        waited = f"no answer within {timeout_s:.0f} s"
-        return f"{waited}: does other work hold its CPUs or GPU? `ray status` shows it"
-    except RayError as error:
-        return reason_of(error)
-
-
-def lost_by(error: RayError) -> Lost:
-    """Ray's texts name memory as a possible cause of any death; its type of error is sure."""
-    if isinstance(error, OutOfMemoryError):
-        return Lost(
-            "Ray's memory monitor killed its process, because the host's memory was nearly full;"
-            f" {MEMORY_MONITOR}=0 before ray start turns it off",
-            out_of_memory=True,
+    found = users(gpu).value if gpu else None
+    if found and found.foreign:
+        one = found.foreign[0]
+        raise EnvironmentUnmet(
+            f"{uuid}: used by process {one.pid} ({visible(one.name or 'unknown')}); wanted a GPU"
+            " that nobody else uses; end it, or leave this host out"
         )
-    return Lost(reason_of(error))
-
-
-def reason_of(error: RayError) -> str:
-    """In a few words; Ray's own texts have many lines."""
-    text = str(error)
-    if isinstance(error, RayTaskError):
-        return visible(text.strip().rpartition("\n")[2])[:200]
-    if isinstance(error, NodeDiedError | ActorUnschedulableError) or any(w in text for w in NODE):
-        return "its Ray node died"
-    if isinstance(error, ObjectLostError):
-        return "its result was lost with its Ray node"
-    if isinstance(error, RuntimeEnvSetupError):
-        return f"files of your backends do not get there ({visible(text.strip())[:200]})"
-    if isinstance(error, RayActorError):
-        if "ModuleNotFoundError" in text or "ImportError" in text:
-            return "attnbench cannot be imported there; install it in the Python that Ray uses"
-        return "its Ray worker process died"
-    return visible(first_line(error))

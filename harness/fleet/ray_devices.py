@@ -1,370 +1,402 @@
-"""Devices of a Ray cluster: one actor beside each, and what comes back from it."""
+"""A run on the devices of a Ray cluster: an actor beside each, and every row on disk at once.
 
-import os
+No group is split over devices. What a lost device was measuring is measured once more, elsewhere or
+there; if that is lost too, its rows say so.
+"""
+
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from math import inf
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 import ray
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..files.errors import EnvironmentUnmet
-from ..process.worker_process import ANSWER_S, READY_S
-from ..run.spec import RunSpec
-from ..run.studies import OPEN_S, Told
-from ..scenario.shards import Units
-from ..studies.attachments import Tried
-from .fingerprint import fingerprint
-from .node_device import SHARED_CORES
-from .ray_actor import MEMORY_MONITOR, answer_of, lost_by, start_actor
-from .ray_demand import Demand
-from .ray_metrics import Metrics
-from .ray_seats import Looked, Seat, Wish, device_of, no_seat, other_code, seats_of
-from .remote import Done, Gone, Message, NodeWanted, Opened, Ready, Remark
-from .shipping import Content
+from ..files.errors import BadInput, EnvironmentUnmet, option
+from ..files.printable import visible
+from ..process.signals import Signals
+from ..process.worker_process import Interrupted, signal_name
+from ..rows.record import Record, Status
+from ..rows.run_files import Document
+from ..run.environments import Environment, unlike
+from ..run.listener import Listener
+from ..run.run_rows import RunRows
+from ..run.schedule import MAX_CASES, schedule_parts
+from ..run.session import HINT
+from ..scenario.shards import Units, units_of, weight_of
+from .ray_actor import DeviceActor, DeviceWanted, Opened
 
-MOST_DEVICES = 100_000
-PLACED_S = 60.0  # until Ray has started a process beside a device
-LATE_S = 10.0  # for the others, once a device has answered
-BACK_S = 60.0  # until a device that was lost is open again, or given up
-LOOK_EVERY_S = 5.0  # for nodes that have joined the cluster
-JOIN_EVERY_S = 1.0  # likewise, while nothing is measured
-SENT_S = 600.0  # until a file is kept
-CLOSE_S = 5.0
+OPEN_S = 120.0  # until a process beside a device, and its first worker, have started
+LATE_S = 10.0  # for others, once a device is open
+LOOK_EVERY_S = 2.0  # for nodes that have joined the cluster
 POLL_S = 0.25
+PARTS_PER_DEVICE = 3  # at least, where there is so much to do: then no device waits long at the end
+MOST_ROWS = 256  # in one write
+SHOWN = 3  # reasons in one message
+MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
+SILENT = "no answer: does other work hold its CPUs or GPU? `ray status` shows it"
 
 
-class Opening(NamedTuple):
-    """A device that is being opened. `until`: when it is given up. `is_new`: nothing was measured
-    on it before.
+class Seat(NamedTuple):
+    """Where a device is. `resources`: as options of an actor."""
+
+    node_id: str
+    host: str
+    resources: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one device measures without a pause: neighbouring groups, the walls of a problem, or a
+    study. `lost_on`: the hosts that were lost with it.
     """
 
-    number: int
-    until: float
-    is_new: bool
+    units: Units
+    lost_on: tuple[str, ...] = ()
 
 
-class RayFleet:
-    """Holds the devices until closed. Ray kills its actors when this process ends."""
+class RayDevices:
+    """Devices as run/engine.py wants them. Ray kills its actors when this process ends.
+
+    A device has the number of its seat. `opened`: those that were open once.
+    """
 
     def __init__(
-        self, wanted: NodeWanted, wish: Wish, check: Callable[[], None], say: Callable[[str], None]
+        self, wanted: DeviceWanted, count: int | None, signals: Signals, listener: Listener
     ) -> None:
-        """`check`: is called while we wait. `say`: to the user, before the run begins."""
+        """`count`: of the devices; None for all."""
         self.opened: dict[int, Opened] = {}
-        self.remarks: list[str] = []
-        if os.environ.get(SHARED_CORES):
-            self.remarks.append("devices share the cores of a host: no time of this run counts")
-        self._wanted, self._wish = wanted, wish
-        self._check, self._say = check, say
-        self._code = fingerprint()
-        self._given: Sequence[Any] = ()  # references to what `configure` is given
-        self._seats: dict[int, Seat] = {}
+        self._wanted, self._count, self._signals = wanted, count, signals
+        self._listener = listener
+        self._seats: list[Seat] = []
+        self._started, self._looked_s = 0, -inf
         self._actors: dict[int, Any] = {}
-        self._looking: dict[Any, int] = {}  # by the awaited answer, as the next two
-        self._streams: dict[Any, int] = {}  # of what is measured now
-        self._opening: dict[Any, Opening] = {}
-        self._left_out: list[str] = []
-        self._known: set[str] = set()  # nodes
-        self._kind = ""
-        self._starts: Counter[int] = Counter()  # of processes, by number
-        self._began_s = time.monotonic()
-        self._next_look_s = 0.0
-        self._metrics = Metrics()
+        self._opening: dict[Any, tuple[int, float]] = {}  # by the answer: which, and since when
+        self._asked: list[Any] = []  # of the autoscaler
+        self._idle: list[int] = []
+        self._busy: dict[Any, tuple[int, Work]] = {}  # by the stream of what it says
+        self._running: dict[int, str] = {}
+
+    @property
+    def environment(self) -> Environment:
+        return next(iter(self.opened.values())).environment
+
+    @property
+    def free_bytes(self) -> int:
+        return min(one.free_bytes for one in self.opened.values())
+
+    @property
+    def listed(self) -> list[Document]:
+        return [one.facts for one in self.opened.values()]
+
+    def attach(self, budget_bytes: int) -> list[str]:
+        return []  # attachments are refused before
 
     # ---- before the run --------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Lock as many devices of one kind as are wished for, and start their first workers.
-
-        What does not answer, or cannot be used, is left out with a remark; where all are wished
-        for, it is used as soon as it answers. Raises Refusal if too few are left.
+        """As many devices as are wished for, of one kind and with equal software; what cannot be
+        used is left out, and said. Raises EnvironmentUnmet, Interrupted.
         """
-        nodes, wish = ray.nodes(), self._wish
-        device = device_of(nodes, self._wanted.device)
-        self._wanted = replace(self._wanted, device=device)  # nothing is left to Ray's hiding
-        if not (seats_of(nodes, device) or wish.devices or wish.waits):
-            raise EnvironmentUnmet(no_seat(nodes, device))
-        looked = self._look()
-        if not self._seats:
-            raise EnvironmentUnmet(no_seat(nodes, device))
-        waited = list(map(self._unanswered, self._looking.values()))
-        ones = wish.chosen(looked, [*self._left_out, *waited])
-        self._kind = ones[0].kind
-        if on := {self._seats[one.number].host for one in ones if one.memory_monitor}:
-            some = ", ".join(sorted(on)[:3])
-            self.remarks.append(
-                f"Ray's memory monitor may be on ({some}): it kills what is measured when a host's"
-                f" memory is nearly full; {MEMORY_MONITOR}=0 before ray start turns it off"
-            )
-        numbers = [one.number for one in ones]
-        for number in {one.number for one in looked} - {*numbers}:
-            self._kill(number)
-        self._open(numbers)
-        for one in [*self._opening.values()] if wish.devices is None else ():
-            self._left_out.append(f"{self._unanswered(one.number)}; it is used when it answers")
-        if len(self.opened) < wish.fewest:
-            raise EnvironmentUnmet(wish.too_few(len(self.opened), self._left_out))
-        self.remarks += [f"left out: {reason}" for reason in self._left_out]
-
-    def _look(self) -> list[Looked]:
-        """Start a process beside each device; what enough of them see. What is missing is asked of
-        the cluster.
-        """
-        wish, device = self._wish, self._wanted.device
-        looked: list[Looked] = []
-        first_s = self._began_s
-        with Demand(self._say) as demand:
-            while wish.waits or time.monotonic() < self._began_s + PLACED_S:
-                for number in self._new_seats(JOIN_EVERY_S):
-                    self._looking[self._start(number).look.remote(device)] = number
-                is_late = time.monotonic() > first_s + LATE_S
-                missing = wish.missing(looked, 0 if is_late else len(self._looking))
-                if not wish.missing(looked) and (wish.devices or is_late or not self._looking):
-                    break
-                if missing and (wish.devices or wish.waits):
-                    demand.ask(missing, device, self._seats.values())
-                elif not self._looking:
-                    break
-                for asked in self._answers(self._looking):
-                    number = self._looking.pop(asked)
-                    found = answer_of(asked, 0.0)
-                    if why := found if isinstance(found, str) else self._other_code(found):
-                        self._leave_out(number, why)
-                        continue
-                    first_s = first_s if looked else time.monotonic()
-                    kind, monitor = found["kind"], found["memory_monitor"]
-                    looked.append(Looked(number=number, kind=kind, memory_monitor=monitor))
-        return looked
-
-    def _open(self, numbers: Sequence[int]) -> None:
-        """Until as many are open as are wished for; in place of one that cannot be, the next."""
-        wish, began_s = self._wish, time.monotonic()
-        most = wish.devices or MOST_DEVICES
-        late = [*self._looking.values()]  # they are asked too; one that is free by now answers
-        self._looking.clear()
-        rest = [*numbers, *late]
-        while len(self.opened) < most:
-            while rest and len(self.opened) + len(self._opening) < most:
-                self._begin(rest.pop(0), inf, is_new=True)
-            numbers = [one.number for one in self._opening.values()]
-            is_over = time.monotonic() > began_s + READY_S
-            is_short = len(self.opened) < wish.fewest
-            if not is_short and (is_over or not {*numbers} - {*late}):
+        began_s, late_s, left_out = time.monotonic(), inf, list[str]()
+        fewest, waits = self._count or 1, self._wanted.wait
+        while len(self.opened) < (self._count or inf):
+            for one in self._ready():
+                why, is_unlike = self._answer(one)
+                if is_unlike:
+                    raise EnvironmentUnmet(why)
+                left_out += [why] if why else []
+            now = time.monotonic()
+            late_s = min(late_s, now + LATE_S) if self.opened else inf
+            if len(self.opened) >= fewest and (not self._opening or now > late_s):
                 break
-            if not numbers or (is_over and not wish.waits):
+            if waits or self._count:
+                self._ask_for(fewest - len(self._seats) + len(left_out))
+            hopes = self._opening or self._asked or self._started < len(self._seats)
+            if not waits and (now > began_s + OPEN_S or not hopes):
                 break
-            for asked in self._answers(self._opening):
-                number = self._opening[asked].number
-                if isinstance(found := self._settle(asked), str):
-                    self._leave_out(number, found)
-        if wish.devices is not None:
-            self._opening.clear()
-            for number in self._actors.keys() - self.opened.keys():
-                self._kill(number)
+        self._ask_for(0)
+        silent = [f"{self._seats[number].host}: {SILENT}" for number, _ in self._opening.values()]
+        if len(self.opened) < fewest:
+            raise EnvironmentUnmet(self._too_few([*left_out, *silent]))
+        if self._count:
+            self._opening, silent = {}, []
+            self.close(but=self.opened)
+        for why in (*left_out, *(f"{one}; it is used when it answers" for one in silent)):
+            self._listener.remark(f"left out: {why}")
 
-    def _other_code(self, found: Mapping[str, Any]) -> str:
-        return other_code(found["host"], found["fingerprint"], self._code)
-
-    def _unanswered(self, number: int) -> str:
-        waited_s = time.monotonic() - self._began_s
+    def _too_few(self, left_out: Sequence[str]) -> str:
+        count, more = len(self.opened), len(left_out) - SHOWN
+        reasons = "; ".join([*left_out[:SHOWN], *([f"and {more} more"] if more > 0 else [])])
+        asked = f"{option('devices', self._count)}: " if self._count else ""
+        has = f"{count} of the cluster's devices" if count else "no device of the cluster"
+        none = f"no node has a whole {'GPU' if self._wanted.device == 'cuda' else 'CPU'} for Ray"
         return (
-            f"{self._seats[number].host}: no answer within {waited_s:.0f} s: does other work hold"
-            " its CPUs or GPU? `ray status` shows it"
+            f"{asked}{has} can be used ({reasons or none}); free or start more"
+            f"{', ask for fewer' if count else ''}, or wait for them with {option('wait', True)}"
         )
 
-    def _leave_out(self, number: int, why: str) -> None:
-        self._kill(number)
-        self._left_out.append(f"{self._seats[number].host}: {why}")
-
-    def _answers(self, awaited: Mapping[Any, Any]) -> list[Any]:
-        """Those that have come, after at most POLL_S. Raises what `check` raises."""
-        self._check()
-        if not awaited:
+    def _ready(self) -> list[Any]:
+        """What has an answer, after at most POLL_S; nodes that have joined are asked too. Raises
+        Interrupted.
+        """
+        self._signals.check()
+        now = time.monotonic()
+        if now > self._looked_s + LOOK_EVERY_S:
+            self._looked_s = now
+            known = {seat.node_id for seat in self._seats}
+            found = seats_of(ray.nodes(), self._wanted.device)
+            self._seats += [seat for seat in found if seat.node_id not in known]
+        young = sum(now < since + LATE_S for _, since in self._opening.values())
+        most = (self._count or len(self._seats)) - len(self.opened) - young
+        for number in range(self._started, min(len(self._seats), self._started + max(0, most))):
+            self._begin(number)
+            self._started += 1
+        if not (waiting := [*self._busy, *self._opening]):
             time.sleep(POLL_S)
             return []
-        ready: list[Any] = ray.wait([*awaited], num_returns=len(awaited), timeout=POLL_S)[0]
+        ray.wait(waiting, timeout=POLL_S, fetch_local=False)
+        every = len(waiting)
+        ready: list[Any] = ray.wait(waiting, num_returns=every, timeout=0, fetch_local=False)[0]
         return ready
+
+    def _begin(self, number: int) -> None:
+        """Start a process beside a device. It is not Ray that restarts it: Ray says only of one
+        that is not restarted whether memory ran out.
+        """
+        seat, is_new = self._seats[number], number not in self.opened
+        there = NodeAffinitySchedulingStrategy(seat.node_id, soft=False)
+        options = {**seat.resources, "scheduling_strategy": there}
+        actor = self._actors[number] = ray.remote(DeviceActor).options(**options).remote()
+        # The lock of a device that was lost may be held by what is ending.
+        wait = self._wanted.wait or not is_new
+        asked = actor.open.remote(replace(self._wanted, host=seat.host, wait=wait))
+        self._opening[asked] = number, time.monotonic()
+
+    def _answer(self, asked: Any) -> tuple[str, bool]:
+        """Why a device that was being opened cannot be used, "" if it can; and whether it is unlike
+        those that are open.
+        """
+        number, _ = self._opening.pop(asked)
+        try:
+            found = ray.get(asked)
+        except RayError as error:
+            found = reason_of(error)
+        if isinstance(found, Opened):
+            first = next(iter(self.opened.values()), found)
+            if not (differ := unlike(first.environment, found.environment)):
+                self.opened[number] = found
+                self._idle.append(number)
+                return "", False
+            fact, then, now = differ[0]
+            found = (
+                f"has {fact} {now!r}, {first.host} {then!r}; a run measures with one, because rows"
+                " of both would not be comparable: make them equal, or choose devices with"
+                f" {option('device_kind')}"
+            )
+            self._kill(number)
+            return f"{self._seats[number].host} {found}", True
+        self._kill(number)
+        return f"{self._seats[number].host}: {found}", False
+
+    def _ask_for(self, missing: int) -> None:
+        """Tasks that do nothing, and for which an autoscaler starts nodes."""
+        wanted, is_first = self._wanted, not self._asked
+        if self._asked:
+            self._asked = ray.wait(self._asked, num_returns=len(self._asked), timeout=0)[1]
+        for task in self._asked[max(0, missing) :]:
+            ray.cancel(task)
+        one: dict[str, Any] = {"num_gpus": 1} if wanted.device == "cuda" else {"num_cpus": 1}
+        sizes = [dict(seat.resources) for seat in self._seats]
+        one |= max(sizes, key=lambda size: size["num_cpus"], default={})
+        if wanted.kind and wanted.device == "cuda":
+            one["accelerator_type"] = wanted.kind
+        more = range(missing - len(self._asked))
+        self._asked += [ray.remote(int).options(**one).remote() for _ in more]
+        if more and is_first:
+            self._listener.remark(f"asked the cluster for {missing} more; waiting for nodes")
+
+    def _kill(self, number: int) -> None:
+        with suppress(RayError, ValueError):
+            ray.kill(self._actors.pop(number))
+
+    def close(self, but: Mapping[int, Opened] | None = None) -> None:
+        """End the processes beside devices, and they their workers."""
+        for number in self._actors.keys() - (but or {}).keys():
+            self._kill(number)
 
     # ---- the run ---------------------------------------------------------------------------------
 
-    @property
-    def is_growing(self) -> bool:
-        """Whether a device is being opened that was not there when the run began."""
-        return any(one.is_new and one.until < inf for one in self._opening.values())
+    def measure(self, rows: RunRows) -> None:
+        """The whole run. If a signal ends it, what has no row yet gets one.
 
-    def send(self, number: int, name: str, content: Content) -> str:
-        """Put a file into a device's folder, through Ray's memory; why it cannot be there, or "".
-
-        A device that is lost meanwhile says so when it is asked for something next.
+        Raises EnvironmentUnmet if every device was lost; the rows say so then.
         """
-        asked = self._actors[number].keep.remote(name, content)
-        answer = self._wait({number: asked}, SENT_S)[number]
-        return answer.get("why", "") if isinstance(answer, dict) else ""  # its next one says it
-
-    def try_attachments(
-        self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
-    ) -> Tried:
-        """As NodeDevice.try_attachments. Raises EnvironmentUnmet."""
-        asked = self._actors[number].call.remote("try_attachments", attached, budget_bytes)
-        found = self._wait({number: asked}, READY_S + OPEN_S * len(attached))[number]
-        return Tried(*self._useful(number, found))
-
-    def configure(
-        self, spec: RunSpec, attached: Mapping[str, Told], attempts: Mapping[str, int]
-    ) -> None:
-        """For every device, also for those that come back or join. Raises Refusal."""
-        self._given = [ray.put(spec), ray.put(attached), ray.put(attempts)]
-        self._opening = {
-            self._configured(one.number, asked): one for asked, one in self._opening.items()
-        }
-        asked = {
-            number: self._actors[number].call.remote("configure", *self._given)
-            for number in self.opened
-        }
-        for number, answer in self._wait(asked, ANSWER_S).items():
-            self._useful(number, answer)
-
-    def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
-        """As NodeDevice.measure."""
-        stream = self._actors[number].measure.remote(work, wall_share, every=every)
-        self._streams[stream] = number
-
-    def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
-        """What has come since the last call, at least one message if one comes in time.
-
-        Raises RuntimeError for a bug of ours in a device's process.
-        """
-        with suppress(EnvironmentUnmet):  # a node that joined has nothing to measure on
-            self._look_for_more()
-        self._metrics.devices(len(self._streams), len(self.opened))
-        if not (waiting := [*self._streams, *self._opening]):
-            time.sleep(timeout_s)
-        elif ray.wait(waiting, num_returns=1, timeout=timeout_s, fetch_local=False)[0]:
-            every = len(waiting)
-            ready, _ = ray.wait(waiting, num_returns=every, timeout=0, fetch_local=False)
-            for one in ready:
-                if one in self._opening:
-                    yield self._answered(one)
-                    continue
-                number = self._streams[one]
-                for message in self._next(one):
-                    self._metrics.heard(self._seats[number].host, message)
-                    yield number, message
-        for asked, one in list(self._opening.items()):
-            if time.monotonic() > one.until:
-                yield self._answered(asked, "it did not answer in time")
-
-    def close(self) -> None:
-        """Idle devices end in order, the others at once."""
-        busy = {*self._streams.values(), *(one.number for one in self._opening.values())}
-        idle = [number for number in self._actors if number not in busy]
-        with suppress(RayError, OSError):
-            asked = [self._actors[number].call.remote("close") for number in idle]
-            ray.wait(asked, num_returns=len(asked), timeout=CLOSE_S) if asked else None
-        for number in list(self._actors):
-            self._kill(number)
-
-    # ---- of one device ---------------------------------------------------------------------------
-
-    def _next(self, stream: Any) -> Sequence[Message]:
-        number = self._streams[stream]
+        self._rows = rows
         try:
-            said: Sequence[Message] = ray.get(next(stream))
+            self._measure()
+        except Interrupted:
+            rows.result.signal = number = self._signals.received or signal.SIGINT
+            self._stop(f"stopped by {signal_name(number)}")
+        finally:
+            rows.store.close()
+
+    def _measure(self) -> None:
+        """Raises Interrupted, EnvironmentUnmet."""
+        rows, self._queue = self._rows, work_of(self._rows, len(self.opened))
+        given = ray.put(rows.spec), ray.put(rows.attempts)
+        rows.begin(len(self.opened))
+        while self._queue or self._busy:
+            while self._idle and self._queue:
+                number, work = self._idle.pop(0), self._queue.pop(0)
+                share = len(work.units.walls) / max(1, len(rows.units.walls))
+                asked = (*given, work.units, share, bool(work.lost_on))
+                self._busy[self._actors[number].measure.remote(*asked)] = number, work
+            soon = (time.monotonic() < since + OPEN_S for _, since in self._opening.values())
+            if not self._busy and not any(soon):
+                why = "no device is left to measure on"
+                self._stop(why)
+                raise EnvironmentUnmet(
+                    f"{why}; all rows so far are safe: start the hosts again, then go on with"
+                    f" attnbench run --resume {rows.store.path.name} and the same options"
+                )
+            arrived: dict[str, Record] = {}
+            for one in self._ready():
+                if one in self._opening:
+                    self._admit(one)
+                else:
+                    self._hear(one, arrived)
+            if arrived:
+                rows.keep(*arrived.values())
+
+    def _hear(self, stream: Any, arrived: dict[str, Record]) -> None:
+        """What a device says. Raises RuntimeError for a bug of ours in its process."""
+        number, work = self._busy[stream]
+        try:
+            said = ray.get(next(stream))
         except StopIteration:
-            del self._streams[stream]
-            return [Done()]
+            del self._busy[stream]
+            self._idle.append(number)
         except RayTaskError as error:
-            raise RuntimeError(
-                f"in the process beside {self._seats[number].host}:\n{error}"
-            ) from None
+            host = self._seats[number].host
+            raise RuntimeError(f"in the process beside {host}:\n{error}") from None
         except RayError as error:
-            del self._streams[stream]
-            self._kill(number)
-            self._begin(number, time.monotonic() + BACK_S, is_new=False)
-            return [lost_by(error)]
-        return said
-
-    def _new_seats(self, every_s: float) -> range:
-        """The numbers of devices on nodes that have joined since the last look."""
-        first, now = len(self._seats), time.monotonic()
-        if now >= self._next_look_s:
-            self._next_look_s = now + every_s
-            nodes, known = ray.nodes(), {*self._known}
-            self._known |= {node["NodeID"] for node in nodes if node["Alive"]}
-            seats = seats_of(nodes, self._wanted.device, known)
-            self._seats |= enumerate(seats, start=first)
-        return range(first, len(self._seats))
-
-    def _look_for_more(self) -> None:
-        """Begin to open the devices of nodes that have joined, as many as are wished for."""
-        room = (self._wish.devices or MOST_DEVICES) - len(self._actors)
-        if room > 0:
-            for number in self._new_seats(LOOK_EVERY_S)[:room]:
-                self._begin(number, time.monotonic() + PLACED_S + READY_S, is_new=True)
-
-    def _start(self, number: int) -> Any:
-        """A process beside a device, which Ray lists by the number and host of the device."""
-        seat = self._seats[number]
-        self._starts[number] += 1
-        again = f" ({self._starts[number]})" if self._starts[number] > 1 else ""
-        self._actors[number] = start_actor(seat, f"attnbench {number + 1} on {seat.host}{again}")
-        return self._actors[number]
-
-    def _begin(self, number: int, until: float, *, is_new: bool) -> None:
-        """Open a device that was looked at, has joined, or was lost: on its node only, where Ray
-        has no process if the node is dead; its lock may still be held by what is ending.
-        """
-        actor = self._actors.get(number) or self._start(number)
-        wait, host = self._wanted.wait or not is_new, self._seats[number].host
-        wanted = ray.put(replace(self._wanted, wait=wait, host=host))
-        asked = actor.join.remote(self._wanted.device, self._kind, self._code, [wanted])
-        self._opening[self._configured(number, asked)] = Opening(number, until, is_new)
-
-    def _configured(self, number: int, asked: Any) -> Any:
-        """The answer of a device that is opened, once it is configured too if a run has begun."""
-        return self._actors[number].configured.remote(asked, self._given) if self._given else asked
-
-    def _settle(self, asked: Any, why: str = "") -> Opened | str:
-        """What became of a device that was being opened; `why` there is no answer."""
-        number = self._opening.pop(asked).number
-        found: Opened | str = why or answer_of(asked, 0.0)
-        if isinstance(found, Opened):
-            self.opened[number] = found
+            del self._busy[stream]
+            self._rows.keep(*arrived.values())
+            arrived.clear()
+            self._lose(number, work, error)
         else:
-            self._kill(number)
-        return found
+            for one in said:
+                if isinstance(one, Record):
+                    if one.id in self._rows.left:  # one that came twice is one
+                        arrived[one.id] = one
+                else:
+                    self._running[number] = one[0]
+                    self._listener.running(*one)
 
-    def _answered(self, asked: Any, why: str = "") -> tuple[int, Message]:
-        """The same, while others measure."""
-        number, _, is_new = self._opening[asked]
-        found = self._settle(asked, why)
-        if isinstance(found, Opened):
-            return number, Ready(found)
-        if is_new:
-            return number, Remark(f"{self._seats[number].host} is not used: {found}")
-        return number, Gone(found)
+    def _lose(self, number: int, work: Work, error: RayError) -> None:
+        """What the device had measured is kept; the rest is measured once more, or fails."""
+        opened, left, running = self.opened[number], self._rows.left, self._running.get(number)
+        why, hosts = reason_of(error), (*work.lost_on, opened.host)
+        self._listener.remark(f"{opened.host} was lost: {why}")
+        self._kill(number)
+        self._begin(number)
+        if isinstance(error, OutOfMemoryError) and work.lost_on and running in left:
+            # Every step was said this time, so it is known which one it was.
+            reason = f"the memory of {opened.host} ran out: {why}"
+            self._fail([running], Status.OOM, reason, opened.where)
+            hosts = (opened.host,)
+        if len(hosts) == 1:
+            rest = units_of(work.units.where(lambda one: one.id in left))
+            self._queue[:0] = [Work(one, hosts) for one in rest]  # each group apart
+            return
+        reason = f"{hosts[-1]} was lost while it was measured, and {hosts[0]} before: {why}"
+        self._fail(work.units.ids, Status.CRASHED, reason, opened.where)
 
-    def _kill(self, number: int) -> None:
-        actor = self._actors.pop(number, None)
-        if actor is not None:
-            with suppress(RayError, ValueError):
-                ray.kill(actor)
+    def _admit(self, asked: Any) -> None:
+        """A device that is back, or has joined."""
+        number, _ = self._opening[asked]
+        is_back, host = number in self.opened, self._seats[number].host
+        if why := self._answer(asked)[0]:
+            self._listener.remark(f"not used: {why}")
+            return
+        if is_back:
+            self._listener.remark(f"{host} is back")
+            return
+        count = len(self._idle) + len(self._busy)
+        self._listener.remark(f"{host} joined; devices now: {count}")
+        try:
+            self._rows.store.add_devices([self.opened[number].facts])
+        except BadInput as error:
+            self._listener.remark(f"{host} is not in run.json: {error}")
 
-    def _wait(self, asked: Mapping[int, Any], timeout_s: float) -> dict[int, Any]:
-        """The answers, or in words why there is none. Raises what `check` raises."""
-        deadline, left = time.monotonic() + timeout_s, list(asked.values())
-        while left and time.monotonic() < deadline:
-            self._check()
-            _, left = ray.wait(left, num_returns=len(left), timeout=POLL_S)
-        return {number: answer_of(one, timeout_s) for number, one in asked.items()}
+    def _stop(self, why: str) -> None:
+        """End early: what was not measured to the end gets rows that say so."""
+        reason = f"{why}; {HINT}"
+        for _, work in self._busy.values():
+            self._fail(work.units.ids, Status.INTERRUPTED, reason, {})
+        if self._rows.left:
+            self._rows.not_reached(reason, where={})
 
-    def _useful(self, number: int, answer: Any) -> Any:
-        """Raises EnvironmentUnmet for words in place of an answer."""
-        if isinstance(answer, str):
-            raise EnvironmentUnmet(f"{self._seats[number].host}: {answer}")
-        return answer
+    def _fail(
+        self, ids: Sequence[str], status: Status, reason: str, where: Mapping[str, str | None]
+    ) -> None:
+        """Rows of those that have none."""
+        rows = self._rows
+        left = [rows.left[one] for one in ids if one in rows.left]
+        rows.keep(*(rows.without_measuring(one, status, reason, where) for one in left))
+
+
+def work_of(rows: RunRows, devices: int) -> list[Work]:
+    """The longest first, so that the last device to end is not far behind the others.
+
+    Groups that fit into one part of the schedule are measured together, as on one device, unless
+    there would be too few parts for the devices.
+    """
+    units, plan = rows.units, rows.spec.how.plan
+    most = min(MAX_CASES, ceil(len(units.cases) / (PARTS_PER_DEVICE * max(1, devices))))
+    parts = [Units(part) for part in schedule_parts(units.groups, plan, most)]
+    found = [*parts, *units_of(units._replace(groups=()))]
+    found.sort(key=lambda one: -weight_of(one, plan, rows.spec.device))
+    return list(map(Work, found))
+
+
+def seats_of(nodes: Sequence[Mapping[str, Any]], device: str) -> list[Seat]:
+    """The devices that ray.nodes() lists: of a host without a GPU, all its CPUs. Those of different
+    hosts come before the next of one.
+    """
+    alive = [node for node in nodes if node["Alive"]]
+    names = Counter(node["NodeManagerHostname"] for node in alive)
+    by_node: list[list[Seat]] = []
+    for node in alive:
+        has, name, node_id = node["Resources"], node["NodeManagerHostname"], node["NodeID"]
+        count = int(has.get("GPU", 0) if device == "cuda" else has.get("CPU", 0) >= 1)
+        resources = {"num_cpus": int(has.get("CPU", 0) // max(1, count))}
+        resources |= {"num_gpus": 1} if device == "cuda" else {}
+        host = visible(str(name)) + (f" (node {node_id[-8:]})" if names[name] > 1 else "")
+        by_node.append([Seat(node_id, host, resources)] * count)
+    return [seat for seat in chain.from_iterable(zip_longest(*by_node)) if seat]
+
+
+def reason_of(error: RayError) -> str:
+    """In a few words: Ray's own texts have many lines, and name memory as a possible cause of any
+    death; its type of error is sure.
+    """
+    text = str(error).strip()
+    if isinstance(error, OutOfMemoryError):
+        return (
+            "Ray's memory monitor killed its process, because the host's memory was nearly full;"
+            f" {MEMORY_MONITOR}=0 before ray start turns it off"
+        )
+    if "ModuleNotFoundError" in text or "ImportError" in text:
+        return "attnbench cannot be imported there; install it in the Python that Ray uses"
+    if isinstance(error, RayActorError):
+        is_node = "node" in text.lower().replace("node id", "").replace("node ip", "")
+        return "its Ray node died" if is_node else "its Ray worker process died"
+    return visible(text.rpartition("\n")[2])[:200]

@@ -1,14 +1,13 @@
 """What studies find: flat, numbers, text and lists, numbers with their unit in the name.
 
-A study writes a `Finding` of any fields. What reports rely on is a model in
-reports/data/findings.py or a pack's findings.py; a finding of another form is left out when it is
-read.
+A study writes a `Finding` of any fields. Those that a subject of a report relies on are a model in
+its pack's findings.py; a finding of another form is left out when it is read.
 """
 
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 F = TypeVar("F", bound="Finding")
 
@@ -47,19 +46,5 @@ def findings_of(model: type[F], found: object) -> list[F]:
     return kept
 
 
-def of_one_size(rows: list[list[Any]]) -> list[list[Any]]:
-    """Raises ValueError."""
-    if len({len(row) for row in rows}) > 1:
-        raise ValueError("wanted rows of one length")
-    return rows
-
-
 Count = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, le=1.0001)]  # of sums, which round
-Map = Annotated[
-    list[Annotated[list[Share], Field(min_length=1)]],
-    Field(min_length=1),
-    AfterValidator(of_one_size),
-]
-"""Weights, [query][key]."""
 Maybe = float | None

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from ..process.child import AllowImport
 from ..rows.run_files import Document
-from ..studies.attachments import Attachment
 from .environments import Environment
 from .listener import Listener
 from .run_rows import RunRows
@@ -40,15 +39,11 @@ class Engine(Protocol):
         self,
         device: str,
         backends: Iterable[str],
-        attachments: Sequence[Attachment],
-        needs: Sequence[tuple[str, str]],
         options: "RunOptions",
         /,
     ) -> AbstractContextManager[Devices]:
-        """Devices until the end. `device`: cpu, cuda or auto. `attachments`: that studies look at
-        there. `needs`: packages that each must have, with the extra that brings it.
-
-        Raises Refusal if there is none, or one cannot be used.
+        """Devices until the end. `device`: cpu, cuda or auto. Raises Refusal if there is none, or
+        one cannot be used.
         """
 
 

@@ -18,7 +18,8 @@ def utc_now() -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """`measured_on`: the fields of a row that say which device it is. `attached`: what a worker is
-    told of each attachment. `attempts`: the attempt of the last row, by id.
+    told of each attachment. `attempts`: the attempt of the last row,
+    by id.
     """
 
     spec: RunSpec

@@ -86,12 +86,10 @@ def _measured(rows: RunRows, devices: Devices, few_threads: str) -> RunResult:
 
 
 def _opened(
-    device: str,
-    backends: Iterable[str],
-    attachments: Sequence[Attachment],
-    options: RunOptions,
+    device: str, backends: Iterable[str], attachments: Sequence[Attachment], options: RunOptions
 ) -> AbstractContextManager[Devices]:
     if options.engine is None:
         return open_here(device, attachments, options)
-    needs = {one.needs for one in attachments}
-    return options.engine.open(device, backends, attachments, sorted(needs), options)
+    for one in attachments:
+        raise BadInput(f"{one.flag}: is looked at on this machine; leave out {option('on')}")
+    return options.engine.open(device, backends, options)

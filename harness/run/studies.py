@@ -1,5 +1,5 @@
-"""Studies: files beside a run that they look at, and running them one at a time, each in a
-worker; each is one row of kind study.
+"""Studies: files beside a run that they look at, and running them one at a time, each in a worker;
+each is one row of kind study.
 """
 
 import time

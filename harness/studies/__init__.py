@@ -21,8 +21,8 @@ A longer study has parts, so that a run that was stopped goes on after the last 
 One that times something has the axis `process`: each of its parts is run in a new process, and
 reports take them together.
 
-A study that looks at files of the user's, which an option names, is requested by that option and by
-no scenario (attachments.py):
+A study that looks at files of the user's, which an option names, is requested by that option
+and by no scenario (attachments.py):
     TAKES = "checkpoint"                         the option, and the part that names one
     QUESTION_OF = "What is in {names}?"          what it answers of the named ones
 """

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     import torch
 
 
-class Sent(NamedTuple):
-    """What is read of an attachment, for a device elsewhere. `files`: by names with slashes within
-    the folder that the device has for them. `request`: as of Attachment, with such names.
-    """
-
-    files: Mapping[str, Path]
-    request: dict[str, str | None]
-
-
 class Tried(NamedTuple):
     """`problems`: why attachments cannot be looked at. `remarks`: for the user."""
 
@@ -39,9 +30,7 @@ class OfFiles(Protocol):
 
 
 class Attachment(Protocol):
-    """`study`: that looks at it. `flag`: as on the command line. `needs`: the package that reads
-    it, and the extra that brings it.
-    """
+    """`study`: that looks at it. `flag`: as on the command line."""
 
     @property
     def name(self) -> str: ...
@@ -49,14 +38,9 @@ class Attachment(Protocol):
     def study(self) -> str: ...
     @property
     def flag(self) -> str: ...
-    @property
-    def needs(self) -> tuple[str, str]: ...
 
     def request(self) -> dict[str, str | None]:
         """What a worker is told of it: paths on this machine, by what they are."""
-
-    def sent(self) -> Sent:
-        """Raises BadInput."""
 
 
 def attached_to(study: str, part: Mapping[str, object]) -> str | None:
@@ -93,8 +77,8 @@ def given_again(
     return tuple(by_name[name] for name in names)
 
 
-def refuse_problems(problems: Sequence[str], options: Iterable[str], where: str = "") -> None:
-    """Raises BadInput. `options`: of the attachments that were tried; `where`: a host and ": "."""
+def refuse_problems(problems: Sequence[str], options: Iterable[str]) -> None:
+    """Raises BadInput. `options`: of the attachments that were tried."""
     if problems:
         flag = " and ".join(map(option, dict.fromkeys(options)))
-        raise BadInput(*(f"{flag}: {where}{problem}" for problem in problems))
+        raise BadInput(*(f"{flag}: {problem}" for problem in problems))

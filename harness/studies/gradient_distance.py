@@ -1,9 +1,9 @@
 """How far back gradients reach through attention and through recurrent layers.
 
-gradient_norms: of d loss / d x_t, by the distance 0, 1, ... from the last token, whose output is
-the loss; fade_per_token: the slope of their logarithm. Random first weights, as torch draws them,
-and geometric means over 12 draws. A recurrent layer multiplies a gradient by its weights at every
-step (Bengio, Simard and Frasconi 1994), attention looks at every token directly.
+The norm of d loss / d x_t over the distance from the last token, whose output is the loss; random
+first weights, as torch draws them. A recurrent layer multiplies a gradient by its weights at every
+step (Bengio, Simard and Frasconi 1994), attention looks at every token directly. fade_per_token is
+the slope of the norm's logarithm.
 """
 
 from collections.abc import Callable, Iterator

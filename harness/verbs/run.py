@@ -169,7 +169,7 @@ class RunRequest(Measured):
         if self.on is None:
             return None
         found: Engine = of_pack("fleet.on_ray").engine(
-            self.address or "auto", self.devices, self.device_kind, waits=self.wait
+            self.address or "auto", self.devices, self.device_kind
         )
         return found
 

@@ -1,59 +1,18 @@
-"""Findings of studies as reports read them: of several processes that timed the same one with its
-interval, and a model of those that a subject relies on.
-
-Fields without a default must be there; fields that no model names are shown in the table.
+"""Findings of studies as reports read them: of several processes that timed the same one, with its
+interval.
 """
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any
 
-from ...harness.rows.findings import Finding, Maybe, findings_of
 from ...harness.stats.intervals import latency_interval, mean_interval
 from .row_groups import by
 
-F = TypeVar("F", bound=Finding)
 Found = Mapping[str, Any]
 UNITS = ("_ms", "_ratio", "_exponent")
 OWN = ("process", "contended_blocks", "blocks", "complaint")
 """What each process has of its own, beside its numbers."""
-
-
-class BatchInvariance(Finding):
-    """How far a backend's output in a batch is from that of another call, and of one alone."""
-
-    STUDY = "batch_invariance"
-    backend: str
-    batch_error_l2_ratio: float
-
-
-class EachAlone(Finding):
-    """What a call for each sequence costs beside one for the batch, whose bits depend on it.
-
-    `contended_blocks`: of `blocks`, those that other work disturbed; absent in rows of earlier
-    versions. `processes`: how many the ratio is taken from, once it is read.
-    """
-
-    STUDY = "batch_invariance"
-    backend: str
-    kv_seq_len: int
-    batch: int
-    alone_ratio: float
-    alone_low_ratio: Maybe = None
-    alone_high_ratio: Maybe = None
-    alone_peak_bytes: int | None = None
-    batch_peak_bytes: int | None = None
-    contended_blocks: int | None = None
-    blocks: int | None = None
-    processes: int = 1
-
-
-# ---- of several processes ------------------------------------------------------------------------
-
-
-def read_findings(model: type[F], found: object) -> list[F]:
-    """Those of the model's study, as `findings_of`, but one for all processes that timed it."""
-    return findings_of(model, joined(found))
 
 
 def joined(found: object) -> list[Found]:

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeVar
 
-from ...harness.rows.findings import Finding
-from ..data.findings import read_findings
+from ...harness.rows.findings import Finding, findings_of
 from ..data.run_meta import Meta, found_nothing, run_caption
 from ..elements import Text, note
 
@@ -14,7 +13,7 @@ F = TypeVar("F", bound=Finding)
 def studied(model: type[F], meta: Meta) -> Iterator[tuple[str, str, list[F]]]:
     """Each run with findings of this study: its name, the caption of its figures, the findings."""
     for name, run in meta.items():
-        if found := read_findings(model, run.get("studies")):
+        if found := findings_of(model, run.get("studies")):
             yield name, run_caption(run, name if len(meta) > 1 else ""), found
 
 

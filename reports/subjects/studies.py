@@ -66,8 +66,7 @@ class Told(NamedTuple):
     @property
     def card(self) -> Card:
         """Of a run of nothing else."""
-        asked = f"{self.study} asks: {self.how.question} " if self.how.question else ""
-        sentence = f"{asked}It has {plural(len(self.found), 'finding')}."
+        sentence = f"The study {self.study} has {plural(len(self.found), 'finding')}."
         wide = isinstance(self.picture, Maps)
         return Card(title=f"Study {self.study}", sentence=sentence, picture=self.picture, wide=wide)
 

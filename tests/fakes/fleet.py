@@ -1,17 +1,15 @@
-"""Devices elsewhere that measure nothing: they answer what a test says, and die when it wants."""
+"""Ray with devices that measure nothing: they answer what a test says, and die when it wants."""
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ray.exceptions import ActorDiedError, RayError
+
 from attnbench.harness.cases.case import Case
-from attnbench.harness.fleet.remote import Done, Gone, Lost, Message, Opened, Ready, Running
-from attnbench.harness.fleet.shipping import Content
+from attnbench.harness.fleet.ray_actor import DeviceWanted, Opened
 from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.harness.run.spec import RunSpec
-from attnbench.harness.run.studies import Told
 from attnbench.harness.scenario.shards import Units
-from attnbench.harness.studies.attachments import Tried
 
 ENVIRONMENT = {
     "device_uuid": None,
@@ -24,69 +22,112 @@ ENVIRONMENT = {
 }
 
 
-def opened(number: int, **facts: Any) -> Opened:
-    where = {"host": f"host{number}", "device_uuid": None, "device_name": "fake"}
-    return Opened(
-        device="cpu", where=where, environment={**ENVIRONMENT, **facts}, free_bytes=1 << 30
-    )
-
-
-def row(one: Planned, number: int) -> Record:
-    values: dict[str, Any] = {"device": "cpu", "attempt": 1}
-    values |= {"host": f"host{number}", "device_name": "fake"}
+def row(one: Planned, host: str) -> Record:
+    values: dict[str, Any] = {"device": "cpu", "attempt": 1, "host": host, "device_name": "fake"}
     if isinstance(one, Case):
         values |= {"block_ms": [[[1.0]]], "exactness": "exact", "spent_s": 1.0}
     return Record.of(one, Status.OK, "", values)
 
 
-class FakeFleet:
-    """`dies`: asked with the number of the device and what it would measure next; a message in
-    place of the row, after which it comes back unless `back` is false.
+def died() -> RayError:
+    return ActorDiedError()
+
+
+class FakeRay:
+    """In place of the module. `dies`: asked with the host and what it would measure next; an error
+    in place of the row. `facts`: of a host, beside ENVIRONMENT; words if it cannot be opened.
     """
 
     def __init__(
         self,
         count: int,
-        dies: Callable[[int, Planned], Lost | None] = lambda number, one: None,
+        dies: Callable[[str, Planned], RayError | None] = lambda host, one: None,
         *,
         back: bool = True,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
-        self.opened: Mapping[int, Opened] = {number: opened(number) for number in range(count)}
-        self.remarks: Sequence[str] = ()
-        self.started: list[tuple[int, Units]] = []
-        self.sent: list[tuple[int, str]] = []
-        self.refuses = ""
-        self._dies, self._back = dies, back
-        self._queue: deque[tuple[int, Message]] = deque()
+        self.hosts = [f"host{number}" for number in range(count)]
+        self.dies, self.back, self.facts = dies, back, facts or {}
+        self.started: list[tuple[str, Units]] = []
+        self.opened: list[str] = []
 
-    is_growing = False
+    def nodes(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "NodeID": f"{number:056x}",
+                "Alive": True,
+                "NodeManagerHostname": host,
+                "Resources": {"CPU": 2.0},
+            }
+            for number, host in enumerate(self.hosts)
+        ]
 
-    def send(self, number: int, name: str, content: Content) -> str:
-        self.sent.append((number, name))
-        return self.refuses
+    def put(self, value: Any) -> Any:
+        return value
 
-    def try_attachments(
-        self, number: int, attached: Mapping[str, tuple[str, Told]], budget_bytes: int
-    ) -> Tried:
-        return Tried([], [])
+    def kill(self, actor: Any) -> None: ...
 
-    def configure(
-        self, spec: RunSpec, attached: Mapping[str, Told], attempts: Mapping[str, int]
-    ) -> None:
-        self.attached = attached
+    def remote(self, _: type) -> "FakeRay":
+        return self
 
-    def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
-        self.started.append((number, work))
+    def options(self, **_: Any) -> "Any":
+        return FakeClass(self)
+
+    def wait(self, refs: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
+        return refs, []
+
+    def get(self, ref: Any) -> Any:
+        value = ref.value if isinstance(ref, Ref) else ref
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+
+class Ref:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class FakeClass:
+    def __init__(self, ray: FakeRay) -> None:
+        self.ray = ray
+
+    def remote(self) -> "FakeActor":
+        return FakeActor(self.ray)
+
+
+class FakeActor:
+    def __init__(self, ray: FakeRay) -> None:
+        self.ray = ray
+        self.open, self.measure = Method(self._open), Method(self._measure)
+
+    def _open(self, wanted: DeviceWanted) -> Ref:
+        ray, self.host = self.ray, wanted.host
+        facts = ray.facts.get(self.host, {})
+        if self.host in ray.opened and not ray.back:
+            facts = "its Ray node died"
+        ray.opened.append(self.host)
+        if isinstance(facts, str):
+            return Ref(facts)
+        where = {"host": self.host, "device_uuid": None, "device_name": "fake"}
+        environment = {**ENVIRONMENT, **facts}
+        return Ref(Opened(where=where, environment=environment, free_bytes=1 << 30))
+
+    def _measure(
+        self, spec: RunSpec, attempts: Any, work: Units, wall_share: float, every: bool
+    ) -> Iterator[Ref]:
+        self.ray.started.append((self.host, work))
+        return self._said(work)
+
+    def _said(self, work: Units) -> Iterator[Ref]:
         for one in work.planned:
-            self._queue.append((number, Running(one.id, "latency")))
-            if (lost := self._dies(number, one)) is not None:
-                self._queue.append((number, lost))
-                again = Ready(self.opened[number]) if self._back else Gone("its Ray node died")
-                self._queue.append((number, again))
+            yield Ref([(one.id, "latency")])
+            if (error := self.ray.dies(self.host, one)) is not None:
+                yield Ref(error)
                 return
-            self._queue.append((number, row(one, number)))
-        self._queue.append((number, Done()))
+            yield Ref([row(one, self.host)])
 
-    def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
-        for _ in range(len(self._queue)):
-            yield self._queue.popleft()
+
+class Method:
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.remote = call

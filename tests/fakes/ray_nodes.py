@@ -2,7 +2,7 @@
 
 AUTOSCALED: how many more an autoscaler may start. Prints the cluster's address. A line on stdin is
 something to do: `kill` the last node as a power cut would; `add` one; `hold` the processors of the
-last as a stranger's actor, and `release` them; `actors`: print the names that Ray lists.
+last as a stranger's actor, and `release` them.
 """
 
 import json
@@ -10,16 +10,19 @@ import os
 import socket
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SEAT = {"attnbench_host": 1}
+import psutil
+
 NODE: dict[str, Any] = {
     "num_cpus": 1,
-    "resources": SEAT,
     "object_store_memory": 80 << 20,
     "include_dashboard": False,
+    "include_log_monitor": False,
 }
+"""As little as a node needs: its processes have 15 s to start, on a machine that may be busy."""
 COMMANDS = (
     *("initialization_commands", "setup_commands", "head_setup_commands"),
     *("worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands"),
@@ -35,7 +38,7 @@ def autoscaling(most: int) -> dict[str, Any]:
     with socket.socket() as free:
         free.bind(("", 0))
         port = free.getsockname()[1]
-    measuring = {"resources": {"CPU": 1, **SEAT}, "node_config": {}, "max_workers": most}
+    measuring = {"resources": {"CPU": 1}, "node_config": {}, "max_workers": most}
     head = {"resources": {"CPU": 1}, "node_config": {}, "max_workers": 0}
     config = {
         "cluster_name": "attnbench",
@@ -63,14 +66,27 @@ def autoscaling(most: int) -> dict[str, Any]:
     }
 
 
+def patiently(start: Callable[[], Any]) -> Any:
+    """Ray gives a node 30 s to start, which a busy machine may take longer for."""
+    for _ in range(4):
+        before = psutil.Process().children(recursive=True)
+        try:
+            return start()
+        except Exception as error:  # noqa: BLE001 - Ray raises no other type
+            print(f"again: {error}", flush=True)
+            for one in {*psutil.Process().children(recursive=True)} - {*before}:
+                one.kill()
+    return start()
+
+
 def main(count: int, autoscaled: int = 0) -> None:
     import ray
     from ray.cluster_utils import Cluster
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    more = autoscaling(autoscaled) if autoscaled else {}
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, **more})
-    nodes = [cluster.add_node(**NODE) for _ in range(count - 1)]
+    more = autoscaling(autoscaled) if autoscaled else {"no_monitor": True}
+    cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args={**NODE, **more}))
+    nodes = [patiently(lambda: cluster.add_node(**NODE)) for _ in range(count - 1)]
     cluster.wait_for_nodes(90)
     print(f"address {cluster.address}", flush=True)
     held = None
@@ -85,7 +101,7 @@ def main(count: int, autoscaled: int = 0) -> None:
             case "kill":
                 cluster.remove_node(nodes.pop(), allow_graceful=False)
             case "add":
-                nodes.append(cluster.add_node(**NODE))
+                nodes.append(patiently(lambda: cluster.add_node(**NODE)))
             case "hold":
                 ray.init(address=cluster.address, log_to_driver=False)
                 last = NodeAffinitySchedulingStrategy(nodes[-1].node_id, soft=False)
@@ -93,8 +109,6 @@ def main(count: int, autoscaled: int = 0) -> None:
                 ray.get(held.ready.remote())
             case "release":
                 ray.kill(held)
-            case "actors":
-                print(json.dumps(ray.util.list_named_actors(all_namespaces=True)), flush=True)
         print(f"did {line.strip()}", flush=True)
     cluster.shutdown()
 

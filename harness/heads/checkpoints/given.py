@@ -1,22 +1,17 @@
 """Checkpoints as users name them: `--checkpoint [NAME=]DIR`, or from Python. Imports no torch."""
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ...files.errors import BadInput, option, shown
-from ...models import weights
-from ...studies.attachments import Sent
 
 STUDY = "checkpoint_heads"
-CONFIG, TOKENIZER, TOKENS = "config.json", "tokenizer.json", "tokens"
-SINGLE = "model.safetensors"
+CONFIG = "config.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NEEDS = ("transformers", "hf")
-"""The package that reads a checkpoint, and the extra that brings it."""
+NEEDS = "transformers"
 WANTED = f"the folder of a Hugging Face model, with {CONFIG} and safetensors files"
 
 
@@ -28,7 +23,6 @@ class Checkpoint:
     path: Path
     tokens: Path | None = None
     study: str = STUDY
-    needs: tuple[str, str] = NEEDS
 
     @property
     def flag(self) -> str:
@@ -38,18 +32,6 @@ class Checkpoint:
         """What a worker is told. It is not kept in a run's files."""
         tokens = None if self.tokens is None else str(self.tokens)
         return {"path": str(self.path), "tokens": tokens}
-
-    def sent(self) -> Sent:
-        """Of the folder only what is read. Raises BadInput."""
-        folder, tokens = PurePosixPath(self.name), None
-        found = [self.path / CONFIG, *weight_files(self.path)]
-        optional = [self.path / name for name in (weights.INDEX, TOKENIZER)]
-        found += [file for file in optional if os.path.lexists(file)]
-        files = {str(folder / file.name): file for file in found}
-        if self.tokens is not None:
-            tokens = str(folder / TOKENS / self.tokens.name)
-            files[tokens] = self.tokens
-        return Sent(files, {"path": str(folder), "tokens": tokens})
 
 
 def read_checkpoints(
@@ -81,19 +63,6 @@ def read_checkpoints(
     return tuple(found.values())
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """Those that the index names, else the single one. Raises BadInput."""
-    weights.weight_bytes(folder)  # whole files, and none missing
-    if (folder / weights.INDEX).is_file():
-        return weights.weight_files(folder)
-    if (folder / SINGLE).is_file():
-        return [folder / SINGLE]
-    raise BadInput(
-        f"{shown(str(folder))}: no {SINGLE}; wanted it, or several with {weights.INDEX}; other"
-        " formats hold pickles, which are never read"
-    )
-
-
 def _name_and_path(text: str) -> tuple[str | None, str]:
     before, equals, after = text.partition("=")
     named = bool(equals) and NAME.fullmatch(before) is not None and not Path(text).exists()
@@ -111,10 +80,9 @@ def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
     if not (path / CONFIG).is_file():
         what = f"a folder without {CONFIG}" if path.is_dir() else "no such folder"
         raise BadInput(f"{flag}: {what}; wanted {WANTED}")
-    package, extra = NEEDS
-    if find_spec(package) is None:
+    if find_spec(NEEDS) is None:
         raise BadInput(
-            f"{flag}: needs {package}, which is not installed: pip install 'attnbench[{extra}]'"
+            f"{flag}: needs {NEEDS}, which is not installed: pip install 'attnbench[hf]'"
         )
     name = name or re.sub(r"[^A-Za-z0-9._-]", "_", path.resolve().name).lstrip("._-")[:64]
     return Checkpoint(name=name or "model", path=path, tokens=tokens)

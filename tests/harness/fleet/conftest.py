@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.heads.checkpoints.given import Checkpoint
 from tests.conftest import ROOT, command_line, environment
 
 READY_S = 120.0
@@ -142,16 +141,6 @@ def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Nodes]:
             with suppress(psutil.Error):
                 one.kill()
         process.stdout.close() if process.stdout else None
-
-
-@pytest.fixture
-def models(tmp_path: Path) -> list[Checkpoint]:
-    paths = [tmp_path / name for name in ("mine", "other")]
-    for path in paths:
-        path.mkdir()
-        (path / "config.json").write_text("{}")
-        (path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    return [Checkpoint(name=path.name, path=path) for path in paths]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Runs on two Ray nodes of this machine: nothing is lost or doubled, whatever is killed."""
 
 import json
-import re
 import signal
 from collections import Counter
 from pathlib import Path
@@ -11,7 +10,6 @@ import psutil
 import pytest
 
 from tests.harness.fleet.conftest import QUICK, Nodes
-from tests.harness.heads.tiny_models import tiny
 
 pytestmark = pytest.mark.nightly
 
@@ -75,8 +73,7 @@ def test_two_nodes_give_the_rows_of_a_local_run_but_for_times(nodes: Nodes) -> N
         assert meta["environment"][fact] == before["environment"][fact]
     assert meta["environment"]["allocator"] == {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
     assert {one["host"] for one in meta["devices"]} == {row["host"] for row in there.values()}
-    logs = {log.name.split("-worker")[0] for log in (on_ray / "logs").iterdir()}
-    assert logs == {"device-1", "device-2"}, nodes.said.read_text()  # both measured
+    assert len({row["host"] for row in there.values()}) == 2, "both measured"
     crashed = [row for row in there.values() if row["status"] == "crashed"]
     assert len(crashed) == 6
     assert all("Segmentation fault" in row["log_tail"] for row in crashed)
@@ -144,25 +141,3 @@ def test_a_process_beside_a_device_is_killed_twice_and_takes_all_of_its_own_with
     (crashed,) = (row for row in rows.values() if row["status"] == "crashed")
     assert f"{crashed['host']} was lost while it was measured" in crashed["reason"]
     assert "its Ray worker process died" in crashed["reason"]
-
-
-def test_a_model_is_looked_at_on_a_node_as_it_is_here(nodes: Nodes) -> None:
-    pytest.importorskip("transformers")
-    saved, bad = nodes.folder / "mine", nodes.folder / "bad"
-    for one in (saved, bad):
-        tiny("gpt2").save_pretrained(one)
-    config = json.loads((bad / "config.json").read_text())
-    (bad / "config.json").write_text(json.dumps(config | {"n_layer": 3}))
-    alone = ("--device", "cpu", "--out", "results", "--quiet")
-    process = nodes.start(*alone, "--checkpoint", bad)
-    process.communicate(timeout=300)
-    (line,) = nodes.said.read_text().splitlines()
-    assert process.returncode == 2
-    assert re.fullmatch(
-        r"error: --checkpoint: .+: 'bad': .*weights are missing.*; wanted all .*", line
-    )
-    assert the_run(nodes) is None
-    there = rows_of(nodes.run(*alone, "--checkpoint", saved))
-    here = rows_of(nodes.run(*alone, "--checkpoint", saved, here=True))
-    assert [row["case"] for row in there] == ["study-checkpoint_heads-mine"]
-    assert there[0]["findings"] == here[0]["findings"]

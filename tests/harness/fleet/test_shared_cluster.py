@@ -1,6 +1,5 @@
 """Runs on Ray nodes of this machine that are busy, dead, join or are started: who measures."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -50,8 +49,6 @@ def test_dead_and_busy_nodes_are_left_out_and_used_when_they_are_back(nodes: Nod
     said = nodes.said.read_text()
     assert "left out: " in said
     assert "does other work hold its CPUs or GPU? `ray status` shows it; it is used" in said
-    names = [one["name"] for one in json.loads(nodes.do("actors"))]
-    assert sum(name.startswith("attnbench 1 on ") for name in names) == 1
     nodes.do("release")
     until(lambda: "joined; devices now: 2" in nodes.said.read_text())
     nodes.do("add")

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from attnbench.harness.studies import names, taking_files
 from tests.conftest import environment, ran
 from tests.harness.run.small_runs import QUICK, axes
 
@@ -22,6 +23,7 @@ finally:
 """
     flags = [sys.executable, "-c", program, "run", *axes("naive,sdpa"), *QUICK, "--quiet"]
     done = ran(flags, cwd=tmp_path, env=environment(None), check=True)
-    loaded = [name.split(".")[2] for name in done.stdout.split() if "harness." in name]
-    assert {"run", "verbs"} <= set(loaded)
-    assert not {*PACKS} & set(loaded)
+    loaded = [name.split(".")[2:] for name in done.stdout.split() if "harness." in name]
+    assert {"run", "verbs"} <= {place for place, *_ in loaded}
+    assert not {*PACKS} & {place for place, *_ in loaded}
+    assert not {*names(), *taking_files()} & {place[-1] for place in loaded}

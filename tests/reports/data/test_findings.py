@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.findings import EachAlone, joined, read_findings
+from attnbench.reports.data.findings import joined
 
 
 def alone(process: int | None, ratio: float, batch: int = 1) -> dict[str, Any]:
@@ -16,20 +16,16 @@ def alone(process: int | None, ratio: float, batch: int = 1) -> dict[str, Any]:
 def test_the_interval_is_over_processes_and_spans_them() -> None:
     """What a process says of itself does not count."""
     ratios = (1.1, 1.3, 1.2, 1.25, 1.15)
-    (one,) = read_findings(EachAlone, [alone(i, of) for i, of in enumerate(ratios)])
-    assert one.alone_ratio == pytest.approx(1.2)
-    assert 1.0 < one.alone_low_ratio <= 1.1 < 1.3 <= one.alone_high_ratio < 1.45
-    assert (one.processes, one.contended_blocks, one.blocks) == (5, 5, 20)
+    (one,) = joined([alone(i, of) for i, of in enumerate(ratios)])
+    assert one["alone_ratio"] == pytest.approx(1.2)
+    assert 1.0 < one["alone_low_ratio"] <= 1.1 < 1.3 <= one["alone_high_ratio"] < 1.45
+    assert (one["processes"], one["contended_blocks"], one["blocks"]) == (5, 5, 20)
 
 
 def test_a_single_process_and_other_shapes_stay_as_they_are() -> None:
-    found = read_findings(EachAlone, [alone(None, 1.1), alone(None, 1.1, batch=2)])
-    assert [(one.batch, one.alone_low_ratio, one.processes) for one in found] == [
-        (1, 0.1, 1),
-        (2, 0.1, 1),
-    ]
+    found = [alone(None, 1.1), alone(None, 1.1, batch=2), alone(3, 1.2)]
     scales = [{"study": "score_scale", "d_k": 8, "scaled": True}] * 2
-    assert joined(scales) == scales
+    assert joined([*found, *scales]) == [*found, *scales]
 
 
 def generated(process: int, **changes: Any) -> dict[str, Any]:

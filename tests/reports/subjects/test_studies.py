@@ -1,14 +1,19 @@
 """reports/subjects/studies.py: a table of any findings, and the heat map that a study declares."""
 
+from io import StringIO
 from math import isnan
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from attnbench.reports.elements import Maps, Table
+from attnbench.reports.pages.report import open_report
+from attnbench.reports.pages.terminal import render_briefly
 from attnbench.reports.quantity import Quantity
 from attnbench.reports.subjects import Subject, studies
 from tests.made_runs import with_study
-from tests.reports.rendering import rows_and_meta, sentences, subject_of
+from tests.reports.rendering import card_of, sentences, subject_of
 
 
 def told(parent: Path, study: str, *findings: dict[str, Any]) -> Subject:
@@ -74,9 +79,16 @@ def test_processes_of_a_study_are_one_line_and_a_complaint_is_said(tmp_path: Pat
 
 
 def test_a_run_of_a_study_alone_has_it_as_its_answer(tmp_path: Path) -> None:
-    rows, meta = rows_and_meta(with_study(tmp_path, "head_copies", [{"heads": 1}]))
-    assert studies.subject(rows, meta).card is None
-    card = studies.subject([], meta).card
-    assert card is not None
-    assert card.sentence == "head_copies asks: Are heads joined without a copy? It has 1 finding."
+    findings = [{"layout": "merged", "heads": one, "copied_bytes": 2048} for one in range(1, 21)]
+    beside = with_study(tmp_path / "beside", "head_copies", findings)
+    assert subject_of(studies, beside).card is None
+    alone = with_study(tmp_path / "alone", "head_copies", findings, alone=True)
+    card = card_of(studies, alone)
+    assert card.sentence == "The study head_copies has 20 findings."
     assert isinstance(card.picture, Table)
+    out = StringIO()
+    Console(file=out, width=100).print(*render_briefly(open_report([alone])), sep="\n")
+    text = out.getvalue()
+    assert f"{card.sentence}\n" in text
+    assert text.count("\nmerged ") == 12
+    assert text.endswith("8 more with --all.\n")

@@ -3,20 +3,25 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
-from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.fleet import node_device
-from attnbench.harness.fleet.node_device import NodeDevice, settings_here
-from attnbench.harness.fleet.remote import NodeWanted
+from attnbench.harness.fleet.ray_actor import (
+    DeviceActor,
+    DeviceWanted,
+    code_here,
+    settings_here,
+    use_settings,
+)
+from attnbench.harness.process.device_lock import device_lock
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
 
 REFUSE = """
 import sys
 from attnbench.harness.files.errors import EnvironmentUnmet
-from attnbench.harness.fleet.node_device import refuse_shared
+from attnbench.harness.fleet.ray_actor import refuse_shared
 try:
     refuse_shared(sys.argv[1])
 except EnvironmentUnmet as refusal:
@@ -32,11 +37,11 @@ def test_the_settings_are_those_where_the_run_was_started(monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as Ray sets it for a task with one CPU
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
-    node_device._set(here)
+    use_settings(here)
     assert os.environ["OMP_NUM_THREADS"] == "3"
     assert "MALLOC_ARENA_MAX" not in os.environ
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "2", "Ray says which GPU"
-    node_device._set({})
+    use_settings({})
     assert "OMP_NUM_THREADS" not in os.environ
 
 
@@ -62,14 +67,18 @@ def test_a_gpu_that_others_use_or_that_is_split_is_refused(fake_nvml, more, uuid
     assert bool(done.stdout.strip()) == bool(refusal)
 
 
-def wanted(*needs: tuple[str, str]) -> NodeWanted:
-    return NodeWanted(device="cpu", settings=settings_here(), needs=needs)
+def wanted(**changes: Any) -> DeviceWanted:
+    usual: dict[str, Any] = {"device": "cpu", "kind": "", "code": code_here(), "folders": ()}
+    usual |= {"settings": settings_here(), "allow_import": False, "wait": False}
+    return DeviceWanted(**{**usual, **changes})
 
 
-def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() -> None:
-    device = NodeDevice(lambda said: None)
-    with pytest.raises(EnvironmentUnmet) as refused:
-        device.open(wanted(("json", "hf"), ("no_such_package", "checkpoint")))
-    assert str(refused.value) == (
-        "needs no_such_package, which is not installed there: pip install 'attnbench[checkpoint]'"
-    )
+def test_what_is_other_there_is_one_line_before_anything_starts() -> None:
+    assert "with other code; wanted that" in str(DeviceActor().open(wanted(code="")))
+
+
+@pytest.mark.long
+def test_a_device_of_another_kind_or_that_another_run_holds_is_not_opened() -> None:
+    assert str(DeviceActor().open(wanted(kind="No such"))).endswith("the run measures on No such")
+    with device_lock("cpu", wait=False, check=lambda: None):
+        assert "is measuring on this cpu" in str(DeviceActor().open(wanted()))
