@@ -52,8 +52,8 @@ cookbook:  ## the cookbook's entries for other tools, with those installed, in .
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
-	$(PYTHON) .ci/floors.py parquet hf checkpoint pytest > .venv-lowest/floors.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf,checkpoint,pytest]' $(TEST_TOOLS)
+	$(PYTHON) .ci/floors.py parquet hf pytest > .venv-lowest/floors.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf,pytest]' $(TEST_TOOLS)
 	.venv-lowest/bin/python -m pytest -m "$(SHORT)" -o filterwarnings=default --disable-warnings $(IN_PARALLEL)
 
 check: $(STAMP)  ## format, lint, types, import directions, and no more code than .ci/budget.toml allows

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The lowest versions that pyproject.toml allows, as constraints for pip.
 
-Names of extras add what they need: floors.py parquet hf checkpoint pytest.
+Names of extras add what they need: floors.py parquet hf pytest.
 """
 
 import re

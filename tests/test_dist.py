@@ -189,9 +189,7 @@ def test_ci_installs_what_was_tested_here_and_all_that_is_wanted() -> None:
 
 
 def test_lowest_versions_are_those_that_pyproject_allows() -> None:
-    found = dict(
-        line.split("==") for line in floors.floors("parquet", "hf", "checkpoint", "pytest")
-    )
+    found = dict(line.split("==") for line in floors.floors("parquet", "hf", "pytest"))
     for requirement in requirements():
         (only,) = requirement.specifier
         assert only.operator == ">=", f"{requirement}: a limit from above breaks users"

@@ -7,14 +7,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...files.errors import BadInput, option, shown
-from ...models import weights
 
 STUDY = "checkpoint_heads"
-CONFIG, TOKENIZER, TOKENS = "config.json", "tokenizer.json", "tokens"
-SINGLE = "model.safetensors"
+CONFIG = "config.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NEEDS = ("transformers", "hf")
-"""The package that reads a checkpoint, and the extra that brings it."""
+NEEDS = "transformers"
 WANTED = f"the folder of a Hugging Face model, with {CONFIG} and safetensors files"
 
 
@@ -66,19 +63,6 @@ def read_checkpoints(
     return tuple(found.values())
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """Those that the index names, else the single one. Raises BadInput."""
-    weights.weight_bytes(folder)  # whole files, and none missing
-    if (folder / weights.INDEX).is_file():
-        return weights.weight_files(folder)
-    if (folder / SINGLE).is_file():
-        return [folder / SINGLE]
-    raise BadInput(
-        f"{shown(str(folder))}: no {SINGLE}; wanted it, or several with {weights.INDEX}; other"
-        " formats hold pickles, which are never read"
-    )
-
-
 def _name_and_path(text: str) -> tuple[str | None, str]:
     before, equals, after = text.partition("=")
     named = bool(equals) and NAME.fullmatch(before) is not None and not Path(text).exists()
@@ -96,10 +80,9 @@ def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
     if not (path / CONFIG).is_file():
         what = f"a folder without {CONFIG}" if path.is_dir() else "no such folder"
         raise BadInput(f"{flag}: {what}; wanted {WANTED}")
-    package, extra = NEEDS
-    if find_spec(package) is None:
+    if find_spec(NEEDS) is None:
         raise BadInput(
-            f"{flag}: needs {package}, which is not installed: pip install 'attnbench[{extra}]'"
+            f"{flag}: needs {NEEDS}, which is not installed: pip install 'attnbench[hf]'"
         )
     name = name or re.sub(r"[^A-Za-z0-9._-]", "_", path.resolve().name).lstrip("._-")[:64]
     return Checkpoint(name=name or "model", path=path, tokens=tokens)

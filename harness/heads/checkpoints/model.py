@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from ...files.errors import BadInput, first_line, option, shown
 from ...files.printable import visible
-from ...models import config_file
+from ...models import config_file, weights
 from ..removal import Gates
-from .given import weight_files
 
+SINGLE = "model.safetensors"
 IMPLEMENTATION, EAGER = "attnbench_heads", "eager_attention_forward"
 REFUSED = {"quantization_config", "compression_config"}
 LEFT_OUT = {
@@ -97,7 +97,7 @@ class Model:
     def _tensors(self, folder: Path, most_bytes: int | None) -> dict[str, Tensor]:
         from safetensors import safe_open
 
-        files: list[Any] = [safe_open(path, framework="pt") for path in weight_files(folder)]
+        files: list[Any] = [safe_open(path, framework="pt") for path in _files(folder)]
         places = {name: file for file in files for name in file.keys()}  # noqa: SIM118
         count = sum(prod(file.get_slice(name).get_shape()) for name, file in places.items())
         if most_bytes is not None and 4 * count > most_bytes:
@@ -161,3 +161,16 @@ def _plain(value: Any) -> Any:
         return value
     kept = {name: of for name, of in value.items() if name not in LEFT_OUT}
     return {name: _plain(of) for name, of in kept.items() if not name.startswith("_")}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Those that the index names, else the single one. Raises BadInput."""
+    weights.weight_bytes(folder)  # whole files, and none missing
+    if (folder / weights.INDEX).is_file():
+        return weights.weight_files(folder)
+    if (folder / SINGLE).is_file():
+        return [folder / SINGLE]
+    raise BadInput(
+        f"{shown(str(folder))}: no {SINGLE}; wanted it, or several with {weights.INDEX}; other"
+        " formats hold pickles, which are never read"
+    )

@@ -17,13 +17,13 @@ from ...files.errors import BadInput, option, shown
 from ...files.printable import visible
 from ...files.safe_files import opened, read_text
 from ..synthetic_tasks import UNSCORED, Batch
-from .given import TOKENIZER
 from .model import Model
 
 REPEATED = 24  # random tokens, which are then said again
 SEQUENCES = 16
 LONGEST = 48  # tokens of a sequence of the user's
 MAX_BYTES = 1 << 20
+TOKENIZER = "tokenizer.json"
 MOST_TOKENIZER_BYTES = 128 << 20  # the largest that are published have 33
 ROWS = TypeAdapter(list[list[StrictInt]])
 MOST_REASON = 150  # characters
