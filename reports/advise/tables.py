@@ -1,6 +1,6 @@
 """Advice in tables: implementations per question, the longest context, bytes at what was asked."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ...harness.files.printable import spaced
 from ..data.row_groups import by
@@ -14,6 +14,7 @@ from .memory import Longest, Need
 from .words import LIMITS, beside_tables, named, place
 
 NOT_KNOWN, CACHE = "not known", "keys and values"
+LONGEST = ("attn_implementation", "phase", "tokens", "limit", "attention's bytes")
 Of = tuple[Decision, Choice]
 Columns = Mapping[str, Callable[[Of], Cell | Marked]]
 
@@ -127,23 +128,28 @@ def _memory(advice: Advice) -> Table:
     )
 
 
-def longest_table(advice: Advice) -> Table:
-    """The longest context of each implementation; phases of which the same is said in one row."""
+def longest_table(advice: Advice, *, sources: bool = True) -> Table:
+    """The longest context of each implementation; phases of which the same is said in one row.
+    `sources`: with where its bytes are from.
+    """
 
     def tokens(one: Longest) -> Cell:
         least = "≥\u00a0" if one.at_least else ""
         return NOT_KNOWN if one.context is None else Number(f"{least}{spaced(one.context)}")
 
-    def limit(one: Longest) -> str:
-        return "" if one.context is None else LIMITS[one.limit]
+    def said(one: Longest) -> Sequence[Cell]:
+        limit = "" if one.context is None else LIMITS[one.limit]
+        return (tokens(one), limit, one.source)[: 2 + sources]
 
     ordered = sorted(advice.longest, key=lambda one: one.context is None)
-    rows = by(ordered, lambda one: (one.attn_implementation, tokens(one), limit(one), one.source))
+    rows = by(ordered, lambda one: (one.attn_implementation, *said(one)))
     return Table(
         title=f"Longest context{place(advice, 'in')}",
-        columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes"),
+        columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes")[
+            : 4 + sources
+        ],
         rows=tuple(
-            (name, ", ".join(one.phase for one in some), *said)
-            for (name, *said), some in rows.items()
+            (name, ", ".join(one.phase for one in some), *cells)
+            for (name, *cells), some in rows.items()
         ),
     )
