@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..files.printable import spaced
+
 if TYPE_CHECKING:
-    from ...reports.advise.answer import Advice
     from ...reports.advise.asked import Fields, Inquiry
     from ...reports.advise.stored import StoredRows
     from ..devices.this_device import ThisDevice
@@ -25,19 +26,13 @@ class Ended(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measuring:
     """How missing rows are measured. `options`: for a run in this process. `limits`: of its
-    scenario. `close`: told where the choice is close and a longer run is not made.
+    scenario. `say`: told what is not measured, and why.
     """
 
     options: "Callable[[], AbstractContextManager[RunOptions]]"
     wait: bool
     limits: Mapping[str, float]
-    close: Callable[[str], object] = lambda sentence: None
-
-
-def _answer(inquiry: "Inquiry", rows: "StoredRows") -> "Advice":
-    from ...reports.advise.answer import advise as answer
-
-    return answer(inquiry, rows)
+    say: Callable[[str], object] = lambda sentence: None
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -88,15 +83,18 @@ def measured(
     The device is locked from the first look at it to the last row: no other run gets in between.
     Raises Refusal and Ended.
     """
+    from ...reports.advise.answer import advise
     from ..process.device_lock import device_lock
+    from ..run.start import start_run
     from . import measure as missing
 
     device, limits = here.facts.get("device_uuid") or here.kind, measuring.limits
 
     def run(problems: missing.Wanted, plan: str) -> "StoredRows":
+        scenario, selection = missing.scenario_of(inquiry, problems, plan, limits)
         with measuring.options() as options:
             how = replace(options, held_device=device)
-            result = missing.run_wanted(inquiry, problems, plan, limits, out, how)
+            result = start_run(scenario, out, 0, selection, how)
         if result.signal is not None:
             raise Ended(result)
         return stored(inquiry, here, out)
@@ -104,14 +102,19 @@ def measured(
     with device_lock(device, wait=measuring.wait, check=lambda: None):
         rows = stored(inquiry, here, out)  # only now: the run that was waited for may have some
         pace = missing.predicted_call_s(inquiry.device, inquiry.dtype)
+        for context in missing.too_long(inquiry, pace):
+            measuring.say(
+                f"A call at {spaced(context)} tokens is predicted to take more than"
+                f" {missing.LONG_CALL_S:.0f} s: shorter contexts are measured, for their bytes."
+            )
         if problems := missing.wanted(inquiry, rows, pace):
             rows = run(problems, "quick")
-        if problems := missing.close(_answer(inquiry, rows)):
+        if problems := missing.close(advise(inquiry, rows)):
             takes_s = missing.standard_takes_s(inquiry, problems, limits, pace)
             if takes_s <= missing.LONGEST_STANDARD_S:
                 rows = run(problems, "standard")
             else:
-                measuring.close(
+                measuring.say(
                     f"The choice is close; a standard run would take about {takes_s / 60:.0f} min:"
                     " the commands are at the end."
                 )

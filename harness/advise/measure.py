@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from ...impls.problem import Problem
 from ...reports.advise.answer import Advice
@@ -60,15 +58,32 @@ def _contexts(
     inquiry: Inquiry, phase: Phase, context: int, call_s: Callable[[Problem], float]
 ) -> Iterator[int]:
     """The context to measure, then shorter ones."""
-
-    def longest_call_s(length: int) -> float:
-        return max(map(call_s, problems_at(inquiry, phase, length)), default=0.0)
-
-    while context // 2 >= SHORTEST and longest_call_s(context) > LONG_CALL_S:
+    while (
+        context // 2 >= SHORTEST and longest_call_s(inquiry, phase, context, call_s) > LONG_CALL_S
+    ):
         context //= 2
     yield from (
         context >> step for step in range(LENGTHS) if not step or context >> step >= SHORTEST
     )
+
+
+def longest_call_s(
+    inquiry: Inquiry, phase: Phase, context: int, call_s: Callable[[Problem], float]
+) -> float:
+    """Of the layers that can be measured, as predicted."""
+    return max(map(call_s, problems_at(inquiry, phase, context)), default=0.0)
+
+
+def too_long(inquiry: Inquiry, call_s: Callable[[Problem], float]) -> list[int]:
+    """The contexts that were asked at which a call of some phase takes too long."""
+    return [
+        context
+        for context in inquiry.contexts
+        if any(
+            longest_call_s(inquiry, phase, context, call_s) > LONG_CALL_S
+            for phase in inquiry.phases
+        )
+    ]
 
 
 def problems_at(inquiry: Inquiry, phase: Phase, context: int) -> list[Problem]:
@@ -138,21 +153,6 @@ def predicted_call_s(device: str, dtype: str) -> Callable[[Problem], float]:
     except RuntimeError:  # no such product here: its cases say why
         return lambda _: 0.0
     return partial(call_s, flops_per_s=2.0 * size**3 / product_ms * 1e3)
-
-
-def run_wanted(
-    inquiry: Inquiry,
-    problems: Wanted,
-    plan: str,
-    limits: Mapping[str, float],
-    root: Path,
-    options: Any,
-) -> Any:
-    """Measure into a new run folder; the run's result. Raises Refusal."""
-    from ..run.start import start_run
-
-    scenario, selection = scenario_of(inquiry, problems, plan, limits)
-    return start_run(scenario, root, 0, selection, options)
 
 
 def standard_takes_s(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +17,6 @@ from .question import Question, inquiry_of
 
 if TYPE_CHECKING:
     from ...reports.advise.answer import Advice
-    from ...reports.advise.asked import Inquiry
-    from ...reports.advise.stored import StoredRows
 
 NO_ANSWER = 3  # exit code
 MEASURED_ELSEWHERE = ("measure", "json", "quiet", "wait", "wait_idle")
@@ -43,15 +41,9 @@ class AdviseRequest(Question):
     json: fields.AsJson = False
 
 
-class Answer(NamedTuple):
-    inquiry: "Inquiry"
-    rows: "StoredRows"
-    advice: "Advice"
-
-
-def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> Answer:
-    """`close`: told where the choice is close and a longer run is not made. Writes what was asked
-    for. Raises Refusal, and Ended by a signal.
+def answer(request: AdviseRequest, how: How, say: Callable[[str], object]) -> "Advice":
+    """`say`: told what is not measured, and why. Writes the page that was asked for. Raises
+    Refusal, and Ended by a signal.
     """
     from ...reports.advise.answer import advise
     from ..devices.this_device import this_device
@@ -65,14 +57,14 @@ def answer(request: AdviseRequest, how: How, close: Callable[[str], object]) -> 
             options=how.started,
             wait=request.wait,
             limits={name: value for name, value in limits.items() if value is not None},
-            close=close,
+            say=say,
         )
         rows = measured(inquiry, here, request.runs, measuring)
     else:
         inquiry, rows = answered(inquiry, here, request.runs)
-    found = Answer(inquiry, rows, advise(inquiry, rows))
+    found = advise(inquiry, rows)
     if request.output is not None:
-        _write_page(request.output, found.advice)
+        _write_page(request.output, found)
     return found
 
 
@@ -110,11 +102,11 @@ def tell(request: AdviseRequest) -> int:
     if request.json:
         from ...reports.advise.document import document
 
-        whole = document(found.advice)
+        whole = document(found)
         typer.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
     else:
-        _print(found.advice)
-    return NO_ANSWER if not found.advice.can_be_measured or found.inquiry.cautions else 0
+        _print(found)
+    return NO_ANSWER if not found.can_be_measured or found.inquiry.cautions else 0
 
 
 def _print(advice: "Advice") -> None:
@@ -143,7 +135,7 @@ def advise(request: AdviseRequest) -> dict[str, Any]:
     how = How.python(request, "attnbench.advise()")
     try:
         with torch_threads_kept() if request.measure else nullcontext():
-            return document(answer(request, how, lambda sentence: None).advice)
+            return document(answer(request, how, lambda sentence: None))
     except Ended as stopped:
         ended(stopped.result, how)
         raise

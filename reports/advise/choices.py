@@ -135,20 +135,16 @@ class Decision:
         return first if first is not None and first.total_ms is not None else None
 
     @property
-    def ties(self) -> list[Choice]:
-        """Those that are not decided to be slower than the fastest, or the same."""
-        return [one for one in self.choices if one.against and one.against.word != "more"]
-
-    @property
     def close(self) -> list[Choice]:
         """The fastest and those of which it is not decided; empty if it is clear."""
-        undecided = [one for one in self.ties if one.against and not one.against.is_decided]
-        return [self.best, *undecided] if self.best is not None and undecided else []
+        undecided = [one for one in self.choices if one.against and not one.against.is_decided]
+        return [self.choices[0], *undecided] if undecided else []
 
     @property
     def as_good(self) -> list[Choice]:
         """The fastest, and those that are not shown to be slower and were hardly."""
-        near = [one for one in self.ties if one.against and one.against.value <= AS_GOOD_RATIO]
+        others = [(one, one.against) for one in self.choices if one.against]
+        near = [one for one, by in others if by.word != "more" and by.value <= AS_GOOD_RATIO]
         return [self.best, *near] if self.best is not None else []
 
     @property

@@ -15,7 +15,8 @@ SCHEMA = 1
 
 def document(advice: Advice) -> dict[str, Any]:
     """What is not known is null."""
-    asked, missing = advice.inquiry, [one for one in advice.decisions if one.missing]
+    asked = advice.inquiry
+    missing = [(of, one) for of in advice.decisions for one in of.missing]
     return {
         "schema": SCHEMA,
         "answer": words.headline(advice),
@@ -53,9 +54,7 @@ def document(advice: Advice) -> dict[str, Any]:
         "states": dict(asked.states),
         "cautions": list(asked.cautions),
         "missing": [
-            {**_fields(one, "phase context"), "implementation": implementation.name}
-            for one in missing
-            for implementation in one.missing
+            {**_fields(of, "phase context"), "implementation": one.name} for of, one in missing
         ],
         "commands": list(words.run_commands(advice)),
         "measure": words.measure_command(advice) if missing else None,

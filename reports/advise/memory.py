@@ -81,9 +81,6 @@ class CallBytes:
         found = _exact(self.peaks, n)
         if found is None and self.refused:
             found = Bytes(value=None, words=self.refused)
-        elif found is None and lengths and self.implementation.compiles:
-            words = f"its bytes were measured at N = {', '.join(map(spaced, lengths))} only"
-            found = Bytes(value=None, words=words)
         elif found is None:
             found = self.shapes.predicted_peak(self.implementation, problem)
         if found.value is None and lengths and n > lengths[-1]:

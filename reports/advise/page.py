@@ -29,7 +29,7 @@ from .answer import Advice
 from .asked import Phase
 from .memory import MOST_CONTEXT
 from .tables import CACHE, CHOICE, Columns, Of, blocks, longest_table, question, verdict
-from .words import about, headline, place, run_commands, use
+from .words import about, headline, place, run_commands
 
 KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS = "weights"
@@ -71,7 +71,7 @@ class AdviceReport(Answered):
             Card(
                 name="answer",
                 title="Which attention",
-                sentence=use(advice),
+                sentence="",
                 picture=picture,
                 subtitle="time in all layers",
                 note=NOTE,
@@ -82,7 +82,7 @@ class AdviceReport(Answered):
                 sentence="",
                 picture=_bytes_over_context(advice),
                 subtitle=place(advice, "in").strip(),
-                decisions=longest_table(advice) if advice.longest else None,
+                decisions=longest_table(advice, sources=False) if advice.longest else None,
                 note=f"Grey: {_named_below(advice)}; above it one layer's attention.",
             ),
         ]

@@ -1,19 +1,20 @@
 """Advice in tables: implementations per question, the longest context, bytes at what was asked."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ...harness.files.printable import spaced
 from ..data.row_groups import by
 from ..elements import Block, Marked, Table, Text, table_of
-from ..formatting import Number, bytes_text, ratio_range_text, size_text
-from ..quantity import Cell
+from ..formatting import Number, bytes_text, in_brackets, measured_bounds_text, size_text, time_text
+from ..quantity import Cell, Quantity
 from ..words import SEEN, TIMES
 from .answer import Advice
 from .choices import Choice, Decision
 from .memory import Longest, Need
-from .words import LIMITS, beside_tables, interval_text, named, place
+from .words import LIMITS, beside_tables, named, place
 
 NOT_KNOWN, CACHE = "not known", "keys and values"
+LONGEST = ("attn_implementation", "phase", "tokens", "limit", "attention's bytes")
 Of = tuple[Decision, Choice]
 Columns = Mapping[str, Callable[[Of], Cell | Marked]]
 
@@ -38,17 +39,21 @@ def question(of: Decision | Need) -> str:
 
 
 def _time(of: Of) -> Marked:
-    one = of[1]
-    if one.total_ms is None:
-        return Marked(cell=one.why_not, failed=not one.missing)
-    return Marked(cell=Number(interval_text(one.total_ms)))
+    """`5.13 s (4.90 to 5.31)`, in one unit."""
+    found = of[1].total_ms
+    if found is None:
+        return Marked(cell=of[1].why_not, failed=not of[1].missing)
+    text = time_text(found.value)
+    scale = float(text.partition(" ")[0]) / found.value
+    bounds = measured_bounds_text(scale * found.low, scale * found.high)
+    return Marked(cell=Number(text + in_brackets(bounds)))
 
 
-def _ratio(of: Of) -> str:
+def _ratio(of: Of) -> Cell:
     against = of[1].against
     if against is None:
         return "" if of[1].total_ms is None else "1"
-    return f"{against.value:.3g}{ratio_range_text(against.low, against.high)}"
+    return Quantity(against.value, "ratio", against.low, against.high)
 
 
 def verdict(of: Of) -> str:
@@ -68,10 +73,12 @@ def _kernels(of: Of) -> str:
 
 def _rates(of: Of) -> str:
     """Of each kind of layer in decode: `9.8 GB/s (9.4 to 10.2), 61 % of the bandwidth`."""
-    rates = [rate for cell in of[1].cells if (rate := cell.rate) is not None and rate.rate_text]
-    shares = [f", {rate.share_text} of the bandwidth" if rate.share_text else "" for rate in rates]
-    said = (f"{rate.rate_text}{share}" for rate, share in zip(rates, shares, strict=True))
-    return "; ".join(dict.fromkeys(said))
+    said: dict[str, None] = {}
+    for rate in (cell.rate for cell in of[1].cells):
+        if rate is not None and rate.rate_text:
+            share = f", {rate.share_text} of the bandwidth" if rate.share_text else ""
+            said[rate.rate_text + share] = None
+    return "; ".join(said)
 
 
 CHOICE: Columns = {
@@ -121,23 +128,28 @@ def _memory(advice: Advice) -> Table:
     )
 
 
-def longest_table(advice: Advice) -> Table:
-    """The longest context of each implementation; phases of which the same is said in one row."""
+def longest_table(advice: Advice, *, sources: bool = True) -> Table:
+    """The longest context of each implementation; phases of which the same is said in one row.
+    `sources`: with where its bytes are from.
+    """
 
     def tokens(one: Longest) -> Cell:
         least = "≥\u00a0" if one.at_least else ""
         return NOT_KNOWN if one.context is None else Number(f"{least}{spaced(one.context)}")
 
-    def limit(one: Longest) -> str:
-        return "" if one.context is None else LIMITS[one.limit]
+    def said(one: Longest) -> Sequence[Cell]:
+        limit = "" if one.context is None else LIMITS[one.limit]
+        return (tokens(one), limit, one.source)[: 2 + sources]
 
     ordered = sorted(advice.longest, key=lambda one: one.context is None)
-    rows = by(ordered, lambda one: (one.attn_implementation, tokens(one), limit(one), one.source))
+    rows = by(ordered, lambda one: (one.attn_implementation, *said(one)))
     return Table(
         title=f"Longest context{place(advice, 'in')}",
-        columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes"),
+        columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes")[
+            : 4 + sources
+        ],
         rows=tuple(
-            (name, ", ".join(one.phase for one in some), *said)
-            for (name, *said), some in rows.items()
+            (name, ", ".join(one.phase for one in some), *cells)
+            for (name, *cells), some in rows.items()
         ),
     )

@@ -4,16 +4,8 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from ...harness.files.printable import spaced
-from ...harness.stats.intervals import Interval
 from ..data.row_groups import by
-from ..formatting import (
-    in_brackets,
-    list_text,
-    measured_bounds_text,
-    plural,
-    size_text,
-    time_text,
-)
+from ..formatting import list_text, plural, size_text
 from ..words import NOT_DECIDED
 from .answer import Advice
 from .choices import Decision
@@ -144,14 +136,6 @@ def about(advice: Advice) -> str:
         f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}{cache}, batch {asked.batch}{tp},"
         f" on {asked.device_name}{rows if runs else ''}; memory: {asked.memory_from}"
     )
-
-
-def interval_text(time_ms: Interval) -> str:
-    """`5.13 s (4.90 to 5.31)`, in one unit."""
-    text = time_text(time_ms.value)
-    number = float(text.partition(" ")[0])
-    scale = number / time_ms.value if time_ms.value else 0.0
-    return f"{text}{in_brackets(measured_bounds_text(scale * time_ms.low, scale * time_ms.high))}"
 
 
 def place(advice: Advice, word: str) -> str:

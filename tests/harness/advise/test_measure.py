@@ -1,6 +1,6 @@
 """What attnbench advise --measure measures: what is missing, together, and no call for minutes."""
 
-from attnbench.harness.advise.measure import LONG_CALL_S, scenario_of, wanted
+from attnbench.harness.advise.measure import LONG_CALL_S, scenario_of, too_long, wanted
 from attnbench.harness.advise.shapes import ModelShapes, implementations
 from attnbench.harness.models.resolve import model_of
 from attnbench.harness.scenario.selection import select
@@ -41,6 +41,7 @@ def test_a_context_whose_call_takes_too_long_is_measured_at_shorter_ones():
     found = wanted(asked(), StoredRows(), quadratic)
     assert max(problem.seq_len for problem in found) == 2048
     assert "flex" in found[max(found, key=lambda problem: problem.seq_len)]
+    assert (too_long(asked(), quadratic), too_long(asked(), at_once)) == ([8192], [])
 
 
 def test_what_has_rows_is_not_measured_again():

@@ -41,7 +41,7 @@ def test_times_of_all_layers_are_counted_times_their_calls(tmp_path: Path):
 
 
 def test_equal_times_are_not_told_apart(tmp_path: Path):
-    (tie,) = decision_of(TWO, measured(tmp_path, TWO)).ties
+    (_, tie) = decision_of(TWO, measured(tmp_path, TWO)).as_good
     assert tie.against.word in ("same", "not decided")
     assert tie.against.low < 1 < tie.against.high
 
