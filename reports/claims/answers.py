@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 BUSY = f"{DISTURBED}: to be measured again on an idle machine"
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
-UNITS = {"peak_bytes": "bytes", "input_bytes": "bytes of inputs", "work_flops": "FLOPs"}
+UNITS = {
+    "peak_bytes": "bytes",
+    "needed_bytes": "bytes",
+    "input_bytes": "bytes of inputs",
+    "work_flops": "FLOPs",
+}
 LEAST, MOST = "min", "max"
 PAST_CROSSING = 4  # times the N at which FLOPs cross: there four fifths of them are in N²
 Some = Iterator[Found]
@@ -56,7 +61,8 @@ def ratios(
                 low, high, doubt = time.low / part, time.high / part, doubt or BUSY * time.disturbed
                 yield Found(row["backend"], column, low, high, f"{time.text}, {at}", doubt)
             continue
-        ratio = one.peak_bytes if column == "peak_bytes" else one.counted(column)
+        # with what is kept between calls, where that is known
+        ratio = one.peak_bytes if column == "needed_bytes" else one.counted(column)
         if not isnan(ratio):
             text = f"{number_text(ratio)} times the {UNITS[column]}, {at}"
             yield Found(row["backend"], column, ratio / part, ratio / part, text, doubt)
@@ -84,16 +90,17 @@ def exponents(cases: "pd.DataFrame", column: str, *, along: str) -> Some:
                 yield Found(backend, column, degree, degree, text)
 
 
-def score_matrices(cases: "pd.DataFrame", column: str) -> Some:
-    """The N² coefficient of exact bytes, over that of two matrices of scores of all heads."""
+def score_matrices(cases: "pd.DataFrame", column: str, *, of_all_heads: bool) -> Some:
+    """The N² coefficient of exact bytes, over that of the two score matrices of one head or all."""
     rows = cases["row"].tolist()
     for backend in backends(rows):
         for group in groups(rows, "seq_len"):
             found, of = bytes_over_n(group.rows, backend, column), group.problem
             if found and of["dtype"] in ITEM_BYTES:
-                two = 2 * of["batch"] * of["heads"] * ITEM_BYTES[of["dtype"]]
-                text = f"{coefficient_text(found.quadratic)} bytes per N², where 2 B h e is {two}"
-                text += in_brackets(group.label)
+                two = 2 * of["batch"] * ITEM_BYTES[of["dtype"]]
+                two *= of["heads"] if of_all_heads else 1
+                text = f"{coefficient_text(found.quadratic)} bytes per N², where"
+                text += f" 2 B {'h ' * of_all_heads}e is {two}{in_brackets(group.label)}"
                 doubt = "" if found.exact else ", but no fourth length agrees"
                 share = float(found.quadratic / two)
                 yield Found(backend, column, share, share, text, doubt)

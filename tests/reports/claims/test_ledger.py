@@ -150,6 +150,9 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C3c", over_heads(512, ratio=8.0), "refuted"),
     ("C3c", over_heads(512, d_v=64), "not run"),
     ("C3c", over_heads(512, ratio=8.0, **LOUD), "not decided"),
+    ("C3d", over_heads(*LENGTHS, backends=("naive", "sdpa")), "supported"),
+    ("C3d", over_heads(*LENGTHS), "refuted"),
+    ("C3d", over_heads(*LENGTHS[:3]), "not decided"),
     ("C4", two_backends(1.5), "supported"),
     ("C4", two_backends(0.8), "refuted"),
     ("C4", two_backends(1.0), "refuted"),  # the same is not faster
