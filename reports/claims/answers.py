@@ -5,11 +5,11 @@ it.
 """
 
 from collections.abc import Iterator, Sequence
-from math import inf, isnan, nan
+from math import inf, isnan, log, nan
 from typing import TYPE_CHECKING, Any
 
 from ..contrasts import Contrast
-from ..data.polynomial import bytes_over_n, coefficient_text, flops_over, through
+from ..data.polynomial import FEWEST, bytes_over_n, coefficient_text, flops_over, through
 from ..data.row_groups import AXES, axis_title, backends, by, groups, label, problem, varying_axes
 from ..formatting import count_text, in_brackets, number_text
 from ..growth_fit import growths, interval_text
@@ -69,8 +69,8 @@ def ratios(
 
 
 def exponents(cases: "pd.DataFrame", column: str, *, along: str) -> Some:
-    """Of time between the three largest N, or values of another axis; of what is counted the degree
-    of its exact polynomial, nothing if it is none.
+    """Between the three largest N, or values of another axis; of what is counted the degree of its
+    polynomial, if it is exactly one.
     """
     rows, symbol = cases["row"].tolist(), axis_title(along)
     for group, every in growths(rows, along) if column == "latency_ms" else ():
@@ -83,9 +83,14 @@ def exponents(cases: "pd.DataFrame", column: str, *, along: str) -> Some:
     for group in groups(rows, along) if column in UNITS else ():
         for backend, mine in by(group.rows, lambda row: str(row["backend"])).items():
             counts = {row[along]: int(row[column]) for row in mine if row.get(column)}
-            if (solved := through(counts)) and solved.exact:
-                degree = 2 if solved.quadratic > 0 else int(solved.linear > 0)
-                text = f"{symbol}^{degree} in {UNITS[column]}{in_brackets(group.label)}"
+            if len(counts) > FEWEST and (solved := through(counts)):
+                least, _, most = solved.solved
+                degree = log(counts[most] / counts[least]) / log(most / least)
+                if solved.exact:
+                    degree = 2 if solved.quadratic > 0 else int(solved.linear > 0)
+                text = f"{symbol}^{number_text(degree)} in {UNITS[column]}"
+                text += f" over {symbol} = {count_text(least)} to {count_text(most)}"
+                text += in_brackets(group.label)
                 yield Found(backend, column, degree, degree, text)
 
 
