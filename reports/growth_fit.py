@@ -117,15 +117,6 @@ def predict(found: Growth, n: int) -> Interval:
     return replace(time_ms, low=max(time_ms.low, 0.0)) if isfinite(time_ms.low) else time_ms
 
 
-def growths_of(
-    rows: Sequence[Row], backend: str, over: str = "seq_len"
-) -> list[tuple[Group, Growth]]:
-    """Of one backend, on every problem with enough lengths."""
-    mine = groups([row for row in rows if row["backend"] == backend], over)
-    found = [(group, growth(group.rows, backend, over)) for group in mine]
-    return [(group, one) for group, one in found if not one.reason]
-
-
 def interval_text(found: Interval) -> str:
     """`1.93 (1.90 to 1.97)`, and `2.00 (within 0.004)` where the digits would not differ.
 

@@ -19,13 +19,15 @@ NO_MORE = (0.0, EQUAL[1])
 MORE = (EQUAL[1], inf)
 EXACTLY = (1.0, 1.0)
 
-TIME, BYTES, FLOPS, INPUTS = ("latency_ms",), ("peak_bytes",), ("work_flops",), ("input_bytes",)
+TIME, FLOPS = ("latency_ms",), ("work_flops",)
+BYTES, NEEDED, INPUTS = ("peak_bytes",), ("needed_bytes",), ("input_bytes",)
 
 DENSE = f"exact and not family.str.startswith('sparse_') and family not in {RECURRENT}"
 PLAIN = f"{DENSE} and not causal and mask == 'none' and kv_seq_len == seq_len"
 LAYER, CORE = f"{DENSE} and scope == 'layer'", f"{DENSE} and scope == 'core'"
 SLICES = f"{DENSE} and heads * d_k == d_model and heads * d_v == d_model"
-FUSED = f"{PLAIN} and scope == 'core' and backend == 'fused' and passes == 'forward'"
+FORWARD = f"{PLAIN} and scope == 'core' and passes == 'forward'"
+FUSED, SEVERAL = f"{FORWARD} and backend == 'fused'", f"{FORWARD} and heads > 1"
 TILED = f"{PLAIN} and scope == 'core' and backend in ('sdpa', 'triton')"
 LOOP = f"{LAYER} and heads > 1 and backend in ('naive', 'fused')"
 LONG = f"{PLAIN} and seq_len >= 8 * d_model"  # four fifths of the FLOPs are in N²
@@ -38,6 +40,8 @@ of_most_heads = partial(in_proportion, axis="heads", base=MOST, apart=("kv_heads
 of_least_batch = partial(in_proportion, axis="batch", base=LEAST)
 of_own_keys = partial(in_proportion, axis="kv_heads", base=MOST)
 over_fused = partial(ratios, axis="backend", base="fused")
+of_all_heads = partial(score_matrices, of_all_heads=True)
+of_single_head = partial(score_matrices, of_all_heads=False)
 over_core = partial(ratios, axis="scope", base="core")
 
 
@@ -54,7 +58,7 @@ CLAIMS = (
     Claim(
         "C1",
         "The score matrix takes B h N² e bytes: 10⁸ elements per head at N = 10 000.",
-        Criterion("bytes per N² of fused over 2 B h e", EXACTLY, FUSED, score_matrices, BYTES),
+        Criterion("bytes per N² of fused over 2 B h e", EXACTLY, FUSED, of_all_heads, BYTES),
     ),
     Claim(
         "C2",
@@ -75,6 +79,11 @@ CLAIMS = (
         "C3c",
         "h heads of width d/h take the time of one head of width d.",
         Criterion("time over that of one head", EQUAL, SLICES, of_one_head, TIME),
+    ),
+    Claim(
+        "C3d",
+        "The scores of h heads need the memory of those of one head.",
+        Criterion("bytes per N² over 2 B e", NO_MORE, SEVERAL, of_single_head, BYTES),
     ),
     Claim(
         "C4",
@@ -99,7 +108,7 @@ CLAIMS = (
     Claim(
         "C11c",
         "Strides of sqrt(N) grow with N^1.5.",
-        grows("seq_len", 1.5, "family == 'sparse_strided'", TIME),
+        grows("seq_len", 1.5, "family == 'sparse_strided'", TIME + BYTES),
     ),
     Claim(
         "C11d",
@@ -124,7 +133,7 @@ CLAIMS = (
     Claim(
         "C14",
         "Removing heads saves time and memory in proportion.",
-        Criterion("cost over the share of heads left", EQUAL, LAYER, of_most_heads, TIME + BYTES),
+        Criterion("cost over the share of heads left", EQUAL, LAYER, of_most_heads, TIME + NEEDED),
     ),
     Claim(
         "C17",
@@ -139,7 +148,7 @@ CLAIMS = (
     Claim(
         "C20",
         "Cost grows in proportion to the batch: a larger one saves nothing per token.",
-        Criterion("cost over the ratio of sequences", EQUAL, DENSE, of_least_batch, TIME + BYTES),
+        Criterion("cost over the ratio of sequences", EQUAL, DENSE, of_least_batch, TIME + NEEDED),
     ),
     Claim(
         "C21",

@@ -1,6 +1,6 @@
 """How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import isfinite
@@ -23,7 +23,7 @@ from ..formatting import (
     time_text,
 )
 from ..growth_fit import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
-from ..quantity import Cell, Number, Quantity
+from ..quantity import Number, Quantity
 from . import Subject, testing_claims
 from ._growth_along import SIZES, growth_along, joint_finding, main_axis
 from ._over import MOST_PANELS, challenges, joined, latencies
@@ -38,6 +38,7 @@ NOT_PREDICTED = "not predicted"
 MOST_PROBLEMS = 40
 MOST_NAMED = 4
 Found = Sequence[tuple[Group, list[Growth]]]
+Need = tuple[Group, str, Polynomial, str]  # of a backend, and what it is solved from
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -111,8 +112,7 @@ def _along(rows: list[Row], axis: str) -> Iterator[Block]:
     found = growth_along(rows, axis)[:MOST_PROBLEMS]
     if not found:
         return
-    if of_steps := _only(islice(growths(rows, axis), MOST_PANELS), _has_exponents):
-        yield from _exponents(of_steps, axis)
+    yield from _exponents(islice(growths(rows, axis), MOST_PANELS), axis)
     x = axis_title(axis)
     yield table_of(
         f"Growth along {x}, from the smallest to the largest timed value",
@@ -134,15 +134,6 @@ def _along(rows: list[Row], axis: str) -> Iterator[Block]:
 # ---- fits of time --------------------------------------------------------------------------------
 
 
-def _only(found: Iterable[tuple[Group, list[Growth]]], which: Callable[[Growth], bool]) -> Found:
-    some = [(group, list(filter(which, every))) for group, every in found]
-    return [(group, those) for group, those in some if those]
-
-
-def _has_exponents(one: Growth) -> bool:
-    return any(one.exponents)
-
-
 def _lengths(of: Iterable[Growth]) -> str:
     """`4 and 2 lengths`: how many each of them has."""
     *others, last = dict.fromkeys(len(one.lengths) for one in of)
@@ -150,9 +141,9 @@ def _lengths(of: Iterable[Growth]) -> str:
 
 
 def _growth_of_time(found: Found) -> Iterator[Block]:
-    if not (of_steps := _only(found, _has_exponents)):
+    steps = [*_exponents(found)]
+    if not steps:
         return
-    fitted = _only(found, lambda one: not one.reason)
     yield note(
         "The exponent at N is that of a power N^x that grows as fast as the time there: 1 is"
         " linear, 2 quadratic. It is measured between the lengths before and after. The formula is"
@@ -163,10 +154,12 @@ def _growth_of_time(found: Found) -> Iterator[Block]:
     if short:
         names = list_text([f"{name} ({_lengths(mine)})" for name, mine in short.items()])
         yield note(f"No formula, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
-    yield from _exponents(of_steps)
-    if not fitted:
+    yield from steps
+    lines = [
+        (group.label or "all", one) for group, every in found for one in every if not one.reason
+    ]
+    if not lines:
         return
-    lines = [(group.label or "all", one) for group, fits in fitted for one in fits]
     yield table_of(
         "Time by formula: constant + b N + c N²; a term whose interval holds 0 is not shown to"
         " be there",
@@ -186,11 +179,7 @@ def _growth_of_time(found: Found) -> Iterator[Block]:
             "fits": lambda line: "yes" if line[1].describes else "no",
         },
     )
-
-    def at(n: int, line: tuple[str, Growth]) -> Cell:
-        return _predicted(line[1], n)
-
-    known = [line for line in lines if any(_predicted(line[1], n) != NOT_PREDICTED for n in LONG)]
+    known = [line for line in lines if any(_predicted(n, line) != NOT_PREDICTED for n in LONG)]
     if known:
         yield table_of(
             f"Times up to {FURTHEST} times the longest measured N, if the formula fits",
@@ -198,7 +187,7 @@ def _growth_of_time(found: Found) -> Iterator[Block]:
             {
                 "problem": lambda line: line[0],
                 "backend": lambda line: line[1].backend,
-                **{_at(n): partial(at, n) for n in LONG},
+                **{_at(n): partial(_predicted, n) for n in LONG},
             },
         )
 
@@ -214,7 +203,8 @@ def _signed(ms: float) -> str:
     return f"{'−' * (ms < 0)}{time_text(abs(ms))}"
 
 
-def _predicted(one: Growth, n: int) -> str:
+def _predicted(n: int, line: tuple[str, Growth]) -> str:
+    one = line[1]
     if n in one.lengths:
         return Number(f"{time_text(one.time_ms[one.lengths.index(n)])}, measured")
     found = predict(one, n)
@@ -224,15 +214,20 @@ def _predicted(one: Growth, n: int) -> str:
     return Number(f"{time_text(found.value)}{between}")
 
 
-def _exponents(found: Found, axis: str = "seq_len") -> Iterator[Block]:
+def _exponents(
+    found: Iterable[tuple[Group, list[Growth]]], axis: str = "seq_len"
+) -> Iterator[Block]:
     """What the end of a line in the chart of times says, at each size."""
-    yield Text(text=f"{joined([(group, _finding(every, axis)) for group, every in found])}.")
+    every = [(group, [one for one in some if any(one.exponents)]) for group, some in found]
+    if not (shown := [(group, some) for group, some in every if some]):
+        return
+    yield Text(text=f"{joined([(group, _finding(some, axis)) for group, some in shown])}.")
     yield table_of(
         f"Exponents of time at each {axis_title(axis)}",
         [
             (group.label, one, *of)
-            for group, every in found
-            for one in every
+            for group, some in shown
+            for one in some
             for of in zip(one.lengths, one.time_ms, one.exponents, strict=True)
         ],
         {
@@ -263,7 +258,7 @@ def _finding(every: list[Growth], axis: str) -> str:
 
 
 def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
-    lines: list[tuple[Group, str, Polynomial, str]] = []
+    lines: list[Need] = []
     left_out = []
     for group in over_n:
         for backend in backends(group.rows):
@@ -273,10 +268,6 @@ def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
             lines += [(group, backend, *one) for one in exact[:1]]
             if not exact and (measured := found["measured"]) is not None and measured.off:
                 left_out.append(backend)
-
-    def at(n: int, line: tuple[Group, str, Polynomial, str]) -> Cell:
-        return _size(line[2], line[0].of_backend(line[1]), n)
-
     if lines:
         yield note(
             "Peak bytes are exact, so the polynomial is solved, not fitted, from the three longest"
@@ -292,7 +283,7 @@ def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
                 "peak bytes": lambda line: Number(f"{line[2]} B"),
                 "solved from": lambda line: line[3],
                 "agree to the byte": lambda line: _checked(line[2]),
-                **{_at(n): partial(at, n) for n in LONG},
+                **{_at(n): partial(_size, n) for n in LONG},
             },
         )
     if left_out:
@@ -307,8 +298,9 @@ def _checked(of: Polynomial) -> str:
     return f"from N = {count_text(of.holds_from)} on; not {others}"
 
 
-def _size(of: Polynomial, rows: Sequence[Row], n: int) -> str:
-    row = next((row for row in rows if row["seq_len"] == n), {})
+def _size(n: int, line: Need) -> str:
+    group, backend, of, _ = line
+    row = next((row for row in group.of_backend(backend) if row["seq_len"] == n), {})
     for column, how in (("peak_bytes", ", measured"), ("predicted_peak_bytes", ", predicted")):
         if row.get(column) is not None:
             return Number(bytes_text(row[column]) + how)

@@ -77,10 +77,10 @@ def windowed() -> Rows:
     return [timed("fused", 2e-6 * n * (1024 + n), of, work_flops=4096 * n) for n, of in shapes]
 
 
-def over_n(backend: str, power: float, degree: int = 1, **changes: Any) -> Rows:
+def over_n(backend: str, power: float, degree: float = 1, **changes: Any) -> Rows:
     """Times as this power of N, bytes as that one."""
     return [
-        timed(backend, 1e-5 * n**power, problem(n), peak_bytes=4096 * n**degree, **changes)
+        timed(backend, 1e-5 * n**power, problem(n), peak_bytes=int(4096 * n**degree), **changes)
         for n in LENGTHS
     ]
 
@@ -129,15 +129,12 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C1", score_matrices(), "supported"),
     ("C1", score_matrices(more=1), "refuted"),
     ("C1", score_matrices(LENGTHS[:3]), "not decided"),
-    ("C1", MASKED, "not run"),
     ("C1", [*score_matrices(), *MASKED], "supported"),
     ("C2", growing("fused", 2e-3, 2e-6), "supported"),
     ("C2", [*growing("fused", 2e-3, 2e-6), UNFINISHED], "supported"),
     ("C2", growing("sdpa", 2e-3, 0.0), "refuted"),
     ("C2", growing("fused", 0.0, 2e-6, 200), "refuted"),
     ("C2", growing("fused", 0.0, 2e-6, 512), "not decided"),
-    ("C2", growing("fused", 0.0, 2e-6, 1600), "supported"),
-    ("C2", growing("fused", 0.0, 2e-6, 6000), "refuted"),
     ("C2", growing("fused", 0.0, 2e-6), "refuted"),  # N² from the first on
     ("C2", growing("fused", 0.0, 2e-6)[2:], "not decided"),  # no N below a quarter of 1024
     ("C2", windowed(), "not run"),
@@ -148,8 +145,10 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C3b", over_heads(*LENGTHS, d_k=64, d_v=64), "not run"),
     ("C3c", over_heads(256, 512), "supported"),
     ("C3c", over_heads(512, ratio=8.0), "refuted"),
-    ("C3c", over_heads(512, d_v=64), "not run"),
     ("C3c", over_heads(512, ratio=8.0, **LOUD), "not decided"),
+    ("C3d", over_heads(*LENGTHS, backends=("naive", "sdpa")), "supported"),
+    ("C3d", over_heads(*LENGTHS), "refuted"),
+    ("C3d", over_heads(*LENGTHS[:3]), "not decided"),
     ("C4", two_backends(1.5), "supported"),
     ("C4", two_backends(0.8), "refuted"),
     ("C4", two_backends(1.0), "refuted"),  # the same is not faster
@@ -163,30 +162,27 @@ JUDGED: list[tuple[str, Rows, str]] = [
     *((name, over_n(one, 1.0, degree=2), "refuted") for name, one in METHODS.items()),
     ("C11a", over_n("sparse_local", 1.5, **LOUD), "not decided"),
     ("C11a", over_n("sparse_local", 1.0)[-3:], "not run"),  # too few lengths
-    ("C11c", over_n("sparse_strided", 1.5), "supported"),
-    ("C11c", over_n("sparse_strided", 1.0), "refuted"),
+    ("C11c", over_n("sparse_strided", 1.5, degree=1.5), "supported"),
+    ("C11c", over_n("sparse_strided", 1.5, degree=1.2), "refuted"),
+    ("C11c", over_n("sparse_strided", 1.0, degree=1.5), "refuted"),
     ("C12a", over_n("rnn", 1.0), "supported"),
     ("C12a", over_n("rnn", 2.0), "refuted"),
     ("C12b", over_width("rnn", 2.0, scope="layer"), "supported"),
     ("C12b", over_width("rnn", 3.0, scope="layer"), "refuted"),
     ("C14", [WHOLE, HALF, pruned(1, 1.0, 100)], "supported"),
-    ("C14", [WHOLE, pruned(4, 6.0, 700), pruned(1, 5.0, 600)], "refuted"),
     ("C14", [WHOLE, pruned(4, 4.0, 700)], "refuted"),
     ("C14", [WHOLE, pruned(4, 4.0, 400, workspace_bytes=400)], "refuted"),  # kept bytes count
     ("C14", [WHOLE, HALF, pruned(4, 4.0, 400, seq_len=1024)], "supported"),
     ("C14", [WHOLE, pruned(4, 4.0, None)], "not decided"),  # half of it lacks
-    ("C14", [WHOLE], "not run"),
     ("C14", [timed("fused", 1.0 * h, problem(512, h, scope="layer")) for h in (8, 4)], "not run"),
     ("C17", over_width("fused", 1.0), "supported"),
     ("C17", over_width("fused", 1.5), "refuted"),
-    ("C17", over_width("fused", 0.5), "refuted"),
     ("C17", over_width("fused", 0.0, also=0.002), "not decided"),  # the softmax hides it
     ("C17", over_width("fused", 1.0, work_flops=4096), "refuted"),  # heads of a given width
-    ("C17", over_width("fused", 1.0, scope="layer"), "not run"),
     ("C18", over_width("fused", 2.0, scope="layer"), "supported"),
     ("C18", over_width("fused", 2.0, scope="layer", also=20.0), "supported"),  # 1.98 at 1024
     ("C18", over_width("fused", 2.0, scope="layer", also=500.0), "not decided"),
-    *(("C18", over_width("fused", x, scope="layer"), "refuted") for x in (1.0, 1.7, 2.3)),
+    ("C18", over_width("fused", 1.7, scope="layer"), "refuted"),
     ("C18", over_width("fused", 2.0, scope="layer", work_flops=None), "not decided"),
     ("C18", over_width("fused", 2.0, n=1024, scope="layer"), "not run"),  # no projections alone
     ("C20", batches(64, 4.0), "supported"),
@@ -194,8 +190,9 @@ JUDGED: list[tuple[str, Rows, str]] = [
     ("C20", [*batches(64, 1.5), *batches(512, 4.0)], "depends"),
     ("C20", batches(64, 4.0, 5.0), "refuted"),
     ("C20", batches(64, 1.5, **LOUD), "not decided"),
-    ("C20", batches(64, 4.0)[:1], "not run"),
     ("C21", over_n("sdpa", 2.0), "supported"),
+    ("C21", over_n("sdpa", 2.0, degree=1.05), "supported"),
+    ("C21", over_n("sdpa", 2.0, degree=1.5), "refuted"),
     ("C21", over_n("sdpa", 2.0, degree=2), "refuted"),
     ("C22", over_cache(1.0), "supported"),
     ("C22", over_cache(1.5), "refuted"),
