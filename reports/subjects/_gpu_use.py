@@ -9,6 +9,7 @@ from ..elements import Bar, Bars, Card, Marked, table_of
 from ..formatting import Number, paragraph, share_text
 from ..quantity import Cell, Quantity
 from ._probe_tables import longest_kernels, reading_text
+from ._race import size_of
 from ._windows import finding, missing, observed, windows
 
 TITLE = "How busy is the GPU"
@@ -20,7 +21,6 @@ PARTS = {
     "dram_bandwidth_ratio": "memory bandwidth",
 }
 COLUMNS = PARTS | {BUSY: "a kernel ran"}
-SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
 FILLED_RATIO = 0.8  # of the SMs: below it something is lacking
 GAPS, FEW, IDLE = "launch gaps", "too few blocks for the SMs", "idle SMs"
 WHY = {
@@ -48,7 +48,8 @@ def card(rows: Sequence[Row], meta: Meta) -> Card | None:
     watched = [row for row in rows if row["device"] == "cuda" and windows(row)]
     if not watched:
         return None
-    group = max(groups(watched, None), key=_rank)
+    every = groups(watched, None)
+    group = max(every, key=lambda one: [len(backends(one.rows)), *size_of(one.rows[0])])
     least = min(group.rows, key=lambda row: ratio(row, ACTIVE) or 0.0)
     kernels = longest_kernels(group.rows)
     single = all(len(windows(row)) == 1 for row in watched)
@@ -58,15 +59,9 @@ def card(rows: Sequence[Row], meta: Meta) -> Card | None:
         sentence=_sentence(group.rows, least),
         picture=_bars(group, meta),
         decisions=kernels,
-        note=paragraph(_by_nvml(group.rows), ONE_WINDOW if single else ""),
+        note=paragraph(_by_nvml(least), ONE_WINDOW if single else ""),
         wide=kernels is None,
     )
-
-
-def _rank(group: Group) -> list[int]:
-    sizes = [group.problem.get(axis) for axis in SIZES]
-    known = [size if isinstance(size, int) else 0 for size in sizes]
-    return [len(backends(group.rows)), *known]
 
 
 # ---- one case ------------------------------------------------------------------------------------
@@ -118,13 +113,11 @@ def _sentence(rows: list[Row], least: Row) -> str:
     return f"{said}{f': {why}' if why and least['backend'] in said else ''}."
 
 
-def _by_nvml(rows: Sequence[Row]) -> str:
+def _by_nvml(least: Row) -> str:
     """Both numbers of the row that fills the fewest SMs."""
-    known = [row for row in rows if ratio(row, BUSY) is not None]
-    if not known:
+    busy, active = ratio(least, BUSY), _text(ACTIVE, least)
+    if busy is None:
         return ""
-    least = min(known, key=lambda row: ratio(row, ACTIVE) or 0.0)
-    busy, active = ratio(least, BUSY) or 0.0, _text(ACTIVE, least)
     how = "all the time" if busy >= AROUND else "so long"
     read = f"{share_text(busy)} for {least['backend']} (some kernel ran {how})"
     if not active:

@@ -101,6 +101,15 @@ class Raced(NamedTuple):
         """`N = 1 024, h = 8`."""
         return ", ".join(filter(None, (n_text(self.n), self.group.label)))
 
+    @property
+    def size(self) -> list[int]:
+        return size_of(self.rows[0])
+
+
+def size_of(row: Row) -> list[int]:
+    """By which the largest problem is found."""
+    return [row.get(axis) or 0 for axis in ("seq_len", "kv_seq_len", "heads", "batch", "d_model")]
+
 
 def fastest_of(rows: Sequence[Row], axes: Sequence[str]) -> list[Row]:
     """The fastest exact row of each problem that these axes tell apart."""
