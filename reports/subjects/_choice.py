@@ -163,7 +163,7 @@ def take(of: Choices) -> str:
     """
     best, many = of.every[0], len(of.problems)
     if not of.judged:
-        return f"{_take_by_memory(of)} {NOT_JUDGED}{_without_result(of)}"
+        return f"By memory take {best.backend}{_only(of)}. {NOT_JUDGED}{_without_result(of)}"
     choice = f"Take {best.backend}: {_how_fast(best, many)}{_only(of)}."
     return choice + _elsewhere(best) + _without_result(of)
 
@@ -202,18 +202,6 @@ def _only(of: Choices) -> str:
     if any(one.n in lengths for one in of.problems if one not in only):  # N alone does not tell
         return f", and the only one that {fits} in {len(only)} of them ({_places(only)})"
     return f", and the only one that {fits} at {_lengths(sorted(lengths))}"
-
-
-def _take_by_memory(of: Choices) -> str:
-    best = of.every[0]
-    least = sum(
-        need_bytes(row) == min(need_bytes(other) or 0 for other in one.race.ranking)
-        for one in of.problems
-        for row in one.race.ranking
-        if row["backend"] == best.backend and all(map(need_bytes, one.race.ranking))
-    )
-    where = _count(least, len(of.problems))
-    return f"By memory take {best.backend}: the least in {where}{_only(of)}."
 
 
 def _count(some: int, of: int) -> str:

@@ -23,10 +23,6 @@ PARTS = {
 COLUMNS = PARTS | {BUSY: "a kernel ran"}
 FILLED_RATIO = 0.8  # of the SMs: below it something is lacking
 GAPS, FEW, IDLE = "launch gaps", "too few blocks for the SMs", "idle SMs"
-WHY = {
-    GAPS: "the rest are gaps between its launches",
-    FEW: "its kernels do not fill the GPU",
-}
 AROUND = 0.995  # written as 100 %
 ONE_WINDOW = "One window per case: no interval."
 
@@ -51,12 +47,13 @@ def card(rows: Sequence[Row], meta: Meta) -> Card | None:
     every = groups(watched, None)
     group = max(every, key=lambda one: [len(backends(one.rows)), *size_of(one.rows[0])])
     least = min(group.rows, key=lambda row: ratio(row, ACTIVE) or 0.0)
+    unknown = f"How many SMs were active is not known: {_reason(least)}"
     kernels = longest_kernels(group.rows)
     single = all(len(windows(row)) == 1 for row in watched)
     return Card(
         title=TITLE,
         subtitle=f"at {group.at}",
-        sentence=_sentence(group.rows, least),
+        sentence=f"{finding(group.rows) or unknown}.",
         picture=_bars(group, meta),
         decisions=kernels,
         note=paragraph(_by_nvml(least), ONE_WINDOW if single else ""),
@@ -104,13 +101,6 @@ def _energy(row: Row) -> Cell:
 
 
 # ---- words and picture ---------------------------------------------------------------------------
-
-
-def _sentence(rows: list[Row], least: Row) -> str:
-    said, why = finding(rows), WHY.get(lacking(least), "")
-    if not said:
-        return f"How many SMs were active is not known: {_reason(least)}."
-    return f"{said}{f': {why}' if why and least['backend'] in said else ''}."
 
 
 def _by_nvml(least: Row) -> str:
