@@ -6,7 +6,7 @@ from functools import partial
 from ..data.row_groups import Group, Row, backends, case_key, groups
 from ..data.run_meta import Meta, caption, ours, scenario_name
 from ..elements import Bar, Bars, Card, Marked, table_of
-from ..formatting import Number, paragraph, share_text
+from ..formatting import Number
 from ..quantity import Cell, Quantity
 from ._probe_tables import longest_kernels, reading_text
 from ._race import size_of
@@ -20,10 +20,9 @@ PARTS = {
     "any_tensor_ratio": "tensor cores",
     "dram_bandwidth_ratio": "memory bandwidth",
 }
-COLUMNS = PARTS | {BUSY: "a kernel ran"}
+COLUMNS = PARTS | {BUSY: "a kernel ran (NVML)"}
 FILLED_RATIO = 0.8  # of the SMs: below it something is lacking
 GAPS, FEW, IDLE = "launch gaps", "too few blocks for the SMs", "idle SMs"
-AROUND = 0.995  # written as 100 %
 ONE_WINDOW = "One window per case: no interval."
 
 
@@ -49,14 +48,13 @@ def card(rows: Sequence[Row], meta: Meta) -> Card | None:
     least = min(group.rows, key=lambda row: ratio(row, ACTIVE) or 0.0)
     unknown = f"How many SMs were active is not known: {_reason(least)}"
     kernels = longest_kernels(group.rows)
-    single = all(len(windows(row)) == 1 for row in watched)
     return Card(
         title=TITLE,
         subtitle=f"at {group.at}",
         sentence=f"{finding(group.rows) or unknown}.",
         picture=_bars(group, meta),
         decisions=kernels,
-        note=paragraph(_by_nvml(least), ONE_WINDOW if single else ""),
+        note=ONE_WINDOW if all(len(windows(row)) == 1 for row in watched) else "",
         wide=kernels is None,
     )
 
@@ -101,18 +99,6 @@ def _energy(row: Row) -> Cell:
 
 
 # ---- words and picture ---------------------------------------------------------------------------
-
-
-def _by_nvml(least: Row) -> str:
-    """Both numbers of the row that fills the fewest SMs."""
-    busy, active = ratio(least, BUSY), _text(ACTIVE, least)
-    if busy is None:
-        return ""
-    how = "all the time" if busy >= AROUND else "so long"
-    read = f"{share_text(busy)} for {least['backend']} (some kernel ran {how})"
-    if not active:
-        return f"NVML's GPU utilization reads {read}, which does not tell how many SMs were active."
-    return f"NVML's GPU utilization would read {read}; the SMs were active {active} of the time."
 
 
 def _bars(group: Group, meta: Meta) -> Bars:
