@@ -6,9 +6,10 @@ from functools import partial
 from ..data.row_groups import Group, Row, backends, case_key, groups
 from ..data.run_meta import Meta, caption, ours, scenario_name
 from ..elements import Bar, Bars, Card, Marked, table_of
-from ..formatting import Number, paragraph, share_text
+from ..formatting import Number
 from ..quantity import Cell, Quantity
 from ._probe_tables import longest_kernels, reading_text
+from ._race import size_of
 from ._windows import finding, missing, observed, windows
 
 TITLE = "How busy is the GPU"
@@ -19,15 +20,9 @@ PARTS = {
     "any_tensor_ratio": "tensor cores",
     "dram_bandwidth_ratio": "memory bandwidth",
 }
-COLUMNS = PARTS | {BUSY: "a kernel ran"}
-SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")
+COLUMNS = PARTS | {BUSY: "a kernel ran (NVML)"}
 FILLED_RATIO = 0.8  # of the SMs: below it something is lacking
 GAPS, FEW, IDLE = "launch gaps", "too few blocks for the SMs", "idle SMs"
-WHY = {
-    GAPS: "the rest are gaps between its launches",
-    FEW: "its kernels do not fill the GPU",
-}
-AROUND = 0.995  # written as 100 %
 ONE_WINDOW = "One window per case: no interval."
 
 
@@ -48,25 +43,20 @@ def card(rows: Sequence[Row], meta: Meta) -> Card | None:
     watched = [row for row in rows if row["device"] == "cuda" and windows(row)]
     if not watched:
         return None
-    group = max(groups(watched, None), key=_rank)
+    every = groups(watched, None)
+    group = max(every, key=lambda one: [len(backends(one.rows)), *size_of(one.rows[0])])
     least = min(group.rows, key=lambda row: ratio(row, ACTIVE) or 0.0)
+    unknown = f"How many SMs were active is not known: {_reason(least)}"
     kernels = longest_kernels(group.rows)
-    single = all(len(windows(row)) == 1 for row in watched)
     return Card(
         title=TITLE,
         subtitle=f"at {group.at}",
-        sentence=_sentence(group.rows, least),
+        sentence=f"{finding(group.rows) or unknown}.",
         picture=_bars(group, meta),
         decisions=kernels,
-        note=paragraph(_by_nvml(group.rows), ONE_WINDOW if single else ""),
+        note=ONE_WINDOW if all(len(windows(row)) == 1 for row in watched) else "",
         wide=kernels is None,
     )
-
-
-def _rank(group: Group) -> list[int]:
-    sizes = [group.problem.get(axis) for axis in SIZES]
-    known = [size if isinstance(size, int) else 0 for size in sizes]
-    return [len(backends(group.rows)), *known]
 
 
 # ---- one case ------------------------------------------------------------------------------------
@@ -109,27 +99,6 @@ def _energy(row: Row) -> Cell:
 
 
 # ---- words and picture ---------------------------------------------------------------------------
-
-
-def _sentence(rows: list[Row], least: Row) -> str:
-    said, why = finding(rows), WHY.get(lacking(least), "")
-    if not said:
-        return f"How many SMs were active is not known: {_reason(least)}."
-    return f"{said}{f': {why}' if why and least['backend'] in said else ''}."
-
-
-def _by_nvml(rows: Sequence[Row]) -> str:
-    """Both numbers of the row that fills the fewest SMs."""
-    known = [row for row in rows if ratio(row, BUSY) is not None]
-    if not known:
-        return ""
-    least = min(known, key=lambda row: ratio(row, ACTIVE) or 0.0)
-    busy, active = ratio(least, BUSY) or 0.0, _text(ACTIVE, least)
-    how = "all the time" if busy >= AROUND else "so long"
-    read = f"{share_text(busy)} for {least['backend']} (some kernel ran {how})"
-    if not active:
-        return f"NVML's GPU utilization reads {read}, which does not tell how many SMs were active."
-    return f"NVML's GPU utilization would read {read}; the SMs were active {active} of the time."
 
 
 def _bars(group: Group, meta: Meta) -> Bars:

@@ -1,10 +1,10 @@
 """What probes found in calls of their own: the kernels of a call, and tables of other probes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
-from operator import itemgetter
 from typing import Any, TypeGuard
 
 from ...harness.stats.intervals import Interval
@@ -76,10 +76,9 @@ def _sum(entries: Sequence[Entry], name: str) -> float:
 
 MOST_KERNELS = 10  # of a case; the others are one line
 MOST_LINES = 400
-MOST_ENTRIES = 40
-MOST_TABLES = 60
 MOST_NAME = 80  # characters of a cell; a kernel's name with templates goes on for pages
 COLUMNS = {
+    "name": "kernel",
     "launches": "launches per call",
     "call_ms": "time per call",
     "time_ratio": "share of time",
@@ -91,7 +90,7 @@ COLUMNS = {
     "occupancy_ratio": "occupancy allowed",
 }
 """Of a kernel: their titles."""
-BRIEF = ("time_ratio", "thread_register_count", "waves", "occupancy_ratio")
+BRIEF = ("name", "time_ratio", "thread_register_count", "waves", "occupancy_ratio")
 
 
 PROFILED = (
@@ -103,43 +102,37 @@ PROFILED = (
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Block]:
-    """The kernels of all cases in one table; a folded one per case and any other probe."""
-    axes = distinguishing_axes(rows)
+    """A folded table of all cases for each table of a probe, the kernels first."""
     if lines := [line for row in rows for line in _lines(row)]:
         yield note(PROFILED)
-        yield replace(_kernels("Kernels of a call", lines, COLUMNS), folded=True)
-    others = [
-        _of_keys(f"{capital(column_title(table))} of {row['backend']} at {at}", some)
-        for row in rows
-        for at in [label(problem(row), axes)]
-        for table in row.get("tables") or {}
-        if table != KERNELS and (some := _entries(row, table))
-    ]
-    yield from others[:MOST_TABLES]
-    if len(others) > MOST_TABLES:
-        more = plural(len(others) - MOST_TABLES, "more table")
-        yield note(f"{more} in rows.jsonl, under tables.")
+        yield replace(_of_cases("Kernels of a call", lines, COLUMNS), folded=True)
+    for name in dict.fromkeys(name for row in rows for name in row.get("tables") or {}):
+        lines = [{**one, "row": row} for row in rows for one in _entries(row, name)]
+        keys = dict.fromkeys(key for line in lines for key in line if key != "row")
+        if lines and name != KERNELS:
+            titles = {key: column_title(str(key)) for key in keys}
+            yield replace(_of_cases(capital(column_title(name)), lines, titles), folded=True)
 
 
 def longest_kernels(rows: Sequence[Row]) -> Table | None:
     """The longest kernel of each case: its share of the time, and how it fills the GPU."""
     lines = [line for row in rows for line in [*_lines(row)][:1]]
-    return _kernels("The longest kernel of a call", lines, BRIEF) if lines else None
+    brief = {name: COLUMNS[name] for name in BRIEF}
+    return _of_cases("The longest kernel of a call", lines, brief) if lines else None
 
 
-def _kernels(title: str, lines: Sequence[Entry], names: Iterable[str]) -> Table:
+def _of_cases(title: str, lines: Sequence[Entry], titles: Mapping[str, str]) -> Table:
+    """Entries, each with its `row`. `titles`: of their values; the name where two are equal."""
     axes = distinguishing_axes([line["row"] for line in lines])
-    at = [label(problem(line["row"]), axes) for line in lines]
-    every = [
-        {**line, "at": one if len({*at}) > 1 else ""} for line, one in zip(lines, at, strict=True)
-    ]
+    at = {id(line): label(problem(line["row"]), axes) for line in lines}
+    several = len({*at.values()}) > 1
+    twice = {one for one, count in Counter(titles.values()).items() if count > 1}
     columns: dict[str, Callable[[Entry], Cell]] = {
-        "problem": itemgetter("at"),
+        "problem": lambda line: at[id(line)] if several else "",
         "backend": lambda line: line["row"]["backend"],
-        "kernel": lambda line: _short(str(line.get("name") or "unnamed")),
-        **{COLUMNS[name]: partial(_cell, name) for name in names},
+        **{name if one in twice else one: partial(_cell, name) for name, one in titles.items()},
     }
-    return table_of(title, every, columns, optional=[*columns], most=MOST_LINES)
+    return table_of(title, lines, columns, optional=[*columns], most=MOST_LINES)
 
 
 def _cell(name: str, of: Entry) -> Cell:
@@ -163,19 +156,6 @@ def _lines(row: Row) -> Iterator[Entry]:
         made = {name: value / calls for name, value in per_call.items()} if calls > 0 else {}
         share = {"time_ratio": one["time_ms"] / total_ms} if total_ms > 0 else {}
         yield {**one, "row": row, **made, **share}
-
-
-def _of_keys(title: str, entries: Sequence[Entry]) -> Table:
-    """A table that reports do not know: its keys are the columns."""
-    keys = dict.fromkeys(str(key) for entry in entries for key in entry)
-    left = len(entries) - MOST_ENTRIES
-    more = f"; {plural(left, 'more entry', 'more entries')} in rows.jsonl" if left > 0 else ""
-    return Table(
-        title=f"{title}{more}",
-        columns=tuple(map(column_title, keys)),
-        rows=tuple(tuple(_cell(key, entry) for key in keys) for entry in entries[:MOST_ENTRIES]),
-        folded=True,
-    )
 
 
 def entry_cell(value: Any, write: Callable[[float], str]) -> Cell:

@@ -75,16 +75,14 @@ def energy_costs(rows: Sequence[Row], meta: Meta) -> list[tuple[Group, list[Ener
 def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
     """To the scenario's baseline, or to the first backend if that has no energy."""
     known = [(row, found) for row in group.rows if (found := observed(row, "energy_j")) is not None]
-    by_backend = {row["backend"]: row for row, _ in known}
-    named = run["scenario"].get("baseline")
-    is_known = isinstance(named, str) and named in by_backend
-    baseline = named if is_known else next(iter(by_backend), "")
+    named = [row for row, _ in known if row["backend"] == run["scenario"].get("baseline")]
+    base = next(iter([*named, *(row for row, _ in known)]), None)
     return [
         EnergyCost(
             row=row,
             per_call_j=found,
-            ratio=None if row["backend"] == baseline else energy_ratio(row, by_backend[baseline]),
-            is_baseline=row["backend"] == baseline,
+            ratio=energy_ratio(row, base) if base and base is not row else None,
+            is_baseline=row is base,
         )
         for row, found in known
     ]

@@ -35,7 +35,7 @@ from ..formatting import (
 from ..judging.pair import time_ratio
 from ..words import meaning_of
 from . import Subject, testing_claims
-from ._choice import NOT_JUDGED, SIZES, how_sure
+from ._choice import NOT_JUDGED, how_sure
 from ._over import MOST_PANELS, Line, by_backend, challenges, latencies, n_text
 from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
 from .own import own_backends
@@ -134,7 +134,7 @@ def _where(ran: Sequence[Row], every: Iterable[Sequence[Row]]) -> str:
 
 def _sentence(contested: Sequence[Raced]) -> str:
     """Who is fastest on the largest problem that two backends ran, by how much."""
-    largest = max(contested, key=lambda one: [one.rows[0].get(axis) or 0 for axis in SIZES])
+    largest = max(contested, key=lambda one: one.size)
     others = largest.group.label if len({one.group.label for one in contested}) > 1 else ""
     # a length of 1 is as it is when tokens come one by one
     shown = n_text(largest.n) if largest.n != 1 or not others else ""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..data.peaks import peaks
-from ..data.row_groups import Row, axis_text, by, case_key, groups
+from ..data.row_groups import Row, axis_text, backends, by, case_key, groups
 from ..data.run_meta import Meta, ours, question
-from ..elements import Bar, Bars, Card, Table
+from ..elements import ASIDE, Bar, Bars, Card, Table
 from ..formatting import capital, list_text, number_text, paragraph, plural, rate_text, share_text
 from ..judging.pair import time_ratio
 from ..judging.ratio import Ratio
@@ -28,26 +28,23 @@ class Speed(NamedTuple):
     """Of a case at the longest N. A peak of 0 was not measured; `time` is over the first's."""
 
     problem: str
+    name: str
     row: Row
     flops_per_s: float
     peak_flops_per_s: float
     time: Ratio | None
 
-    @property
-    def name(self) -> str:
-        return str(self.row["backend"])
-
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     mine = [row for row in ours(rows, meta) if ASKED in question(meta[row["run"]]).lower()]
     timed = [row for row in mine if row["device"] == "cuda" and row["achieved_flops_per_s"]]
-    found = [*_speeds(timed, meta)]
-    if len({one.name for one in found}) < 2:
+    if len(backends(timed)) < 2:
         return Subject(lacking="No run asks how fast kernels are and timed two of them on a GPU.")
+    found = [*_speeds(timed, meta)]
     lengths = list_text([*map(n_text, sorted({one.row["seq_len"] for one in found}))])
     known = [one.peak_flops_per_s for one in found]
     peak = f"The frame of a bar is the measured peak of matrix products, {rate_text(max(known))}."
-    papers = PAPERS if any(one.row["papers_flops_per_s"] for one in found) else ""
+    papers = PAPERS if any(row["papers_flops_per_s"] for row in timed) else ""
     marks = meaning_of({one.time.mark for one in found if one.time})
     card = Card(
         title=TITLE,
@@ -65,9 +62,10 @@ def _speeds(timed: Sequence[Row], meta: Meta) -> Iterator[Speed]:
         longest = group.by_length[max(group.lengths)]
         base = next((row for row in longest if row["backend"] == timed[0]["backend"]), None)
         for row in longest:
-            known, rate = peaks(meta[row["run"]], row["dtype"]), row["achieved_flops_per_s"]
+            known, name = peaks(meta[row["run"]], row["dtype"]), row["backend"]
+            rate, peak = row["achieved_flops_per_s"], known.flops_per_s if known else 0.0
             time = time_ratio(row, base) if base and base is not row else None
-            yield Speed(group.label, row, rate, known.flops_per_s if known else 0.0, time)
+            yield Speed(group.label, name, row, rate, peak, time)
 
 
 def _rates(found: Sequence[Speed]) -> Iterator[str]:
@@ -92,15 +90,13 @@ def _against(found: Sequence[Speed]) -> Iterator[str]:
 
 def _bars(found: Sequence[Speed], title: str, *, framed: bool) -> Bars:
     fastest = max(one.flops_per_s for one in found)  # the longest bar, if there are no frames
-    bars: dict[str, list[Bar]] = {}
-    lines: list[tuple[str, ...]] = []
+    bars, lines = dict[str, list[Bar]](), list[tuple[str, ...]]()
     for one in found:
         share = one.flops_per_s / (one.peak_flops_per_s if framed else fastest)
         texts = [rate_text(one.flops_per_s), *([share_text(share)] if framed else [])]
         lines.append((one.problem, one.name, *texts))
-        part, note = min(1.0, share), ", ".join(texts)
-        bar = Bar(backend=one.name, label=one.name, share=part, note=note)
-        bars.setdefault(one.problem, []).append(bar)
+        looks = {"backend": one.name, "label": one.name, "note": ", ".join(texts)}
+        bars.setdefault(one.problem, []).append(Bar(share=min(1.0, share), **looks))
     columns = ("problem", "backend", "achieved", *(["share of the peak"] if framed else []))
     return Bars(
         title=title,
@@ -113,8 +109,12 @@ def _bars(found: Sequence[Speed], title: str, *, framed: bool) -> Bars:
 
 
 def _beside(found: Sequence[Speed]) -> Table:
-    times = {case_key(one.row): one.time.marked for one in found if one.time}
-    problems = by((one for one in found if one.time), lambda one: one.problem)
-    lines = [((name,), [one.row for one in some]) for name, some in problems.items()]
-    heads = [f"time over that of {found[0].name}"]
-    return by_backend("", heads, lines, lambda row, _: times[case_key(row)])
+    times = {case_key(one.row): one.time for one in found if one.time}
+    problems = by(found, lambda one: one.problem).items()
+    lines = [((name,), [one.row for one in some if one.time]) for name, some in problems]
+
+    def cell(row: Row, _: Sequence[Row]) -> str:
+        time = times[case_key(row)]
+        return f"{time.mark.sign}\u00a0×{number_text(time.value)}{ASIDE}{time.bounds}"
+
+    return by_backend("", [f"time over that of {found[0].name}"], lines, cell)

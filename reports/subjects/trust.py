@@ -36,11 +36,6 @@ TITLE = "All checks"
 SECTION = "trust"
 ORDER = 0
 NEEDS = ("status", "latency_ms")
-PARTS = {
-    "Right": ("correctness", "peak", "interpreter"),
-    "Undisturbed": ("throttling", "contention", "clocks", *ON_GPU),
-    "Repeated": ("repeats", "warm-up", "precision"),
-}
 MOST_NAMED = 4
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
@@ -61,6 +56,7 @@ BUSY = (
     "Where other work disturbed one of two cases their ratio allows for"
     f" {rough_percent_text(DISTURBED_RATIO)}."
 )
+DRIFTED = "call times still drifted when the warm-up ended"
 CONTENDED = "other work competed for the same cores"
 INTERPRETED = (
     "Triton kernels ran in Python's interpreter (TRITON_INTERPRET=1): results can be checked, but"
@@ -77,13 +73,10 @@ class Check(NamedTuple):
     more: str = ""
 
 
-NOTHING_TIMED = Check("unknown", "No case was timed.")
-
-
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """A line for each item and each check that is amiss."""
     blocks: list[Text] = []
-    for item, found in _items(ours(rows, meta), meta).items():
+    for item, found in checks(ours(rows, meta), meta).items():
         texts = [(one.state, paragraph(one.text, one.more)) for one in found.values()]
         fine = paragraph(*(text for state, text in texts if state != "caution"))
         blocks += [caution(f"{item}: {text}") for state, text in texts if state == "caution"]
@@ -93,18 +86,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def trust(rows: Sequence[Row], meta: Meta) -> list[Badge]:
     """Four sentences: right, undisturbed, repeated, complete. None without cases of ours."""
-    return [_badge(item, found) for item, found in _items(ours(rows, meta), meta).items()]
-
-
-def _items(rows: Sequence[Row], meta: Meta) -> dict[str, dict[str, Check]]:
-    """The checks of each item, by name."""
-    if not rows:
-        return {}
-    found = checks(rows, meta)
-    items = {
-        item: {name: one for name in of if (one := found.get(name))} for item, of in PARTS.items()
-    }
-    return items | {"Complete": {"cases": _complete(rows)}}
+    return [_badge(item, found) for item, found in checks(ours(rows, meta), meta).items()]
 
 
 def _badge(item: str, found: dict[str, Check]) -> Badge:
@@ -121,37 +103,43 @@ def _badge(item: str, found: dict[str, Check]) -> Badge:
     return Badge(label=item, state=state, text=paragraph(found[first].text, rest))
 
 
+def checks(rows: Sequence[Row], meta: Meta) -> dict[str, dict[str, Check]]:
+    """Of each item, by name, those that say something here; empty without cases."""
+    timed = [*filter(is_timed, rows)]
+    on_gpu = [row for row in timed if row.get("device") == "cuda"]
+    many = any((cpu_threads(meta[row["run"]]) or 1) > 1 for row in timed)
+    again, slower = f"{AGAIN}{ONE_THREAD if many else ''}", LIMITED if power_only(timed) else AGAIN
+    interpreted = partial(_is_interpreted, meta)
+    found: dict[str, dict[str, Check | None]] = {
+        "Right": {
+            "correctness": _correctness(rows, timed),
+            "peak": _peak(timed, meta),
+            "interpreter": _cases(
+                timed if any(map(interpreted, timed)) else (), interpreted, INTERPRETED
+            ),
+        },
+        "Undisturbed": {
+            "throttling": _blocks(timed, "throttled_blocks", held_back(timed), slower),
+            "contention": _blocks(timed, "contended_blocks", CONTENDED, again),
+            "clocks": _clocks(on_gpu) if on_gpu else None,
+            **{name: _cases(on_gpu, *doubt) for name, doubt in ON_GPU.items()},
+        },
+        "Repeated": {
+            "repeats": _processes(timed),
+            "warm-up": _cases(timed, was_warming, DRIFTED),
+            "precision": _precision(timed, meta) if timed else None,
+        },
+        "Complete": {"cases": _complete(rows)},
+    }
+    known = {item: {name: one for name, one in of.items() if one} for item, of in found.items()}
+    return known if rows else {}
+
+
 def _complete(rows: Sequence[Row]) -> Check:
     counts = Counter(row["status"] for row in rows)
     texts = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
     state: State = "caution" if {*UNFINISHED, *FAILURES} & {*counts} else "good"
     return Check(state, f"{plural(len(rows), 'case')}: {'; '.join(texts)}.")
-
-
-def checks(rows: Sequence[Row], meta: Meta) -> dict[str, Check | None]:
-    """By name; None of those that say nothing here."""
-    timed = [*filter(is_timed, rows)]
-    right = _correctness(rows, timed)
-    if not timed:
-        return {"correctness": right, "contention": NOTHING_TIMED, "repeats": NOTHING_TIMED}
-    on_gpu = [row for row in timed if row.get("device") == "cuda"]
-    many = any((cpu_threads(meta[row["run"]]) or 1) > 1 for row in timed)
-    interpreted = partial(_is_interpreted, meta)
-    again, slower = f"{AGAIN}{ONE_THREAD if many else ''}", LIMITED if power_only(timed) else AGAIN
-    return {
-        "correctness": right,
-        "peak": _peak(timed, meta),
-        "interpreter": _cases(
-            timed if any(map(interpreted, timed)) else (), interpreted, INTERPRETED
-        ),
-        "contention": _blocks(timed, "contended_blocks", CONTENDED, again),
-        "throttling": _blocks(timed, "throttled_blocks", held_back(timed), slower),
-        "clocks": _clocks(on_gpu) if on_gpu else None,
-        **{name: _cases(on_gpu, *doubt) for name, doubt in ON_GPU.items()},
-        "repeats": _processes(timed),
-        "warm-up": _cases(timed, was_warming, "call times still drifted when the warm-up ended"),
-        "precision": _precision(timed, meta),
-    }
 
 
 # ---- of cases and of blocks ----------------------------------------------------------------------
@@ -214,7 +202,8 @@ def _correctness(rows: Sequence[Row], timed: Sequence[Row]) -> Check:
         return Check("caution", f"{plural(wrong, 'case')} gave a wrong result and got no latency.")
     exact = [*filter(is_exact, timed)]
     if not exact:
-        return Check("unknown", "No timed case is exact attention.") if timed else NOTHING_TIMED
+        what = "No timed case is exact attention." if timed else "No case was timed."
+        return Check("unknown", what)
     if unchecked := [row for row in exact if row.get("error_ratio") is None]:
         return Check("unknown", f"{_of(len(unchecked), timed)} have no error on record.")
     exempt = [row for row in timed if not is_exact(row)]

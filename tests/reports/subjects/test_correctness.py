@@ -11,7 +11,7 @@ from tests.reports.rendering import blocks_of, rows_and_meta, tables_of
 
 
 def badge_of(rows: list[Row], meta: Meta) -> tuple[str, str]:
-    return checks(rows, meta)["correctness"]
+    return checks(rows, meta)["Right"]["correctness"]
 
 
 def test_the_badge_and_section_speak_of_exact_cases(tmp_path: Path) -> None:

@@ -93,14 +93,17 @@ def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
 ) -> None:
     entries: list[dict[str, Any]] = [{"hop": "a", "moved_bytes": 2048}]
     entries += [{"hop": "b", "busy_ratio": 0.5, "spent_ms": 3.0, "lanes": [1, 2], "up": True}]
+    entries[1]["moved_ms"] = 1.0
     run = with_utilization(tmp_path, tables={"hop_table": entries})
-    found = table(blocks_of(utilization, run), "Hop table of naive")
+    found = table(blocks_of(utilization, run), "Hop table")
     assert found.folded
-    assert found.columns == ("hop", "moved", "busy", "spent", "lanes", "up")
-    assert found.texts == (
-        ("a", "2 KiB", "", "", "", ""),
-        ("b", "", "50.0 %", "3.00 ms", "1 × 2", "yes"),
-    )
+    columns = ("backend", "hop", "moved_bytes", "busy", "spent", "lanes", "up", "moved_ms")
+    assert found.columns == columns
+    assert [line[0] for line in found.texts] == [name for name in ACTIVE for _ in entries]
+    assert [line[1:] for line in found.texts[:2]] == [
+        ("a", "2 KiB", "", "", "", "", ""),
+        ("b", "", "50.0 %", "3.00 ms", "1 × 2", "yes", "1.00 ms"),
+    ]
 
 
 LAUNCH = {
