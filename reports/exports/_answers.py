@@ -293,28 +293,25 @@ def _contrasts(told: Told) -> Iterator[Fact]:
 
 def _stored(told: Told) -> Iterator[Fact]:
     """Padding, ways of storing keys and values, latent attention, chunks, parts of a block."""
-    for _, batches in padding.comparisons(told.rows):
-        for one in batches:
-            place = told.place(one.padded) | {"packed": one.packed["backend"]}
-            yield _number("padding", place, "padding_ratio", one.share)
-            yield ratio_fact("padding", place, one.time)
-            yield _number("padding", place, "peak_bytes_ratio", one.bytes_ratio)
-    for way in stored_keys.comparisons(told.rows):
-        place = told.place(way.row) | {"plain": way.plain["backend"]}
-        yield ratio_fact("stored_keys", place, way.time)
-        yield _number("stored_keys", place, "input_bytes_ratio", way.bytes_ratio)
-    for forms in latent.comparisons(told.rows):
-        for form in forms:
-            place = told.place(form.unabsorbed)
-            yield ratio_fact("latent", place, form.time)
-            yield _number("latent", place, "work_flops_ratio", form.flops_ratio)
-    for chunked in chunks.prefills(told.rows):
-        place = told.place(chunked.whole) | {"chunk": chunked.size}
-        yield ratio_fact("chunks", place, chunked.time)
-        yield _number("chunks", place, "peak_bytes", chunked.peak_bytes)
-    for _, every in block.dominances(told.rows):
-        for share in (share for one in every for share in one.shares):
-            yield ratio_fact("block", told.place(share.block), share.time, of="attention_time")
+    for one in (one for _, batches in padding.comparisons(told.rows) for one in batches):
+        place = told.place(one.row) | {"packed": one.base["backend"]}
+        yield _number("padding", place, "padding_ratio", padding.share(one))
+        yield ratio_fact("padding", place, one.time)
+        yield _number("padding", place, "peak_bytes_ratio", one.ratio("peak_bytes"))
+    for one in stored_keys.comparisons(told.rows):
+        place = told.place(one.row) | {"plain": one.base["backend"]}
+        yield ratio_fact("stored_keys", place, one.time)
+        yield _number("stored_keys", place, "input_bytes_ratio", one.ratio("input_bytes"))
+    for one in (one for some in latent.comparisons(told.rows) for one in some):
+        yield ratio_fact("latent", told.place(one.row), one.time)
+        yield _number("latent", told.place(one.row), "work_flops_ratio", latent.flops_ratio(one))
+    for one in chunks.prefills(told.rows):
+        place = told.place(one.base) | {"chunk": one.row["seq_len"]}
+        yield ratio_fact("chunks", place, one.time)
+        yield _number("chunks", place, "peak_bytes", one.row["peak_bytes"])
+    for _, every in block.shares(told.rows):
+        for one in (one for some in every for one in some):
+            yield ratio_fact("block", told.place(one.base), one.time, of="attention_time")
 
 
 def _crossovers(told: Told) -> Iterator[Fact]:
