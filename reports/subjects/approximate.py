@@ -1,32 +1,33 @@
-"""Approximate attention: how far off each setting is, over its size, N and its time."""
+"""Approximate attention: how far off each setting is, and its time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
 
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
-from ..data.findings import LinformerProjection
 from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Card, Figure, Panel, Table, note, table_of
+from ..elements import Card, Figure, Table, note, table_of
 from ..formatting import capital, list_text, more_below, paragraph, percent_text, rough_percent_text
 from ..judging.ratio import Ratio
 from ..quantity import Cell, Number, Quantity
 from . import Subject
-from ._over import not_drawn, panel
+from ._over import panel
 from ._race import against_fastest
-from ._studies import studied
 
 TITLE = "Approximate attention"
 SECTION = "asked"
 ORDER = 18
 NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
-STUDIES = (LinformerProjection.STUDY,)
 BELOW_CLAIMS = True
-MOST_FIGURES = 4
-SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
+HOW = (
+    "The error is the distance from exact attention over its size (relative L2, the worst of"
+    " output and gradients), on random inputs and untrained weights: trained ones may do better."
+    " The cosine is that of the angle between the output and the exact one: 1 is equal but for a"
+    " factor, 0 has nothing in common with it."
+)
 
 
 class Trade(NamedTuple):
@@ -51,63 +52,57 @@ class Trade(NamedTuple):
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The card is about the longest N of the first problem with an error; what carries no
+    information has no place in its picture, only in a note.
+    """
     found = [group for group in groups(rows, "seq_len") if any(map(_timed, group.rows))]
-    kept = tuple(projections_kept(meta))
-    if not found:
-        lacking = "No backend that approximates attention was timed."
-        return Subject(blocks=kept, lacking=lacking)
     made = [(group, trades(group)) for group in found]
-    known = [(group, some) for group, every in made if (some := _with_error(every))]
-    how = note(
-        "The error is the distance from exact attention over its size (relative L2, the worst of"
-        " output and gradients), on random inputs and untrained weights. Trained weights may do"
-        " better. The cosine is that of the angle between the output and the exact one, over all"
-        " rows that are checked: 1 is equal but for a factor, 0 has nothing in common with it."
-    )
-    details = [block for one in made[:MOST_FIGURES] for block in _of_problem(*one, meta)]
-    return Subject(
-        card=_card(*known[0], more=len(known) - 1, meta=meta) if known else None,
-        blocks=(how, *details, *not_drawn(found[MOST_FIGURES:]), *kept),
-    )
-
-
-def _with_error(every: Sequence[Trade]) -> list[Trade]:
-    return [one for one in every if one.error]
-
-
-def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Card:
-    """At the longest N with an error, of the first problem."""
-    longest, made = _at_longest(every)
-    at = axis_text("seq_len", longest)
-    # A setting that carries no information has no place in the picture, only in the note.
-    drawn = [one for one in made if not carries_nothing(one.row)]
-    text, table = capital(_finding_at(group, longest, drawn)), _table(made, NOT_ON_CARDS)
-    panel = _panel(group, [one.row for one in drawn], "latency_ms", f"latency in ms, at {at}")
-    of = caption({**group.problem, "seq_len": longest}, meta)
+    known = [
+        (group, some) for group, every in made if (some := [one for one in every if one.error])
+    ]
+    empties = [group.prefixed(capital(text)) for group in found if (text := emptiness(group))]
+    every = [one for _, some in made for one in some]
+    blocks = (note(HOW), *map(note, empties), _table(every)) if every else ()
+    lacking = "No backend that approximates attention was timed."
+    if not known:
+        return Subject(blocks=blocks, lacking=lacking)
+    (group, some), n = known[0], max(one.n for one in known[0][1])
+    at, last = axis_text("seq_len", n), [one for one in some if one.n == n]
+    drawn = [one for one in last if not carries_nothing(one.row)]
+    text = capital(group.prefixed(f"at {at} {_finding(drawn)}"))
+    picture: Figure | Table = _table(last, NOT_ON_CARDS)
+    if drawn:
+        axes = panel(
+            replace(group, rows=[one.row for one in drawn], label=""),
+            "latency_ms",
+            "error_{}l2_ratio",
+            x_label=f"latency in ms, at {at}",
+            y_label="relative error",
+            unit="share",
+        )
+        of = caption({**group.problem, "seq_len": n}, meta)
+        picture = Figure(title=text, caption=of, panels=(axes,), table=picture)
     how = "Random inputs and untrained weights: trained ones may do better."
-    return Card(
+    card = Card(
         title="Error against time",
         sentence=f"{text}.",
-        picture=Figure(title=text, caption=of, panels=(panel,), table=table) if drawn else table,
+        picture=picture,
         subtitle=f"error over latency at {at}",
-        note=paragraph(how, capital(emptiness(group)), more_below(more)),
+        note=paragraph(how, capital(emptiness(group)), more_below(len(known) - 1)),
     )
+    return Subject(card=card, blocks=blocks)
 
 
-def _at_longest(every: Sequence[Trade]) -> tuple[int, list[Trade]]:
-    longest = max(one.n for one in every)
-    return longest, [one for one in every if one.n == longest]
-
-
-def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
+def _finding(made: Sequence[Trade]) -> str:
     """Of each family, the setting with the smallest error."""
     texts = []
     for some in by(made, lambda one: method(one.name)).values():
         one = min(some, key=lambda one: one.error)
         against = f" and takes {one.ratio.text_to(one.against)}" if one.ratio else ""
         texts.append(f"{one.name} is off by {rough_percent_text(one.error)}{against}")
-    nothing = "no approximation's output has anything in common with the exact one"
-    return group.prefixed(f"at {axis_text('seq_len', n)} {'; '.join(texts) or nothing}")
+    return "; ".join(texts) or (
+        "no approximation's output has anything in common with the exact one"
+    )
 
 
 def method(backend: str) -> str:
@@ -159,61 +154,8 @@ def trades(group: Group) -> list[Trade]:
     ]
 
 
-def size(row: Row) -> int | None:
-    """Its rank or number of features, or another number that its name gives."""
-    known = {**(row.get("parameters") or {}), **(row.get("configuration") or {})}
-    sizes = (known.get(name) for name in (*SIZES, *(row.get("parameters") or {})))
-    return next((value for value in sizes if type(value) is int), None)
-
-
 def _timed(row: Row) -> bool:
     return row.get("exactness") == "approximate" and is_timed(row)
-
-
-def _of_problem(group: Group, made: Sequence[Trade], meta: Meta) -> Iterator[Block]:
-    if (known := _with_error(made)) and (drawn := tuple(_errors(group, known))):
-        yield Figure(
-            title=capital(_finding_at(group, *_at_longest(known))),
-            caption=caption(group.problem, meta),
-            panels=drawn,
-            table=_table(made),
-        )
-    if text := emptiness(group):
-        yield note(group.prefixed(capital(text)))
-
-
-def _errors(group: Group, known: Sequence[Trade]) -> Iterator[Panel]:
-    """Over the size, if a family has several sizes at the longest N; and over N."""
-    longest, last = _at_longest(known)
-    sized = (one for one in last if size(one.row) is not None)
-    families = by(sized, lambda one: method(one.name))
-    if any(len(of) > 1 for of in families.values()):
-        over_size = [
-            one.row | {"backend": _drawn_as(family, of), "size": size(one.row)}
-            for family, of in families.items()
-            for one in of
-        ]
-        label = f"{' or '.join(SIZES)}, at {axis_text('seq_len', longest)}"
-        yield _panel(group, over_size, "size", label)
-    if len({one.n for one in known}) > 1:
-        yield _panel(group, [one.row for one in known], "seq_len")
-
-
-def _drawn_as(family: str, of: Sequence[Trade]) -> str:
-    """Its own name if that is a backend, else its largest one: the legend has names of backends."""
-    largest = max(of, key=lambda one: size(one.row) or 0)
-    return family if any(one.name == family for one in of) else largest.name
-
-
-def _panel(group: Group, rows: list[Row], axis: str, x_label: str = "") -> Panel:
-    return panel(
-        replace(group, rows=rows, label=""),
-        axis,
-        "error_{}l2_ratio",
-        x_label=x_label,
-        y_label="relative error",
-        unit="share",
-    )
 
 
 def _measured(value: float | None, text: Callable[[float], str]) -> str:
@@ -223,7 +165,6 @@ def _measured(value: float | None, text: Callable[[float], str]) -> str:
 COLUMNS: dict[str, Callable[[Trade], Cell]] = {
     "N": lambda one: Quantity(one.n, "count"),
     "backend": lambda one: one.name,
-    "size": lambda one: size(one.row),
     "error": lambda one: _measured(one.row.get("error_l2_ratio"), rough_percent_text),
     "cosine": lambda one: _measured(one.row.get("output_cosine"), "{:.2f}".format),
     "time": lambda one: time_of(one.row),
@@ -232,42 +173,10 @@ COLUMNS: dict[str, Callable[[Trade], Cell]] = {
     ),
     "peak bytes": lambda one: Quantity(one.row.get("peak_bytes"), "bytes"),
 }
-NOT_ON_CARDS = ("N", "size", "cosine", "peak bytes")
+NOT_ON_CARDS = ("N", "cosine", "peak bytes")
 
 
 def _table(made: Sequence[Trade], without: Sequence[str] = ()) -> Table:
     columns = {name: cell for name, cell in COLUMNS.items() if name not in without}
     title = "Error and time of approximations"
     return table_of(title, made, columns, case=lambda one: case_key(one.row))
-
-
-# ---- the study linformer_projections ------------------------------------------------------------
-
-
-def projections_kept(meta: Meta) -> Iterator[Block]:
-    """Of the first run with the study linformer_projections."""
-    _, _, found = next(studied(LinformerProjection, meta), ("", "", []))
-    if not found:
-        return
-    first = found[0]
-    yield table_of(
-        f"What Linformer's projections keep of attention, N = {first.seq_len}, rank {first.rank}:"
-        " cosine and error on other inputs of the same kind",
-        found,
-        {
-            "inputs": lambda one: one.inputs,
-            "projections": lambda one: one.projections,
-            "cosine": lambda one: _bounded(one, "output_cosine", "{:.2f}".format),
-            "error": lambda one: _bounded(one, "error_l2_ratio", rough_percent_text),
-        },
-    )
-    yield note(
-        f"Means over {first.seeds} seeds with 95 % intervals. Trained: the two projections"
-        " alone, in a few steps, to bring the output close to the exact one. Small and random:"
-        " a trained model may keep more."
-    )
-
-
-def _bounded(one: LinformerProjection, name: str, text: Callable[[float], str]) -> Number:
-    value, low, high = (text(one[f"{name}{end}"]) for end in ("", "_low", "_high"))
-    return Number(f"{value} ({low} to {high})")
