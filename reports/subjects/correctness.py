@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from ...harness.files.printable import spaced
 from ..data.exactness import is_exact, meanings
-from ..data.findings import BatchInvariance, EachAlone
 from ..data.row_groups import (
     Row,
     backends,
@@ -20,9 +18,8 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta
 from ..elements import Block, Text, note, table_of
-from ..formatting import list_text, number_text, plural, size_text, times_text
+from ..formatting import list_text, number_text, plural
 from . import Subject
-from ._studies import studied
 
 TITLE = "Correctness"
 SECTION = "more"
@@ -46,7 +43,7 @@ class Errors:
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    return Subject(blocks=(*_blocks(rows), *_repeats(rows, meta)))
+    return Subject(blocks=(*_blocks(rows), *_repeats(rows)))
 
 
 def error_ratio(row: Row) -> float:
@@ -123,69 +120,34 @@ def _blocks(rows: Sequence[Row]) -> Iterator[Block]:
     )
 
 
-def _repeats(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
-    """Whether each backend gives equal bits again, of all cases and by the study."""
-    errors: dict[str, float] = {}
-    for _, _, findings in studied(BatchInvariance, meta):
-        for one in findings:
-            errors[one.backend] = max(errors.get(one.backend, 0.0), one.batch_error_l2_ratio)
+def _repeats(rows: Sequence[Row]) -> Iterator[Block]:
+    """Whether each backend gives equal bits again."""
     lines = []
     for python, mine in by_environment(rows).items():
         for name in backends(mine):
             of = [row for row in mine if row["backend"] == name]
             again, everywhere = _share(of, "repeats_exactly"), _share(of, PROCESSES)
-            counts = list[int]()
-            if everywhere == "yes":
-                counted = (row.get("processes") for row in of if row.get(PROCESSES))
-                counts = [int(one) for one in counted if one is not None]  # not of what failed
-            if counts:
+            counts = {
+                int(row["processes"]) for row in of if row.get(PROCESSES) and row.get("processes")
+            }  # not of what failed
+            if everywhere == "yes" and counts:
                 everywhere = f"yes, in {' to '.join(map(str, sorted({min(counts), max(counts)})))}"
-            error = errors.get(name)
-            batch = "" if error is None else f"off by {number_text(error)}" if error else "yes"
-            if again or everywhere or batch:
-                lines.append((name, python or "", again, everywhere, batch))
-    columns = ("backend", "python", "called again", "in all processes", "alone and in a batch")
-    optional = columns[1:]
+            if again or everywhere:
+                lines.append((name, python or "", again, everywhere))
+    columns = ("backend", "python", "called again", "in all processes")
     if lines:
         yield table_of(
             "Are results on equal inputs the same to the bit?",
             lines,
             {name: itemgetter(place) for place, name in enumerate(columns)},
-            optional=optional,
+            optional=columns[1:],
         )
-        yield from _each_alone(meta)
         yield note(
             "Other bits are no error: a kernel may split its sums by the size of the batch or by"
             " what is idle, and sums in another order round otherwise. Called again: 512 elements"
             " of what is timed, in calls one after the other. In all processes: the whole output of"
             " the first call after each set-up."
-            " Alone and in a batch: the study batch_invariance, off by the relative L2."
         )
-
-
-def _each_alone(meta: Meta) -> Iterator[Block]:
-    """What it costs to make the bits of a sequence its own."""
-    for _, _, findings in studied(EachAlone, meta):
-        costs = []
-        for one in findings:
-            times = times_text(one.alone_ratio, one.alone_low_ratio, one.alone_high_ratio)
-            peaks = [size_text(of) for of in (one.alone_peak_bytes, one.batch_peak_bytes)]
-            memory = f" with {' at the peak in place of '.join(peaks)}" if all(peaks) else ""
-            costs.append(f"{one.backend} takes {times} as long{memory}{_contended(one)}")
-        first = findings[0]
-        yield Text(
-            text=(
-                f"A call for each of {first.batch} sequences of {spaced(first.kv_seq_len)} keys"
-                f" makes a sequence's bits its own: {list_text(costs)}."
-            )
-        )
-
-
-def _contended(found: EachAlone) -> str:
-    """A caution, where it was so in most blocks."""
-    count, blocks = found.contended_blocks or 0, found.blocks or 0
-    where = f" (other work competed for the same cores in {count} of {blocks} blocks)"
-    return where if 2 * count > blocks else ""
 
 
 def _share(rows: Sequence[Row], field: str) -> str:
