@@ -248,13 +248,12 @@ def _note(every: Sequence[MemoryCurve], heads_between: int, problems: int) -> st
     return paragraph(*(part for part, is_so in parts.items() if is_so), more_below(problems))
 
 
-def needs_table(found: Sequence[Group], *, folded: bool = False) -> Table:
+def needs_table(found: Sequence[Group]) -> Table:
     """Every length of some problems over N."""
     return by_backend(
         "Memory needed: inputs and peak (predictions in brackets)",
         *lines_over(found, "seq_len"),
         lambda row, _: Marked(cell=_need(row), case=case_key(row)),
-        folded=folded,
     )
 
 
