@@ -1,6 +1,6 @@
 """How contrasts are told: on a card, in a sentence, as rows of a dot plot, and in a table."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -19,7 +19,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
-from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
+from ..elements import Card, Dot, DotPlot, DotRow, Figure, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, paragraph, plural
 from ..judging.ratio import Ratio, exact_ratio
 from ..quantity import Cell, Number, Quantity
@@ -139,9 +139,11 @@ def _place(group: Group, axes: Sequence[str]) -> str:
     return ", ".join(filter(None, texts))
 
 
-def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
+def card(
+    title: str, picked: Picked, problems: Problems, meta: Meta, curve: Figure | None = None
+) -> Card:
     """`problems`: those of the run of which some were picked. Without a title that of what is
-    compared.
+    compared. `curve`: in place of dots.
     """
     rows = [row for group, _ in problems for row in group.rows]
     run, left = rows[0]["run"], len(problems) - len(picked.places)
@@ -151,20 +153,21 @@ def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
     to = f" to {setting(first.axis, first.base)}" if title else ""
     notes = (
         "Times are paired block by block." if paired else "Some times are unpaired.",
-        BAND,
+        "" if curve else BAND,
         f"{is_more} below." if left else "",
     )
     return Card(
         title=title or capital(first.against),
         sentence=picked.answer if title else picked.finding,
         about="" if title else f"{capital(first.against)}{picked.at}",
-        picture=_dot_plot(picked),
+        picture=curve or _dot_plot(picked),
         subtitle=f"ratios{to}{picked.at}{f', {run}' if len(meta) > 1 else ''}",
         sure=paragraph(
             _how_sure(picked),
             what_decides_ratios(filter(None, (one.time for one in every)), rows, {run: meta[run]}),
         ),
         note=" ".join(filter(None, notes)),
+        wide=curve is not None,
     )
 
 
@@ -330,65 +333,45 @@ def _dot_plot(picked: Picked) -> DotPlot:
 
 # ---- in a table ----------------------------------------------------------------------------------
 
-Line = tuple[Group, Row, Contrast | None]  # the base of a backend first, without a contrast
 
+def table(
+    title: str, axis: str, found: Problems, *, folded: bool = False, most: int | None = None
+) -> Table:
+    """A row per contrast, by problem and backend."""
+    shown = [(group, one) for group, some in found for one in some]
 
-def lines(found: Problems) -> list[Line]:
-    every: list[Line] = []
-    for group, some in found:
-        for name in backends(one.row for one in some):
-            mine = [one for one in some if one.backend == name]
-            every.append((group, mine[0].base, None))
-            every += [(group, one.row, one) for one in mine]
-    return every
+    def side(row: Row) -> Cell:
+        return row[axis] if axis == "heads" else setting(axis, row)
 
+    def time(row: Row) -> Cell:
+        return time_of(row) if row.get("latency_ms") is not None else STATUS_WORDS[row["status"]]
 
-def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Table:
-    def time(line: Line) -> Cell:
-        row = line[1]
-        known = row.get("latency_ms") is not None
-        return time_of(row) if known else STATUS_WORDS[row["status"]]
-
-    def ratio(line: Line, of: Callable[[Contrast], Ratio | None]) -> Cell:
-        found = of(line[2]) if line[2] else None
-        return Number(found.text) if found else ""
-
-    def word(line: Line) -> str:
-        found = line[2].time if line[2] else None
-        if line[2] and not line[2].of_heads:
+    def word(one: Contrast) -> str:
+        if not one.of_heads:
             return TWO_KERNELS
-        return found.word if found else line[2].missing if line[2] else ""
-
-    def tokens(line: Line) -> Cell:
-        row = line[1]
-        known = axis == "batch" and row.get("latency_ms") is not None
-        return Quantity(row["batch"] * row["seq_len"] / row["latency_ms"] * 1e3) if known else ""
-
-    def counted(line: Line, column: str) -> Cell:
-        return line[2].counted(column) if line[2] else ""
+        return one.time.word if one.time else one.missing
 
     return table_of(
         title,
         shown,
         {
-            "problem": lambda line: line[0].label or label(line[0].problem, ["seq_len"]),
-            "backend": lambda line: line[1]["backend"],
-            axis_title(axis): lambda line: (
-                line[1][axis] if axis == "heads" else setting(axis, line[1])
-            ),
-            "time": time,
-            "time ratio": lambda line: ratio(line, lambda one: one.time),
-            "in words": word,
-            "tokens per second": tokens,
-            "tokens ratio": lambda line: ratio(line, lambda one: one.throughput),
-            "peak bytes": lambda line: Quantity(line[1].get("peak_bytes"), "bytes"),
-            "bytes ratio": lambda line: line[2].peak_bytes if line[2] else "",
-            "inputs ratio": lambda line: counted(line, "input_bytes"),
-            "FLOPs": lambda line: Quantity(line[1].get("work_flops"), "flops"),
-            "FLOPs ratio": lambda line: counted(line, "work_flops"),
-            "exponentials ratio": lambda line: counted(line, "work_exps"),
+            "problem": lambda of: of[0].label or label(of[0].problem, ["seq_len"]),
+            "backend": lambda of: of[1].backend,
+            axis_title(axis): lambda of: side(of[1].row),
+            "against": lambda of: side(of[1].base),
+            "time": lambda of: time(of[1].row),
+            "of base": lambda of: time(of[1].base),
+            "time ratio": lambda of: Number(of[1].time.text) if of[1].time else "",
+            "in words": lambda of: word(of[1]),
+            "tokens ratio": lambda of: Number(of[1].throughput.text) if of[1].throughput else "",
+            "peak bytes": lambda of: Quantity(of[1].row.get("peak_bytes"), "bytes"),
+            "bytes ratio": lambda of: of[1].peak_bytes,
+            "inputs ratio": lambda of: of[1].counted("input_bytes"),
+            "FLOPs ratio": lambda of: of[1].counted("work_flops"),
+            "exponentials ratio": lambda of: of[1].counted("work_exps"),
         },
-        case=lambda line: case_key(line[1]),
-        optional=("tokens per second", "tokens ratio"),
+        case=lambda of: case_key(of[1].row),
+        optional=("tokens ratio",),
         folded=folded,
+        most=most,
     )

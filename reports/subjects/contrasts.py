@@ -8,9 +8,8 @@ from ..contrasts import asks_for, contrasts, of_given_width, setting
 from ..data.row_groups import Row, axis_title
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Text, note
-from ..formatting import plural
 from . import Subject
-from ._contrasts import Problems, card, how_compared, lines, pick, table
+from ._contrasts import Problems, card, how_compared, pick, table
 
 TITLE = "Contrasts"
 SECTION = "asked"
@@ -99,10 +98,6 @@ def _details(of: Contrasted, meta: Meta) -> Iterator[Block]:
     """A sentence that neither the card nor a line has, and a table."""
     if not of.asked:
         yield Text(text=f"{_prefix(of, meta)}{pick(of.problems).answer}")
-    every = lines(of.problems)
-    title = f"{_titles(of)[0]}: ratios to {setting(of.axis, every[0][1])}"
+    title = f"{_titles(of)[0]}: ratios to {setting(of.axis, of.problems[0][1][0].base)}"
     run = f", {of.run}" if len(meta) > 1 else ""
-    yield table(f"{title}{run}", of.axis, every[:MOST_ROWS], folded=not of.asked)
-    if len(every) > MOST_ROWS:
-        left = plural(len(every) - MOST_ROWS, "more line")
-        yield note(f"{left}: show --format csv has every row.")
+    yield table(f"{title}{run}", of.axis, of.problems, folded=not of.asked, most=MOST_ROWS)
