@@ -9,7 +9,7 @@ from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
 from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
-from ..elements import Card, Figure, Table, note, table_of
+from ..elements import Block, Card, Figure, Table, note, table_of
 from ..formatting import capital, list_text, more_below, paragraph, percent_text, rough_percent_text
 from ..judging.ratio import Ratio
 from ..quantity import Cell, Number, Quantity
@@ -62,7 +62,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     ]
     empties = [group.prefixed(capital(text)) for group in found if (text := emptiness(group))]
     every = [one for _, some in made for one in some]
-    blocks = (note(HOW), *map(note, empties), _table(every)) if every else ()
+    blocks: tuple[Block, ...] = ()
+    if every:
+        blocks = (note(HOW), *map(note, empties), _table(every))
     lacking = "No backend that approximates attention was timed."
     if not known:
         return Subject(blocks=blocks, lacking=lacking)
@@ -70,7 +72,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     at, last = axis_text("seq_len", n), [one for one in some if one.n == n]
     drawn = [one for one in last if not carries_nothing(one.row)]
     text = capital(group.prefixed(f"at {at} {_finding(drawn)}"))
-    picture: Figure | Table = _table(last, NOT_ON_CARDS)
+    table = _table(last, NOT_ON_CARDS)
+    picture: Figure | Table = table
     if drawn:
         axes = panel(
             replace(group, rows=[one.row for one in drawn], label=""),
@@ -81,7 +84,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             unit="share",
         )
         of = caption({**group.problem, "seq_len": n}, meta)
-        picture = Figure(title=text, caption=of, panels=(axes,), table=picture)
+        picture = Figure(title=text, caption=of, panels=(axes,), table=table)
     how = "Random inputs and untrained weights: trained ones may do better."
     card = Card(
         title="Error against time",
