@@ -52,18 +52,3 @@ def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
     assert "64 heads" in figure.title
     (table,) = tables_of(list(told.blocks))
     assert {line[2] for line in table.rows} == {2, 4, 8, 16, 32, 64}
-
-
-def test_a_backend_with_two_marks_is_named_with_the_place_of_each(tmp_path: Path) -> None:
-    """Sure with one head, noisy with eight: never both of one name."""
-    pairs = [
-        made("fused", problem(512, heads, batch=batch), ms, session=f"{heads}", noise_sd=noise)
-        for heads, noise in ((1, 0.001), (8, 0.9))
-        for batch, ms in ((1, 1.0), (4, 4.0 if heads == 1 else 1.02))
-    ]
-    card = card_of(contrasts, run_of(tmp_path, *pairs, contrast=("batch",)))
-    assert (
-        "confirmed for fused (h\u00a0=\u00a01); too noisy for fused (h\u00a0=\u00a08)" in card.sure
-    )
-    assert " h\u00a0=\u00a01: " in card.sentence
-    assert "H\u00a0=" not in card.sentence
