@@ -164,9 +164,9 @@ def take(of: Choices) -> str:
     """
     best, many = of.every[0], len(of.problems)
     if not of.judged:
-        return f"{_take_by_memory(of)} {NOT_JUDGED}{_without_result(of)}"
+        return f"By memory take {best.backend}{_only(of)}. {NOT_JUDGED}{_without_result(of)}"
     choice = f"Take {best.backend}: {_how_fast(best, many)}{_only(of)}."
-    return choice + _elsewhere(best) + _tied(of) + _without_result(of)
+    return choice + _elsewhere(best) + _without_result(of)
 
 
 def _without_result(of: Choices) -> str:
@@ -194,46 +194,30 @@ def _lengths(some: Iterable[int]) -> str:
 
 def _only(of: Choices) -> str:
     """`, and the only one that fits at N = 8 192`, else `; it fits at N = 8 192, where fused does
-    not`.
+    not`: of the largest problem that the first one finished and others could not fit.
     """
-    only = of.every[0].only
+    best = of.every[0]
     if len(of.every) < 2:
         return ""
-    if not only:
-        return _outlived(of)
-    failed = {row["status"] for one in only for row in one.rows} - {"ok"}
-    fits = "fits" if failed <= {*OUT_OF_MEMORY} else "ran"
-    lengths = {one.n for one in only}
-    if any(one.n in lengths for one in of.problems if one not in only):  # N alone does not tell
-        return f", and the only one that {fits} in {len(only)} of them ({_places(only)})"
-    return f", and the only one that {fits} at {_lengths(sorted(lengths))}"
-
-
-def _outlived(of: Choices) -> str:
-    """Of the longest problem that the first one finished and others could not fit."""
-    best, lost = of.every[0].backend, []
-    for one in of.problems:
-        unfit = {row["backend"]: None for row in one.rows if row["status"] in OUT_OF_MEMORY}
-        if unfit and any(row["backend"] == best for row in one.race.ranking):
-            lost.append((one, [*unfit]))
+    if best.only:
+        failed = {row["status"] for one in best.only for row in one.rows} - {"ok"}
+        fits = "fits" if failed <= {*OUT_OF_MEMORY} else "ran"
+        lengths = {one.n for one in best.only}
+        where = f"at {_lengths(sorted(lengths))}"
+        if any(one.n in lengths for one in of.problems if one not in best.only):
+            where = f"in {len(best.only)} of them ({_places(best.only)})"
+        return f", and the only one that {fits} {where}"
+    lost = [
+        (one, names)
+        for one in of.problems
+        if any(row["backend"] == best.backend for row in one.race.ranking)
+        and (names := backends(row for row in one.rows if row["status"] in OUT_OF_MEMORY))
+    ]
     if not lost:
         return ""
     one, names = max(lost, key=lambda pair: _size(pair[0]))
     do = "does" if len(names) == 1 else "do"
-    where = f"N\u00a0=\u00a0{length_text(one.n)}"
-    return f"; it fits at {where}, where {list_text(names, MOST_NAMES)} {do} not"
-
-
-def _take_by_memory(of: Choices) -> str:
-    best = of.every[0]
-    least = sum(
-        need_bytes(row) == min(need_bytes(other) or 0 for other in one.race.ranking)
-        for one in of.problems
-        for row in one.race.ranking
-        if row["backend"] == best.backend and all(map(need_bytes, one.race.ranking))
-    )
-    where = _count(least, len(of.problems))
-    return f"By memory take {best.backend}: the least in {where}{_only(of)}."
+    return f"; it fits at {_lengths([one.n])}, where {list_text(names, MOST_NAMES)} {do} not"
 
 
 def _count(some: int, of: int) -> str:
@@ -275,18 +259,6 @@ def _elsewhere(best: Choice) -> str:
     how = f"{'' if len(lost) == 1 else 'up to '}{number_text(most)} times as fast"
     where = _places([one.of for one in lost])
     return f" {list_text([*first], MOST_NAMES)} {are} {how} in {len(lost)} ({where})."
-
-
-def _tied(of: Choices) -> str:
-    """` fused is as fast and needs more memory.` Of those that are the same in all problems."""
-    best, *others = of.every
-    names = [
-        one.backend for one in others if len(one.times) == len(best.times) and one.regret == 1.0
-    ]
-    if not names or best.regret > 1:
-        return ""
-    verb = "is as fast and needs" if len(names) == 1 else "are as fast and need"
-    return f" {list_text(names, MOST_NAMES)} {verb} as much memory or more."
 
 
 def certainty(of: Choices, rows: Sequence[Row], meta: Meta, *, brief: bool = False) -> str:
