@@ -21,7 +21,7 @@ from .memory import contexts_to_draw
 from .sentences import about, headline, longest_sentence, room_text, run_commands, use
 from .tables import CHOICE, blocks, layer_table, question
 
-KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
+KEPT = ("environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS, CACHE = "weights", "keys and values"
 NOTE = (
     "Bands are 95 % intervals of the ratio over all layers; not confirmed or too noisy: neither"

@@ -15,7 +15,7 @@ MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
 MOST_ROWS = 200  # of one table
 SAID = ("finding", "caution")
-ON_PAGE = ("method", "environment", "rows")  # for looking things up; the page has them
+ON_PAGE = ("environment", "rows")  # for looking things up; the page has them
 
 
 def render(report: Report) -> str:
