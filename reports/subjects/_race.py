@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from ..data.beside import worker_of
-from ..data.exactness import exactness_note, is_exact
+from ..data.exactness import is_exact
 from ..data.processor_time import told_time
 from ..data.row_groups import Group, Row, by, groups, is_timed, once
 from ..data.run_meta import OUT_OF_MEMORY
@@ -145,7 +145,7 @@ def finding(group: Group) -> str:
     n, fastest = found
     here = group.by_length[n]
     where = ", ".join(filter(None, (n_text(n), group.label)))
-    return capital(verdict(fastest, where, here)) + _faster_inexact(fastest)
+    return capital(verdict(fastest, where, here))
 
 
 def verdict(found: Race, where: str, rows: Sequence[Row]) -> str:
@@ -170,16 +170,3 @@ def alone(rows: Sequence[Row], found: Race) -> str:
     if not others:
         return ""
     return f"only {exact}one that {'fits' if others <= {*OUT_OF_MEMORY} else 'ran'}"
-
-
-def _faster_inexact(found: Race) -> str:
-    """The fastest inexact backend of each kind that is clearly faster than every exact one."""
-    kinds: dict[str, str] = {}
-    for row in found.inexact:
-        ratio = time_ratio(row, found.ranking[0])
-        if ratio is not None and ratio.word == "less":
-            first = found.ranking[0]["backend"]
-            times = f"{number_text(ratio.value)} times as long as {first} ({ratio.bounds})"
-            text = f"; {row['backend']} ({exactness_note(row)}) takes {times}"
-            kinds.setdefault(row["exactness"], text)
-    return "".join(kinds.values())

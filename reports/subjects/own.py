@@ -152,16 +152,12 @@ def _clipped(text: str) -> str:
 
 
 def _without_ratio(mine: Sequence[Row]) -> str:
-    timed = [row for row in mine if row.get("latency_ms") is not None]
-    if timed:
+    if timed := [row for row in mine if row.get("latency_ms") is not None]:
         row = max(timed, key=lambda row: row["seq_len"])
         at = axis_text("seq_len", row["seq_len"])
         return f"takes {told_time(row)} at {at}, with nothing to compare it with"
-    if any(row["status"] == "ok" for row in mine):
-        return "was not timed"
-    ended = mine[0]
-    reason = f": {_clipped(ended['reason'])}" if ended["reason"] else ""
-    return f"has no latency: {STATUS_WORDS[ended['status']]}{reason}"
+    reason = f": {_clipped(mine[0]['reason'])}" if mine[0]["reason"] else ""
+    return f"has no latency: {STATUS_WORDS[mine[0]['status']]}{reason}"
 
 
 def races(name: str, rows: Sequence[Row]) -> list[Race]:
