@@ -1,6 +1,6 @@
 """The memory wall: the longest N that fits, and memory over N, measured and by formula."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from ..data.exactness import is_exact
@@ -15,7 +15,7 @@ from ..formatting import (
     more_below,
     size_text,
 )
-from ..quantity import Number
+from ..quantity import Cell, Number, Quantity
 from . import Subject
 from ._memory_card import WALL, drawn, memory_card
 from ._memory_over_n import families, memory_curves, wall_groups
@@ -117,9 +117,10 @@ def walls(found: Sequence[Group]) -> Table:
             "backend": lambda line: line[1]["backend"],
             "problem": lambda line: line[0],
             "longest N": lambda line: _longest_text(longest(line[1])),
+            "by formula": lambda line: _predicted(line[1]),
             "how sure": lambda line: _how_sure(line[1]),
         },
-        optional=("problem",),
+        optional=("problem", "by formula"),
     )
 
 
@@ -152,34 +153,28 @@ def _found(rows: Sequence[Row]) -> str:
     return "; ".join([*([where + list_text(names)] if known else []), *others])
 
 
+def _predicted(row: Row) -> Cell:
+    n = row.get("predicted_seq_len")
+    return "" if n is None or _is_bound(row) else Quantity(n, "length")
+
+
 def _how_sure(row: Row) -> str:
     """What was tried, and what stands against it."""
-    low, high, predicted = map(row.get, ENDS)
+    low, high, _ = map(row.get, ENDS)
     how, status = longest(row).how, row["status"]
     if low is None:
         return ": ".join(filter(None, [STATUS_WORDS[status], row["reason"]]))
     fails = "" if high is None else f", {length_text(high)} fails"
-    parts = ["by formula"] * (how == "formula") + [f"tried: {length_text(low)} fits{fails}"]
-    if how == "tried" and predicted is not None and not _is_bound(row):
-        parts.append(f"by formula {length_text(predicted)} ({100 * (predicted / low - 1):+.2f} %)")
-    if status != "ok":
-        parts.append(f"the search ended early: {STATUS_WORDS[status]}")
-    return "; ".join([*parts, *_remarks(row), *filter(None, [row.get("predicted_reason")])])
-
-
-def _remarks(row: Row) -> Iterator[str]:
-    fits = [trial["seq_len"] for trial in row["probes"] if trial["status"] == "ok"]
-    if max(fits, default=0) > (row.get("seq_len_low") or 0):
-        yield "some longer N fitted too: the boundary is not sharp"
-    limit = row.get("limited_by")
-    if limit == "length":
-        yield "no longer N is supported"
-    for trial in row["probes"]:
-        if limit == "backend" and trial["seq_len"] == row.get("seq_len_high"):
-            yield f"the backend itself ends it: {trial['reason']}"
-            break
-        if limit == "time" and trial["status"] == "timeout":
-            yield f"{length_text(trial['seq_len'])}: {trial['reason']}"
+    failed = (one for one in row["probes"] if one["seq_len"] == high and one["status"] != "oom")
+    parts = [
+        "by formula" if how == "formula" else "",
+        f"tried: {length_text(low)} fits{fails}",
+        "" if status == "ok" else f"the search ended early: {STATUS_WORDS[status]}",
+        "no longer N is supported" if row.get("limited_by") == "length" else "",
+        *(one["reason"] for one in failed),
+        row.get("predicted_reason") or "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _is_bound(row: Row) -> bool:
