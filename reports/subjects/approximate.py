@@ -134,17 +134,11 @@ def emptiness(group: Group) -> str:
     largest = max(abs(row["output_cosine"]) for row in last)
     left = percent_text(sqrt(1 - largest**2))
     at = axis_text("seq_len", max(row["seq_len"] for row in last))
-    untrained = (
-        " Linformer's linear projections are made to be learnt; drawn at random, they add up values"
-        " with random signs. Mean pooling (linformer:pool64) needs no training."
-        if any(method(name) == "linformer" for name in names)
-        else ""
-    )
     return (
         f"no trade-off is drawn for {list_text(names)}: at {at} the cosine of their outputs and the"
         f" exact one is at most {largest:.2g} (below {NO_INFORMATION_COSINE:g} counts as none)."
         f" Even the best multiple of such an output is off by {left} of the exact one's size or"
-        f" more, about as far as zeros are, so that the time saved buys nothing.{untrained}"
+        f" more, about as far as zeros are, so that the time saved buys nothing."
     )
 
 

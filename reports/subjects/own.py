@@ -44,17 +44,15 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         return Subject(lacking="No backend is the reader's own.")
     raced = {name: races(name, rows) for name in names}
     found = [one for some in raced.values() for one in some]
-    several, left = len(names) > 1, len(found) - MOST_ROWS
-    table = _table(found, several=several)
+    several = len(names) > 1
     findings = [f"{finding(name, rows, some, alone=not several)}." for name, some in raced.items()]
     card = Card(
         title=TITLE if several else "Your backend",
         subtitle="each of its cases, beside the best other exact backend",
         sentence=" ".join([*findings, *differing_baselines(rows)]),
-        picture=_table(found[:MOST_ROWS], several=several),
-        note=f"{plural(left, 'more case')} below." if left > 0 else "",
+        picture=_table(found, several=several),
     )
-    return Subject(card=card, blocks=(table,) if left > 0 else ())
+    return Subject(card=card)
 
 
 def _table(found: Sequence[Race], *, several: bool) -> Table:
@@ -70,6 +68,7 @@ def _table(found: Sequence[Race], *, several: bool) -> Table:
             ),
         },
         optional=("backend",),
+        most=MOST_ROWS,
     )
 
 
