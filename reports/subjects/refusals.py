@@ -19,7 +19,7 @@ COMMAND = re.compile(r"^(?=\s*::)", re.M)
 """Where a line begins that would be a command in a job of GitHub."""
 LOG_LINES = 15
 MOST_GROUPS = 100
-SAME = ("status", "reason", "python")
+SAME = ("status", "reason")
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -41,12 +41,10 @@ def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
         {
             "status": lambda rows: STATUS_WORDS[rows[0]["status"]],
             "reason": lambda rows: rows[0].get("reason") or "",
-            "python": lambda rows: rows[0].get("python") or "",
             "cases": len,
             "backends": lambda rows: list_text(backends(rows)),
             "N": _lengths,
         },
-        optional=("python",),
     )
     if len(ranked) > MOST_GROUPS:
         yield note(f"{len(ranked) - MOST_GROUPS} more reasons are in the table of all rows.")
