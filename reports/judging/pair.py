@@ -291,15 +291,13 @@ def of_one_process(row: Row) -> bool:
     return sum(any(process) for process in row.get("block_ms") or ()) < 2
 
 
-def ratio_of_times(
-    new: Interval, base: Interval, allowed: Sequence[Allowance] = (), *, paired: bool = False
-) -> Ratio:
+def ratio_of_times(new: Interval, base: Interval, allowed: Sequence[Allowance] = ()) -> Ratio:
     """Of times that have no samples of their own, such as fitted ones. All errors are independent,
     as between rows that share no block.
     """
     value = new.value / base.value
     if not all(isfinite(one) and one > 0 for one in (new.low, new.high, base.low, base.high)):
-        return Ratio(value=value, low=nan, high=nan, paired=paired)
+        return Ratio(value=value, low=nan, high=nan, paired=False)
     others = [log1p(one.spread.ratio) for one in allowed if one.spread]
     down = hypot(log(new.value / new.low), log(base.high / base.value), *others)
     up = hypot(log(new.high / new.value), log(base.value / base.low), *others)
@@ -307,7 +305,7 @@ def ratio_of_times(
         value=value,
         low=value / exp(down),
         high=value * exp(up),
-        paired=paired,
+        paired=False,
         noise=words_of(allowed),
         doubts=tuple(one.doubt for one in allowed),
     )

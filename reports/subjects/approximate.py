@@ -20,7 +20,6 @@ from ._race import against_fastest
 TITLE = "Approximate attention"
 SECTION = "asked"
 ORDER = 18
-NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
 BELOW_CLAIMS = True
 HOW = (
     "The error is the distance from exact attention over its size (relative L2, the worst of"

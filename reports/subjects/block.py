@@ -21,7 +21,6 @@ from ._pairs import Pair, pair_table, pairs_of
 TITLE = "Attention in a block"
 SECTION = "asked"
 ORDER = 16
-NEEDS = ("scope", "work_flops", "latency_ms")
 BELOW_CLAIMS = True
 HALF = 0.5
 SHARE = "time_{}share"

@@ -19,7 +19,6 @@ from ._pairs import Pair, axes_of, pair_table
 TITLE = "Prefill in chunks"
 SECTION = "asked"
 ORDER = 13
-NEEDS = ("causal", "latency_ms")
 OF_LENGTHS = ("seq_len", "kv_seq_len", "causal_align")
 MOST_NAMED = 3
 HOW = (

@@ -14,7 +14,6 @@ from ._contrasts import Picked, Problems, card, how_compared, pick, table
 TITLE = "Contrasts"
 SECTION = "asked"
 ORDER = 15
-NEEDS = ("latency_ms", "peak_bytes", "work_flops")
 AXES = {
     "passes": ("Passes", "What the backward pass adds"),
     "mask": ("Mask", "What the mask costs"),

@@ -24,7 +24,6 @@ from . import Subject
 TITLE = "Correctness"
 SECTION = "more"
 ORDER = 55
-NEEDS = ("error_ratio", "status")
 ALLOWED_RATIO = 2.0  # what the correctness check accepts, docs/method.md
 WRONG = "incorrect"
 PROCESSES = "processes_repeat_exactly"

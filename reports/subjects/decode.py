@@ -14,7 +14,6 @@ from . import Subject
 from ._over import MOST_PANELS, by_backend, ends, lines_over, panel
 
 TITLE = "Decode and memory bandwidth"
-NEEDS = ("decode_bytes_per_s", "decode_bandwidth_ratio", "decode_bandwidth_note")
 SECTION = "asked"
 ORDER = 16
 MOST_NAMED = 4

@@ -20,7 +20,6 @@ from ._windows import missing, observed, windows
 TITLE = "Energy"
 SECTION = "more"
 ORDER = 47
-NEEDS = ("windows",)
 MOST_TABLES = 8
 
 

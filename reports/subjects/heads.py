@@ -17,7 +17,6 @@ from ._over import panel, with_ends
 TITLE = "Cost of heads"
 SECTION = "asked"
 ORDER = 20
-NEEDS = ("heads", "work_flops", "peak_bytes", "latency_ms")
 USUAL = 8  # heads, which the headline compares with one
 FLOPS = "; thick line: FLOPs"
 TABLE = "Time, peak bytes and FLOPs against one head"

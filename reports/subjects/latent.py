@@ -15,7 +15,6 @@ from ._pairs import Pair, axes_of, pair_table, pairs_of
 TITLE = "Forms of latent attention"
 SECTION = "asked"
 ORDER = 18
-NEEDS = ("latent", "configuration", "latency_ms")
 ABSORBED, UNABSORBED = "absorbed", "unabsorbed"
 OF_QUERIES = ("seq_len", "causal_align")
 HOW = (

@@ -22,7 +22,6 @@ from . import Subject
 TITLE = "What masks and compiling cost"
 SECTION = "asked"
 ORDER = 14
-NEEDS = ("latency_ms",)
 MOST_ROWS = 100
 
 

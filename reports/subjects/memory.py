@@ -31,7 +31,6 @@ from .wall import asked
 TITLE = "Memory of a call"
 SECTION = "memory"
 ORDER = 31
-NEEDS = ("peak_bytes", "output_bytes", "predicted_peak_bytes")
 MOST_ROWS = 200
 MOST_NARROW = 5  # columns of a card that is not as wide as the page
 MOST_LINES = 8  # of the card

@@ -20,7 +20,6 @@ from ._race import against_fastest
 TITLE = "Your backends"
 SECTION = "asked"
 ORDER = 1
-NEEDS = ("status", "reason")
 MOST_ROWS = 8
 WRONG = "incorrect"
 FAILED = ("error", "crashed", "timeout")

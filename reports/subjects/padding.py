@@ -18,7 +18,6 @@ from ._race import fastest_of
 TITLE = "Padding or packing"
 SECTION = "asked"
 ORDER = 12
-NEEDS = ("padding_ratio", "latency_ms")
 PADDED = "padded"  # the backend, and its variants
 RATIO = "padded_{}ratio"
 BATCH = [axis for axis in AXES if axis not in SUMS]

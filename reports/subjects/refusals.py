@@ -13,7 +13,6 @@ from . import Subject
 TITLE = "Failed and skipped cases"
 SECTION = "trust"
 ORDER = 50
-NEEDS = ("status", "reason")
 MOST_LOGS = 5
 COMMAND = re.compile(r"^(?=\s*::)", re.M)
 """Where a line begins that would be a command in a job of GitHub."""

@@ -15,7 +15,6 @@ from . import Subject
 TITLE = "All rows"
 SECTION = "more"
 ORDER = 70
-NEEDS = ("case", "status")
 _KEYS = (
     *("backend", *AXES, "status"),
     *(name for name, column in COLUMNS.items() if column.title),

@@ -16,7 +16,6 @@ from ._race import fastest_of
 TITLE = "Pages, quantized keys and values, and shared prefixes"
 SECTION = "asked"
 ORDER = 13
-NEEDS = ("page", "kv_dtype", "latency_ms")
 WAYS = ("page", "kv_dtype", "prefix")
 PLAIN = (0, "same", 0)
 HOW = (

@@ -15,7 +15,6 @@ from ._pairs import Cells, Pair, pair_table, pairs_of
 TITLE = "Verifying drafted tokens"
 SECTION = "asked"
 ORDER = 15
-NEEDS = ("causal", "latency_ms")
 MOST_DRAFTED = 64  # more queries at the end of a cache are a chunk of a prompt
 OF_STEP = ("seq_len", "mask", "window", "causal_align")
 MOST_NAMED = 2  # of the shapes that drafted tokens have

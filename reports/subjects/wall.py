@@ -24,7 +24,6 @@ from ._whole_card import with_whole_gpu
 TITLE = "Memory wall"
 SECTION = "memory"
 ORDER = 10
-NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
 MOST_CHARTS = 6
 MOST_LINES = 3
 ENDS = ("seq_len_low", "seq_len_high", "predicted_seq_len")
