@@ -23,7 +23,6 @@ MOST_OTHERS, MOST_BESIDE = 4, 2  # sentences, with nothing to choose from, and b
 
 
 BUSY = "utilization"
-OLDER = {"summary": "trust"}  # names of earlier versions
 
 
 def section_names() -> list[str]:

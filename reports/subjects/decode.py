@@ -52,7 +52,6 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             "Share of the measured memory bandwidth, or the rate where none was measured",
             *lines_over(found, AXIS),
             lambda row, _: Number(own_text(row)),
-            folded=True,
         ),
     )
     if 2 * len(steps) <= len(timed):

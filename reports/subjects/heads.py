@@ -97,7 +97,7 @@ def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
             )
             for what, column in (("time", "time_{}ratio"), ("peak bytes", "bytes_{}ratio"))
         ),
-        table=table(TABLE, "heads", [(group, some)], folded=True),
+        table=table(TABLE, "heads", [(group, some)]),
     )
 
 
