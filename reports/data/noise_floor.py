@@ -174,7 +174,7 @@ def spread_of_rows(rows: Iterable[Mapping[str, Any]]) -> Spread | None:
 def spread_of_medians(samples: Iterable[Samples]) -> Spread | None:
     """As spread_of_rows, of samples nested [process][block][call]."""
     several = (one for one in samples if len(one) >= FEWEST_PROCESSES)
-    found = map(_process_logs, several)
+    found = map(process_logs, several)
     return spread([logs for logs in found if len(logs) >= FEWEST_PROCESSES])
 
 
@@ -239,16 +239,11 @@ def is_like(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _centres(run: Run) -> dict[str, float]:
     """Of each timed case the logarithm of its typical time, by its id."""
-    timed = ((row["case"], _process_logs(row.get("block_ms") or ())) for row in run.rows)
+    timed = ((row["case"], process_logs(row.get("block_ms") or ())) for row in run.rows)
     return {case: median(logs) for case, logs in timed if logs}
 
 
-def process_centre(block_ms: Samples) -> float:
-    """The logarithm of a case's typical time."""
-    return median(_process_logs(block_ms))
-
-
-def _process_logs(block_ms: Samples) -> list[float]:
+def process_logs(block_ms: Samples) -> list[float]:
     medians = [[median(block) for block in process if block] for process in block_ms]
     return [log(median(blocks)) for blocks in medians if blocks and min(blocks) > 0]
 
@@ -290,7 +285,7 @@ class _Check(BaseModel):
     def logs(self) -> Mapping[str, Sequence[float]]:
         """The logarithms of the processes' times in ms, by case; empty if they make no sense."""
         try:
-            return {str(case): _process_logs(one) for case, one in self.samples.items()}
+            return {str(case): process_logs(one) for case, one in self.samples.items()}
         except (AttributeError, TypeError, ValueError, OverflowError):
             return {}
 
