@@ -5,7 +5,9 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
+from ..harness.stats.intervals import Interval
 from .judging.ratio import Ratio
+from .quantity import Quantity
 from .words import Mark
 
 
@@ -41,20 +43,26 @@ def mark_word(mark: Mark | None) -> str | None:
     return mark.words.rpartition(", ")[2] if mark else None
 
 
-def ratio_fact(
-    answer: str, place: Mapping[str, Any], ratio: Ratio | None, missing: str = "", of: str = "time"
+def fact_of(
+    answer: str,
+    place: Mapping[str, Any],
+    quantity: str,
+    found: Ratio | Interval | Quantity | float | None,
+    reason: str = "",
+    mark: str | None = None,
 ) -> Fact:
-    """`missing`: why there is none."""
-    if ratio is None:
-        return Fact(answer=answer, place=place, quantity=f"{of}_ratio", value=None, reason=missing)
-    hows = (ratio.way, "" if ratio.paired else "unpaired", ratio.why_not_decided.removeprefix(", "))
+    """`reason`: of what is no ratio, or why there is none; a ratio says how it was made."""
+    if isinstance(found, Ratio):
+        hows = (found.way, "" if found.paired else "unpaired", found.why_not_decided[2:])
+        reason, mark = "; ".join(filter(None, hows)), mark_word(found.mark)
+    low, high = (getattr(found, end, None) for end in ("low", "high"))
     return Fact(
         answer=answer,
         place=place,
-        quantity=f"{of}_ratio",
-        value=ratio.value,
-        low=ratio.low,
-        high=ratio.high,
-        mark=mark_word(ratio.mark),
-        reason="; ".join(filter(None, hows)),
+        quantity=quantity,
+        value=found if found is None or isinstance(found, int | float) else found.value,
+        low=low,
+        high=high,
+        mark=mark,
+        reason=reason,
     )

@@ -136,7 +136,6 @@ def _print(request: ShowRequest) -> None:
 
     known = terminal.section_names()
     wanted = request.sections.split(",") if request.sections else known if request.all else []
-    wanted = [terminal.OLDER.get(name, name) for name in wanted]
     for name in wanted:
         if name not in known:
             hint = instead_of(name, known)

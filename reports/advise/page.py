@@ -31,7 +31,7 @@ from .memory import MOST_CONTEXT
 from .tables import CACHE, CHOICE, Columns, Of, blocks, longest_table, question, verdict
 from .words import about, headline, place, run_commands
 
-KEPT = ("method", "environment", "rows")  # sections of an ordinary report that stay on this page
+KEPT = ("environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS = "weights"
 NOTE = (
     "Bands are 95 % intervals of the ratio over all layers; not confirmed or too noisy: neither"

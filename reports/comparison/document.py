@@ -5,10 +5,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite, nan
 from typing import Any
 
-from ...harness.stats.intervals import Interval, latency_interval
-from ..data.decode import traffic
-from ..data.read import Document
-from ..data.row_groups import AXES, Row
+from ...harness.stats.intervals import Interval
+from ..data.row_groups import AXES
 from ..facts import Fact, mark_word
 from ..formatting import json_fields
 from ..judging.noise import noise_of
@@ -82,8 +80,7 @@ def _gate(result: GateResult) -> dict[str, Any]:
 def _case(one: CaseVerdict, of: Comparison) -> dict[str, Any]:
     row, ratio = one.shown, one.ratio or NO_RATIO
     p_value = ratio.contrast.p_beyond(ratio.margin_ratio) if ratio.contrast else nan
-    sides = {"base": (one.base, of.base.meta), "new": (one.new, of.new.meta)}
-    timed = one.metric == "latency"
+    sides = {"base": one.base, "new": one.new}
     return {
         "case": row["case"],
         "base_case": one.base and one.base["case"],
@@ -99,29 +96,8 @@ def _case(one: CaseVerdict, of: Comparison) -> dict[str, Any]:
         "p_value": p_value if isfinite(p_value) else None,
         "base": json_fields(one, "base_value")["base_value"],
         "new": json_fields(one, "new_value")["new_value"],
-        **{f"{name}_status": row and row["status"] for name, (row, _) in sides.items()},
-        **{f"{name}_reason": row and (row["reason"] or "") for name, (row, _) in sides.items()},
-        **{f"{name}_decode": _decode(*side) if timed else None for name, side in sides.items()},
-    }
-
-
-def _decode(row: Row | None, run: Document) -> dict[str, Any] | None:
-    """The rate and the share with their bounds; None if it is no decode step."""
-    moved = traffic(row, run) if row and any(map(any, row.get("block_ms") or ())) else None
-    if row is None or moved is None:
-        return None
-    rate = moved.rate(latency_interval(row["block_ms"]))
-    every = {"bytes_per_s": rate.bytes_per_s, "bandwidth_ratio": rate.share}
-    bounds = {"": "value", "low_": "low", "high_": "high"}
-    return {
-        **{
-            f"{bound}{name}": json_fields(one, of)[of] if one else None
-            for name, one in every.items()
-            for bound, of in bounds.items()
-        },
-        "measured_bytes_per_s": moved.memory_bytes_per_s,
-        "fits_in_cache": moved.fits_in_cache,
-        "note": rate.note,
+        **{f"{name}_status": row and row["status"] for name, row in sides.items()},
+        **{f"{name}_reason": row and (row["reason"] or "") for name, row in sides.items()},
     }
 
 

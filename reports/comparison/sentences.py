@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
 from ..data.exactness import exactness_note
-from ..data.noise_floor import GOOD_STARTS, ProcessNoise
+from ..data.noise_floor import ProcessNoise
 from ..data.row_groups import Row
 from ..data.run_meta import OUT_OF_MEMORY, Difference
 from ..formatting import (
@@ -18,7 +18,6 @@ from ..formatting import (
     number_text,
     plural,
     ratio_range_text,
-    rough_percent_text,
 )
 from ..judging.many import beyond, differing_baselines
 from ..judging.noise import noise_of
@@ -80,7 +79,6 @@ def lines(found: Comparison) -> Iterator[str]:
             "Intervals allow for what the runs of base differ by, case by case; slower changes are"
             " not in them."
         )
-    yield from _between_runs(found)
     yield f"The same: times and energies within {margin_text(found.rules.margin_ratio)}."
     yield from _environments(found)
     yield from map(line, found.notes)
@@ -223,23 +221,6 @@ def _doubts(verdicts: Iterable[CaseVerdict], process: ProcessNoise) -> Iterator[
                 yield f"{what} in {count}: {said.partition('; ')[0]}."
             else:
                 yield f"{what} ({LETTERS[reason]}) in {count}: {said}."
-
-
-def _between_runs(found: Comparison) -> Iterator[str]:
-    """What the intervals of stored runs allow for."""
-    floor, noise = found.floor, noise_of(found.new.rows[0]).between_runs
-    unpaired = any(one.ratio and not one.ratio.paired for one in found.verdicts)
-    of_one = found.rules.baseline or found.rules.history
-    if floor is None or noise is None or of_one or not unpaired:
-        return
-    hours, minutes = floor.span_s / 3600, floor.span_s / 60
-    few = "" if floor.starts >= GOOD_STARTS else f", which {GOOD_STARTS} would show more closely"
-    yield (
-        f"Intervals of values that were not measured together allow for the"
-        f" {rough_percent_text(noise.ratio)} by which two runs may differ here, by {floor.starts}"
-        f" self-checks within {f'{hours:.1f} hours' if hours >= 1 else f'{minutes:.0f} minutes'}"
-        f"{few}. Slower changes are not in them."
-    )
 
 
 def _environments(found: Comparison) -> Iterator[str]:

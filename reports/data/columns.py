@@ -3,20 +3,12 @@
 Fields of a row come from harness/rows/fields.py; those that are computed from them stand here.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...harness.rows.model import FIELDS
-from ..formatting import (
-    bandwidth_text,
-    bytes_text,
-    flops_text,
-    number_text,
-    percent_text,
-    rate_text,
-    time_text,
-)
+from ..quantity import Quantity, Unit
 
 # Text is kept in Python strings: pyarrow refuses half a surrogate pair, which JSON may hold.
 TEXT, COUNT, NUMBER, YES_NO, NESTED = "string[python]", "Int64", "float64", "boolean", "object"
@@ -28,17 +20,14 @@ _DTYPES = {
     "list": NESTED,
     "object": NESTED,
 }
-_TEXTS: dict[str, Callable[[Any], str]] = {
-    "_flops_per_s": rate_text,
-    "_bytes_per_s": bandwidth_text,
-    "_flops": flops_text,
-    "_bytes": bytes_text,
-    "_ms": time_text,
-    "bandwidth_ratio": percent_text,
-    "bandwidth_low_ratio": percent_text,
-    "bandwidth_high_ratio": percent_text,
+UNITS: dict[str, Unit] = {
+    "_flops_per_s": "flops_per_s",
+    "_bytes_per_s": "bytes_per_s",
+    "_flops": "flops",
+    "_bytes": "bytes",
+    "_ms": "ms",
 }
-"""By the end of a column's name, which is its unit."""
+"""By the end of a column's name."""
 _NOT_SHOWN = {"schema", "kind"}  # bookkeeping of the file, not of the case
 
 
@@ -52,8 +41,9 @@ class Column:
 
     def text(self, value: Any) -> str:
         """A value with its unit."""
-        ends = (text for end, text in _TEXTS.items() if self.name.endswith(end))
-        return next(ends, number_text)(value)
+        units = (unit for end, unit in UNITS.items() if self.name.endswith(end))
+        is_share = self.name.startswith("decode_bandwidth")
+        return Quantity(value, next(units, "share" if is_share else "plain")).number
 
 
 # Each group stands behind the field that it follows.

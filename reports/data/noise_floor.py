@@ -7,7 +7,6 @@ has, which keeps every check in selfcheck.jsonl; without a check it is assumed, 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from io import BytesIO
 from math import log, log1p, sqrt
@@ -73,8 +72,8 @@ class NoiseFloor:
 
     `paired`: measured in the same blocks; `run`: in different processes. `process`: the same as a
     spread. `between_runs`: what starts of the check differ by, None with fewer than FEWEST_STARTS;
-    `starts` and `span_s`: how many there are under equal conditions, and over what time. If the
-    newest was undisturbed, those that other work disturbed do not count.
+    `starts`: how many there are under equal conditions. If the newest was undisturbed, those that
+    other work disturbed do not count.
     """
 
     path: Path
@@ -84,7 +83,6 @@ class NoiseFloor:
     process: Spread
     between_runs: Spread | None
     starts: int
-    span_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +114,6 @@ def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> 
         for _, check in found
         if check.conditions == newest.conditions and check.is_disturbed <= newest.is_disturbed
     ]
-    times = [check.started_s for check in alike if check.started_s is not None]
     return NoiseFloor(
         path=path,
         started_utc=newest.started_utc,
@@ -125,7 +122,6 @@ def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> 
         process=newest.process,
         between_runs=spread_between([check.centres for check in alike if check.centres]),
         starts=len(alike),
-        span_s=max(times) - min(times) if times else 0.0,
     )
 
 
@@ -178,7 +174,7 @@ def spread_of_rows(rows: Iterable[Mapping[str, Any]]) -> Spread | None:
 def spread_of_medians(samples: Iterable[Samples]) -> Spread | None:
     """As spread_of_rows, of samples nested [process][block][call]."""
     several = (one for one in samples if len(one) >= FEWEST_PROCESSES)
-    found = map(_process_logs, several)
+    found = map(process_logs, several)
     return spread([logs for logs in found if len(logs) >= FEWEST_PROCESSES])
 
 
@@ -243,16 +239,11 @@ def is_like(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _centres(run: Run) -> dict[str, float]:
     """Of each timed case the logarithm of its typical time, by its id."""
-    timed = ((row["case"], _process_logs(row.get("block_ms") or ())) for row in run.rows)
+    timed = ((row["case"], process_logs(row.get("block_ms") or ())) for row in run.rows)
     return {case: median(logs) for case, logs in timed if logs}
 
 
-def process_centre(block_ms: Samples) -> float:
-    """The logarithm of a case's typical time."""
-    return median(_process_logs(block_ms))
-
-
-def _process_logs(block_ms: Samples) -> list[float]:
+def process_logs(block_ms: Samples) -> list[float]:
     medians = [[median(block) for block in process if block] for process in block_ms]
     return [log(median(blocks)) for blocks in medians if blocks and min(blocks) > 0]
 
@@ -294,7 +285,7 @@ class _Check(BaseModel):
     def logs(self) -> Mapping[str, Sequence[float]]:
         """The logarithms of the processes' times in ms, by case; empty if they make no sense."""
         try:
-            return {str(case): _process_logs(one) for case, one in self.samples.items()}
+            return {str(case): process_logs(one) for case, one in self.samples.items()}
         except (AttributeError, TypeError, ValueError, OverflowError):
             return {}
 
@@ -309,13 +300,6 @@ class _Check(BaseModel):
     @property
     def centres(self) -> Mapping[str, float]:
         return {case: median(logs) for case, logs in self.logs.items() if logs}
-
-    @property
-    def started_s(self) -> float | None:
-        try:
-            return datetime.fromisoformat(self.started_utc).timestamp()
-        except ValueError:
-            return None
 
 
 def _checks(path: Path) -> Iterator[_Check]:

@@ -63,17 +63,26 @@ def joined(words: Sequence[str]) -> str:
 
 def with_plan(words: object, plan: str) -> str | None:
     """What was typed, with another plan; None if it was no run, or one that needs a permission."""
+    return _with(words, "--plan", plan)
+
+
+def with_case(words: object, case: str) -> str | None:
+    """The same, of one case alone."""
+    return _with(words, "--only", case)
+
+
+def _with(words: object, option: str, value: str) -> str | None:
     known = typed(words) or LEFT_OUT
     if not isinstance(words, list) or words[:2] != ["attnbench", "run"] or LEFT_OUT in known:
         return None
     kept: list[str] = []
     rest = iter(words)
     for word in rest:
-        option, _, value = word.partition("=")
-        if option in ("--plan", "--resume", "--set"):
-            value = value or next(rest, "")
-            if option == "--set" and not value.startswith("plan"):
-                kept += [option, value]
-        elif option != "--dry-run":
+        name, _, given = word.partition("=")
+        if name in (option, "--resume", "--set"):
+            given = given or next(rest, "")
+            if name == "--set" and f"--{given.partition('.')[0].partition('=')[0]}" != option:
+                kept += [name, given]
+        elif name != "--dry-run":
             kept.append(word)
-    return joined([*kept, "--plan", plan])
+    return joined([*kept, option, value])

@@ -5,7 +5,10 @@ What is drawn on linear and on logarithmic axes has two radio buttons that switc
 without a script.
 """
 
-from collections.abc import Sequence
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from html import escape
@@ -14,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...harness.files.printable import visible
 from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale
-from .matplotlib_style import drawing
 from .palette import COLOURS, KNOWN, Places, places_of
 
 if TYPE_CHECKING:
@@ -25,6 +27,13 @@ SCALES: tuple[Scale, ...] = ("linear", "log")  # N squared is a straight line on
 FEW = 2  # panels that are larger on a wide page
 ACROSS, GAP, TITLE_PX, TITLE_LINE = 3, 22.0, 15.0, 20.0  # of the parts of a file
 PIXEL_POINTS = 0.75  # of a file
+
+
+STYLE: Mapping[Any, Any] = {
+    "svg.fonttype": "none",  # texts stay texts
+    "svg.hashsalt": "attnbench",
+    "text.parse_math": False,  # a backend may be called $x$
+}
 
 
 def drawn(picture: Drawable, backends: Sequence[str], name: str) -> str:
@@ -139,3 +148,25 @@ def places_in(picture: Drawable, backends: Sequence[str]) -> Places:
         return {name: place for place, name in enumerate(picture.names)}
     drawn = (one.backend for panel in picture.panels for one in panel.series)
     return {name: KNOWN[name] for name in drawn if name in KNOWN} | places_of(backends)
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """With its defaults and this style, whatever the user's are.
+
+    It says nothing of a home where it cannot keep its list of fonts (it takes a folder that is gone
+    at exit), nor of letters that its font lacks: browsers have others.
+    """
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        import matplotlib as mpl
+
+        with mpl.rc_context(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mpl.rcdefaults()
+            mpl.rcParams.update(STYLE)
+            yield
+    finally:
+        log.setLevel(level)

@@ -1,13 +1,12 @@
 """Every answer of a run as facts, from the values that the page's sentences and tables are made of.
 
-A function per subject yields its facts; a fact without a value says why.
+A function per answer yields its facts; a fact without a value says why.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ...harness.stats.intervals import Interval
 from ..claims.claim import outcomes
 from ..claims.ledger import CLAIMS
 from ..contrasts import Contrast, against_one_head
@@ -17,19 +16,22 @@ from ..data.peaks import places
 from ..data.read import Run
 from ..data.row_groups import Row, by, distinguishing_axes, first_copies, problem
 from ..data.run_meta import Meta, run_meta
-from ..facts import Fact, mark_word, ratio_fact
+from ..facts import Fact, fact_of, mark_word
 from ..formatting import STATUS_WORDS
 from ..growth_fit import growths
 from ..judging.pair import time_ratio
+from ..quantity import Quantity
 from ..subjects import block, chunks, latent, padding, stored_keys, testing_claims
 from ..subjects._choice import NOT_JUDGED, choices
 from ..subjects._growth_along import SIZES, growth_along
 from ..subjects._memory_over_n import families, memory_curves, other_peaks, wall_groups
+from ..subjects._over import LATENCY, ends
 from ..subjects._race import races
 from ..subjects._windows import observed, windows
 from ..subjects.contrasts import contrasted
 from ..subjects.correctness import error_ratio, errors_by_backend
 from ..subjects.crossover import challenged
+from ..subjects.decode import RATE
 from ..subjects.energy import energy_costs
 from ..subjects.own import own_backends
 from ..subjects.own import races as own_races
@@ -37,8 +39,10 @@ from ..subjects.trust import trust
 from ..subjects.utilization import BOOKKEEPING, launch_modes
 from ..subjects.wall import longest
 
-Place = Mapping[str, Any]
-LATENCIES = ("latency_ms", "wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
+Found = Iterator[tuple[Any, ...]]
+"""Of facts of one answer: place, quantity, a number, an interval or a ratio, and more: see fact_of.
+"""
+OTHER_LATENCIES = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
 SIZES_BYTES = (
     *("input_bytes", "peak_bytes", "predicted_peak_bytes", "workspace_bytes", "outside_bytes"),
     "needed_bytes",
@@ -72,34 +76,18 @@ def _of_run(run: Run) -> Iterator[Fact]:
     alike = by(rows, lambda row: (row["backend"], *problem(row).values())).values()
     twins = {row["case"] for some in alike if len(some) > 1 for row in some}
     told = Told(rows, meta, distinguishing_axes(rows) if rows else (), twins)
-    for answer in ANSWERS:
-        yield from answer(told)
+    for answer, facts in ANSWERS.items():
+        for one in facts(told):
+            yield one if isinstance(one, Fact) else fact_of(answer, *one)
     place = {"run": str(run.meta["run"])}
     for badge in trust(rows, meta):
         yield Fact(answer="trust", place=place, quantity=badge.label, value=None, mark=badge.state)
 
 
-def _number(
-    answer: str,
-    place: Place,
-    quantity: str,
-    value: float | None,
-    reason: str = "",
-    bounds: Sequence[float | None] = (None, None),
-) -> Fact:
-    return Fact(
-        answer=answer,
-        place=place,
-        quantity=quantity,
-        value=value,
-        low=bounds[0],
-        high=bounds[1],
-        reason=reason,
-    )
-
-
-def _interval(answer: str, place: Place, quantity: str, found: Interval) -> Fact:
-    return _number(answer, place, quantity, found.value, bounds=(found.low, found.high))
+def _column(row: Row, column: str) -> Quantity | None:
+    """A value with its bounds; `column` has braces where their names have `low_`."""
+    value, low, high = ends(row, column)
+    return None if value is None else Quantity(value, low=low, high=high)
 
 
 def _why(row: Row) -> str:
@@ -112,51 +100,45 @@ def _why(row: Row) -> str:
 # ---- each case -----------------------------------------------------------------------------------
 
 
-def _times(told: Told) -> Iterator[Fact]:
+def _times(told: Told) -> Found:
     for row in told.rows:
-        place = told.place(row)
-        value, *bounds = (row.get(f"latency_{of}ms") for of in ("", "low_", "high_"))
-        yield _number(
-            "time", place, "latency_ms", value, _why(row) if value is None else "", bounds
-        )
-        for name in LATENCIES[1:]:
+        place, latency_ms = told.place(row), _column(row, LATENCY)
+        yield place, "latency_ms", latency_ms, _why(row) if latency_ms is None else ""
+        for name in OTHER_LATENCIES:
             if row.get(name) is not None:
-                yield _number("time", place, name, row[name])
+                yield place, name, row[name]
 
 
-def _memory(told: Told) -> Iterator[Fact]:
+def _memory(told: Told) -> Found:
     for row in told.rows:
         place, missing = told.place(row), row.get("memory_missing") or {}
         for name in SIZES_BYTES:
             if (value := row.get(name)) is not None:
-                yield _number("memory", place, name, value)
+                yield place, name, value
             elif name == "peak_bytes" or name in missing:
-                yield _number("memory", place, name, None, missing.get(name) or _why(row))
+                yield place, name, None, missing.get(name) or _why(row)
         for other in other_peaks(row):
             if not other.agrees:
-                yield _number(
-                    "memory", place, f"{other.name}_peak_bytes", other.size_bytes, "disagrees"
-                )
+                yield place, f"{other.name}_peak_bytes", other.size_bytes, "disagrees"
 
 
-def _decode(told: Told) -> Iterator[Fact]:
+def _decode(told: Told) -> Found:
     for row in filter(is_decode, told.rows):
-        place, note = told.place(row), row.get("decode_bandwidth_note") or ""
-        for start, end in (("decode_", "bytes_per_s"), ("decode_bandwidth_", "ratio")):
-            value, *bounds = (row.get(f"{start}{of}{end}") for of in ("", "low_", "high_"))
-            if value is not None:
-                yield _number("decode", place, f"{start}{end}", value, note, bounds)
+        note = row.get("decode_bandwidth_note") or ""
+        for column in (RATE, "decode_bandwidth_{}ratio"):
+            if (found := _column(row, column)) is not None:
+                yield told.place(row), column.format(""), found, note
 
 
-def _roofline(told: Told) -> Iterator[Fact]:
+def _roofline(told: Told) -> Found:
     for one in places(told.rows, told.meta):
         place = told.place(one.row)
-        yield _interval("roofline", place, "achieved_flops_per_s", one.achieved_flops_per_s)
+        yield place, "achieved_flops_per_s", one.achieved_flops_per_s
         if one.share is not None:
-            yield _interval("roofline", place | {"bound": one.bound}, "attainable_ratio", one.share)
+            yield place | {"bound": one.bound}, "attainable_ratio", one.share
 
 
-def _utilization(told: Told) -> Iterator[Fact]:
+def _utilization(told: Told) -> Found:
     """Also what no probe could read, with why."""
     for row in told.rows:
         for way in launch_modes([row]):
@@ -164,161 +146,156 @@ def _utilization(told: Told) -> Iterator[Fact]:
             names = dict.fromkeys(name for window in windows(row, way) for name in window)
             for name in ("calls", *(name for name in names if name not in BOOKKEEPING)):
                 if (found := observed(row, name, way)) is not None:
-                    yield _interval("utilization", place, PER_WHAT.get(name, name), found)
+                    yield place, PER_WHAT.get(name, name), found
         for name, value in (row.get("tables") or {}).items():
             if type(value) in (int, float):
-                yield _number("utilization", told.place(row), name, value)
+                yield told.place(row), name, value
         for name, reason in (row.get("missing") or {}).items():
-            yield _number("utilization", told.place(row), PER_WHAT.get(name, name), None, reason)
+            yield told.place(row), PER_WHAT.get(name, name), None, reason
 
 
-def _energy(told: Told) -> Iterator[Fact]:
+def _energy(told: Told) -> Found:
     for _, costs in energy_costs(told.rows, told.meta):
         for one in costs:
             place = told.place(one.row)
-            yield _interval("energy", place, "energy_per_token_j", one.per_token_j)
+            yield place, "energy_per_token_j", one.per_token_j
             if not one.is_baseline:
-                yield ratio_fact("energy", place, one.ratio, "an energy is 0", "energy")
+                yield place, "energy_ratio", one.ratio, "an energy is 0"
 
 
-def _correctness(told: Told) -> Iterator[Fact]:
+def _correctness(told: Told) -> Found:
     for one in errors_by_backend(told.rows):
         largest = one.checked[0]
-        yield _number("correctness", told.place(largest), "error_ratio", error_ratio(largest))
+        yield told.place(largest), "error_ratio", error_ratio(largest)
         place = {"run": largest["run"], "backend": one.backend}
         place |= {"python": one.python} if one.python else {}
-        yield _number("correctness", place, "incorrect_count", one.wrong_count)
+        yield place, "incorrect_count", one.wrong_count
 
 
 # ---- who is fastest, and what to take ------------------------------------------------------------
 
 
-def _fastest(told: Told) -> Iterator[Fact]:
+def _fastest(told: Told) -> Found:
     """Every time over that of the fastest exact backend of its problem."""
-    for one in races(told.rows):
-        found = one.race
+    for found in (one.race for one in races(told.rows)):
         for first in found.ranking[:1]:
-            yield Fact(
-                answer="fastest",
-                place=told.place(first),
-                quantity="time_ratio",
-                value=1.0,
-                mark=mark_word(found.mark) if found.margins else None,
-                reason="" if found.margins else "the only one",
-            )
+            reason = "" if found.margins else "the only one"
+            mark = mark_word(found.mark) if found.margins else None
+            yield told.place(first), "time_ratio", 1.0, reason, mark
             for row, margin in found.pairs:
-                yield ratio_fact("fastest", told.place(row), margin)
+                yield told.place(row), "time_ratio", margin
             for row in found.inexact:
-                ratio = time_ratio(row, first)
-                yield ratio_fact("fastest", told.place(row) | {"exact": False}, ratio)
+                yield told.place(row) | {"exact": False}, "time_ratio", time_ratio(row, first)
 
 
-def _regret(told: Told) -> Iterator[Fact]:
+def _regret(told: Told) -> Found:
     """The backend to take first."""
     found = choices(told.rows)
     for one in found.every if found else ():
-        run = one.times[0].of.rows[0]["run"]
-        place = {"run": run, "backend": one.backend}
+        place = {"run": one.times[0].of.rows[0]["run"], "backend": one.backend}
         ratio = one.slowest.ratio
         if found is not None and not found.judged:
-            yield _number("regret", place, "worst_time_ratio", None, NOT_JUDGED)
+            yield place, "worst_time_ratio", None, NOT_JUDGED
         elif ratio is None:
-            yield _number("regret", place, "worst_time_ratio", 1.0)
+            yield place, "worst_time_ratio", 1.0
         else:
             at = {axis: one.slowest.of.rows[0][axis] for axis in told.axes}
-            yield ratio_fact("regret", place | at, ratio, of="worst_time")
+            yield place | at, "worst_time_ratio", ratio
         counts = {"ran": len(one.times), "unfit": one.unfit, "failed": one.failed}
         for name, count in counts.items():
-            yield _number("regret", place, f"{name}_count", count)
+            yield place, f"{name}_count", count
 
 
-def _own(told: Told) -> Iterator[Fact]:
+def _own(told: Told) -> Found:
     for name in own_backends(told.rows, told.meta):
         for one in own_races(name, told.rows):
             place = told.place(one.mine) | {"against": one.best}
-            yield ratio_fact("own", place, one.ratio, _why(one.mine))
+            yield place, "time_ratio", one.ratio, _why(one.mine)
 
 
 # ---- one axis ------------------------------------------------------------------------------------
 
 
-def _wall(told: Told) -> Iterator[Fact]:
+def _wall(told: Told) -> Found:
     """The longest N that ran, that did not, and that fits; also by searches."""
-    for family in families(told.rows):
-        for group in family.values():
-            for curve in memory_curves(group, told.meta):
-                place = told.place(curve.rows[0], "seq_len", "kv_seq_len")
-                ends = {"longest_ran_n": curve.longest, "first_out_n": curve.first_out}
-                for name, n in (ends | {"stop_n": curve.stop_n}).items():
-                    if n is not None:
-                        yield _number("wall", place, name, n)
-                if curve.twice is not None:
-                    yield _number("wall", place, "bytes_ratio_of_twice_n", curve.twice)
+    for group in (group for family in families(told.rows) for group in family.values()):
+        for curve in memory_curves(group, told.meta):
+            place = told.place(curve.rows[0], "seq_len", "kv_seq_len")
+            lengths = {"longest_ran_n": curve.longest, "first_out_n": curve.first_out}
+            for name, n in (lengths | {"stop_n": curve.stop_n}).items():
+                if n is not None:
+                    yield place, name, n
+            if curve.twice is not None:
+                yield place, "bytes_ratio_of_twice_n", curve.twice
     for group in wall_groups(told.meta):
         for row in group.rows:
             end, place = longest(row), {"run": row["run"], "backend": row["backend"]}
             reason = end.how if end.n is not None else _why(row)
-            yield _number("wall", place | {"search": group.label}, "longest_n", end.n, reason)
+            yield place | {"search": group.label}, "longest_n", end.n, reason
 
 
-def _compared(answer: str, told: Told, one: Contrast) -> Iterator[Fact]:
-    sides = {"setting": one.row[one.axis], "base": one.base[one.axis]}
-    place = told.place(one.row) | {"axis": one.axis} | sides
-    if not one.of_heads:
-        for of in ("time", "peak_bytes"):
-            yield ratio_fact(answer, place, None, one.kernels, of=of)
-    else:
-        yield ratio_fact(answer, place, one.time, one.missing)
-    if one.throughput is not None:
-        yield ratio_fact(answer, place, one.throughput, of="tokens_per_s")
-    for name, value in (
-        *([("peak_bytes", one.peak_bytes)] if one.of_heads else []),
-        *((column, one.counted(column)) for column in COUNTED),
-    ):
-        if isfinite(value):
-            yield _number(answer, place, f"{name}_ratio", value)
+def _compared(told: Told, some: Iterable[Contrast]) -> Found:
+    for one in some:
+        sides = {"setting": one.row[one.axis], "base": one.base[one.axis]}
+        place = told.place(one.row) | {"axis": one.axis} | sides
+        yield (
+            place,
+            "time_ratio",
+            *((one.time, one.missing) if one.of_heads else (None, one.kernels)),
+        )
+        if not one.of_heads:
+            yield place, "peak_bytes_ratio", None, one.kernels
+        if one.throughput is not None:
+            yield place, "tokens_per_s_ratio", one.throughput
+        counts = {"peak_bytes": one.peak_bytes} if one.of_heads else {}
+        for name, value in (counts | {column: one.counted(column) for column in COUNTED}).items():
+            if isfinite(value):
+                yield place, f"{name}_ratio", value
 
 
-def _heads(told: Told) -> Iterator[Fact]:
-    for _, some in against_one_head(told.rows):
-        for one in some:
-            yield from _compared("heads", told, one)
+def _heads(told: Told) -> Found:
+    return _compared(told, (one for _, some in against_one_head(told.rows) for one in some))
 
 
-def _contrasts(told: Told) -> Iterator[Fact]:
-    for found in contrasted(told.rows, told.meta):
-        for _, some in found.problems:
-            for one in some:
-                yield from _compared("contrasts", told, one)
+def _contrasts(told: Told) -> Found:
+    every = (some for of in contrasted(told.rows, told.meta) for _, some in of.problems)
+    return _compared(told, (one for some in every for one in some))
 
 
-def _stored(told: Told) -> Iterator[Fact]:
-    """Padding, ways of storing keys and values, latent attention, chunks, parts of a block."""
-    for _, batches in padding.comparisons(told.rows):
-        for one in batches:
-            place = told.place(one.padded) | {"packed": one.packed["backend"]}
-            yield _number("padding", place, "padding_ratio", one.share)
-            yield ratio_fact("padding", place, one.time)
-            yield _number("padding", place, "peak_bytes_ratio", one.bytes_ratio)
-    for way in stored_keys.comparisons(told.rows):
-        place = told.place(way.row) | {"plain": way.plain["backend"]}
-        yield ratio_fact("stored_keys", place, way.time)
-        yield _number("stored_keys", place, "input_bytes_ratio", way.bytes_ratio)
-    for forms in latent.comparisons(told.rows):
-        for form in forms:
-            place = told.place(form.unabsorbed)
-            yield ratio_fact("latent", place, form.time)
-            yield _number("latent", place, "work_flops_ratio", form.flops_ratio)
-    for chunked in chunks.prefills(told.rows):
-        place = told.place(chunked.whole) | {"chunk": chunked.size}
-        yield ratio_fact("chunks", place, chunked.time)
-        yield _number("chunks", place, "peak_bytes", chunked.peak_bytes)
-    for _, every in block.dominances(told.rows):
-        for share in (share for one in every for share in one.shares):
-            yield ratio_fact("block", told.place(share.block), share.time, of="attention_time")
+def _padding(told: Told) -> Found:
+    for one in (one for _, batches in padding.comparisons(told.rows) for one in batches):
+        place = told.place(one.row) | {"packed": one.base["backend"]}
+        yield place, "padding_ratio", padding.share(one)
+        yield place, "time_ratio", one.time
+        yield place, "peak_bytes_ratio", one.ratio("peak_bytes")
 
 
-def _crossovers(told: Told) -> Iterator[Fact]:
+def _stored_keys(told: Told) -> Found:
+    for one in stored_keys.comparisons(told.rows):
+        place = told.place(one.row) | {"plain": one.base["backend"]}
+        yield place, "time_ratio", one.time
+        yield place, "input_bytes_ratio", one.ratio("input_bytes")
+
+
+def _latent(told: Told) -> Found:
+    for one in (one for some in latent.comparisons(told.rows) for one in some):
+        yield told.place(one.row), "time_ratio", one.time
+        yield told.place(one.row), "work_flops_ratio", latent.flops_ratio(one)
+
+
+def _chunks(told: Told) -> Found:
+    for one in chunks.prefills(told.rows):
+        place = told.place(one.base) | {"chunk": one.row["seq_len"]}
+        yield place, "time_ratio", one.time
+        yield place, "peak_bytes", one.row["peak_bytes"]
+
+
+def _block(told: Told) -> Found:
+    for one in (one for _, every in block.shares(told.rows) for some in every for one in some):
+        yield told.place(one.base), "attention_time_ratio", one.time
+
+
+def _crossovers(told: Told) -> Found:
     """From which N on a sparse, approximate or recurrent backend is faster than a dense one."""
     for group, every in challenged(told.rows):
         for one in every:
@@ -326,37 +303,35 @@ def _crossovers(told: Told) -> Iterator[Fact]:
             for other, found in one.crossovers.items():
                 place = told.place(mine, "seq_len", "kv_seq_len") | {"against": other}
                 reason = "" if found.start is not None else "at no N up to the longest"
-                yield _number("crossovers", place, "faster_from_n", found.start, reason)
+                yield place, "faster_from_n", found.start, reason
 
 
-def _growth(told: Told) -> Iterator[Fact]:
+def _growth(told: Told) -> Found:
     """Exponents and fits of time over N, and the exponents that other sizes amount to."""
     for group, every in growths(told.rows):
         for one in every:
             place = told.place(group.of_backend(one.backend)[0], "seq_len", "kv_seq_len")
             for n, exponent in zip(one.lengths, one.exponents, strict=True):
                 if exponent is not None:
-                    yield _interval("growth", place | {"at_n": n}, "exponent", exponent)
+                    yield place | {"at_n": n}, "exponent", exponent
             if one.reason:
-                yield _number("growth", place, "constant_ms", None, one.reason)
+                yield place, "constant_ms", None, one.reason
                 continue
             for name in ("constant_ms", "per_token_ms", "per_pair_ms"):
-                yield _interval("growth", place, name, getattr(one, name))
+                yield place, name, getattr(one, name)
             if one.crossover is not None:
-                yield _interval("growth", place, "quadratic_from_n", one.crossover)
-            yield _number(
-                "growth", place, "worst_ratio", one.worst[1], "" if one.describes else "not fitted"
-            )
+                yield place, "quadratic_from_n", one.crossover
+            yield place, "worst_ratio", one.worst[1], "" if one.describes else "not fitted"
     for axis in SIZES[1:]:
         for group, some in growth_along(told.rows, axis):
             for along in some:
                 row = next(row for row in group.rows if row["backend"] == along.backend)
                 place = told.place(row, axis) | {"axis": axis}
                 place |= {"from": along.first, "to": along.last}
-                yield ratio_fact("growth", place, along.time)
-                yield _interval("growth", place, "exponent", along.exponent)
+                yield place, "time_ratio", along.time
+                yield place, "exponent", along.exponent
                 if isfinite(along.bytes_exponent):
-                    yield _number("growth", place, "peak_bytes_exponent", along.bytes_exponent)
+                    yield place, "peak_bytes_exponent", along.bytes_exponent
 
 
 def _claims(told: Told) -> Iterator[Fact]:
@@ -372,7 +347,26 @@ def _claims(told: Told) -> Iterator[Fact]:
         )
 
 
-ANSWERS: tuple[Callable[[Told], Iterator[Fact]], ...] = (
-    *(_times, _fastest, _regret, _own, _wall, _memory, _heads, _contrasts, _stored, _crossovers),
-    *(_growth, _decode, _roofline, _utilization, _energy, _correctness, _claims),
-)
+ANSWERS: Mapping[str, Callable[[Told], Iterator[Fact] | Found]] = {
+    "time": _times,
+    "fastest": _fastest,
+    "regret": _regret,
+    "own": _own,
+    "wall": _wall,
+    "memory": _memory,
+    "heads": _heads,
+    "contrasts": _contrasts,
+    "padding": _padding,
+    "stored_keys": _stored_keys,
+    "latent": _latent,
+    "chunks": _chunks,
+    "block": _block,
+    "crossovers": _crossovers,
+    "growth": _growth,
+    "decode": _decode,
+    "roofline": _roofline,
+    "utilization": _utilization,
+    "energy": _energy,
+    "correctness": _correctness,
+    "claims": _claims,
+}

@@ -7,9 +7,11 @@ from io import StringIO
 from typing import Any
 
 from ...harness.files.printable import visible
+from ..data.columns import NESTED_COLUMNS
+from ..data.load import columns_of, rows_of
 from ..data.read import Run
+from ..data.row_groups import Row
 from . import Exported
-from ._tidy import tidy
 
 MEANING = "a table for spreadsheets"
 
@@ -21,6 +23,16 @@ def export(runs: Sequence[Run]) -> Exported:
     writer.writerow(map(_cell, columns))
     writer.writerows(map(_cell, row.values()) for row in rows)
     return Exported(content=text.getvalue())
+
+
+def tidy(runs: Sequence[Run]) -> tuple[list[str], list[Row]]:
+    """The columns, without samples and logs, which stay in the run's folder; a row per planned
+    case.
+    """
+    rows = rows_of(runs)
+    left_out = (*NESTED_COLUMNS, "log_tail", *(["run"] if len(runs) == 1 else []))
+    columns = [name for name in columns_of(rows) if name not in left_out]
+    return columns, [{name: row[name] for name in columns} for row in rows]
 
 
 def _cell(value: Any) -> Any:

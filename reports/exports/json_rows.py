@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ..data.read import Run
 from . import Exported
-from ._tidy import tidy
+from .csv import tidy
 
 MEANING = "the rows as an array of objects, for programs"
 

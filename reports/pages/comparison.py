@@ -29,7 +29,7 @@ NAME, TITLE = "comparison", "Case by case"
 MOST_ROWS = 100
 """Of the table; JSON has all. GitHub drops summaries of more than 1024 KiB; this is far less."""
 MOST_DOTS = 40
-KEPT = ("method", "environment", "rows")
+KEPT = ("environment", "rows")
 """What is shown on demand of the runs, as on their own pages."""
 Verdicts = Sequence[CaseVerdict]
 """All verdicts on a case."""

@@ -14,7 +14,7 @@ from .report import Part, Report, per_question
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
 MOST_ROWS = 200  # of one table
-ON_PAGE = ("trust", "method", "environment", "rows")  # for looking things up; the page has them
+ON_PAGE = ("trust", "environment", "rows")  # for looking things up; the page has them
 
 
 def render(report: Report) -> str:
@@ -68,9 +68,7 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
         if shown:
             yield section.title, _joined([f"## {markdown_cell(section.title)}", *shown])
         for part in section.parts:
-            with_numbers = part.name not in {card.name for card in section.cards}
-            text = "" if part.name in ON_PAGE else _section(part, with_numbers=with_numbers)
-            yield part.title, text
+            yield part.title, "" if part.name in ON_PAGE else _part(part)
 
 
 def _card(card: Card, section: str) -> Iterator[str]:
@@ -93,21 +91,19 @@ def _title(text: str) -> str:
     return f"{markdown_cell(text)}\n\n" if text else ""
 
 
-def _section(part: Part, *, with_numbers: bool) -> str:
-    """A folded section, or its findings alone where it has no other numbers.
-
-    Empty if it has nothing but notes and folded tables. `with_numbers`: with those of figures.
+def _part(part: Part) -> str:
+    """A folded section, or a line for each sentence where it has nothing else; "" if it has notes
+    and folded tables alone.
     """
     blocks = [block for block in part.blocks if not (isinstance(block, Table) and block.folded)]
-    texts = [text for block in blocks for text in _block(block, with_numbers=with_numbers)]
-    tables = [block for block in blocks if not isinstance(block, Text)]
-    if not tables or not (with_numbers or any(isinstance(one, Table) for one in tables)):
-        said = [text for block in blocks if (text := _finding(block) or _caution(block))]
-        return "\n".join(f"- {markdown_cell(part.title)}: {markdown_cell(text)}" for text in said)
-    found = [text for block in blocks if (text := _finding(block))][:1]
-    line = ": ".join([part.title, *found])
-    folded = _joined([text for text in texts if text != _line(found)])
-    return f"<details><summary>{markdown_cell(line)}</summary>\n\n{folded}\n\n</details>"
+    title = markdown_cell(part.title)
+    if all(isinstance(block, Text) for block in blocks):
+        said = [
+            one for one in blocks if isinstance(one, Text) and one.kind in ("finding", "caution")
+        ]
+        return "\n".join(f"- {title}: {markdown_cell(one.text)}" for one in said)
+    folded = _joined([text for block in blocks for text in _block(block)])
+    return f"<details><summary>{title}</summary>\n\n{folded}\n\n</details>"
 
 
 def _joined(texts: list[str]) -> str:
@@ -115,36 +111,17 @@ def _joined(texts: list[str]) -> str:
     return re.sub(r"(?m)^(- .*)\n\n(?=- )", r"\1\n", "\n\n".join(texts))
 
 
-def _line(findings: list[str]) -> str:
-    """How the first finding stands among the texts, where it is a sentence."""
-    return f"- {markdown_cell(findings[0])}" if findings else ""
-
-
-def _finding(block: Block) -> str:
+def _block(block: Block) -> Iterator[str]:
     if isinstance(block, Text):
-        return block.text if block.kind == "finding" else ""
-    return "" if isinstance(block, Table) else block.title
-
-
-def _caution(block: Block) -> str:
-    if isinstance(block, Text) and block.kind == "caution":
-        return f"Caution: {block.text}"
-    return ""
-
-
-def _block(block: Block, *, with_numbers: bool) -> list[str]:
-    if isinstance(block, Text):
-        if block.kind == "log":
-            return ["<br>\n".join(map(markdown_cell, block.text.splitlines()))]
-        said = _finding(block) or _caution(block)
-        return [f"- {markdown_cell(said)}" if said else f"_{markdown_cell(block.text)}_"]
-    if isinstance(block, Table):
-        return [_table(block, _title(block.title))]
-    title = f"**{markdown_cell(block.title)}**"
-    if not with_numbers:
-        return [title]
-    table = _table(block.table, _title(block.table.title))
-    return [title, markdown_cell(block.caption), table]
+        text = markdown_cell(block.text)
+        looks = {"note": f"_{text}_", "caution": f"- Caution: {text}"}
+        lines = "<br>\n".join(map(markdown_cell, block.text.splitlines()))
+        yield lines if block.kind == "log" else looks.get(block.kind, f"- {text}")
+        return
+    if not isinstance(block, Table):
+        yield f"**{markdown_cell(block.title)}**"
+        yield markdown_cell(block.caption)
+    yield _table(block.table, _title(block.table.title))
 
 
 def _table(table: Table, title: str = "") -> str:

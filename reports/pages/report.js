@@ -229,9 +229,11 @@
       make("p", { class: "close" }, action("Close", () => dialog.close())),
       make("h2", { id: "case-title" }, value("case", number)),
       make("dl", {}, ...cells.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))),
-      make("h3", {}, "Measure it again"),
-      make("pre", { tabindex: "0" }, command),
-      make("p", {}, action("Copy command", button => copy(command, button))),
+      ...command ? [
+        make("h3", {}, "Measure it again"),
+        make("pre", { tabindex: "0" }, command),
+        make("p", {}, action("Copy command", button => copy(command, button))),
+      ] : [],
       make("h3", {}, "Samples"),
       ...drawSamples(samples, data(), ["latency_ms", "latency_low_ms", "latency_high_ms"].map(name => value(name, number))),
     );

@@ -26,7 +26,6 @@ MOST_OTHERS, MOST_BESIDE = 4, 2  # sentences, with nothing to choose from, and b
 BUSY = "utilization"
 STUDIES = "studies"
 MOST_FINDINGS = 12
-OLDER = {"summary": "trust"}  # names of earlier versions
 
 
 def section_names() -> list[str]:
@@ -116,16 +115,14 @@ def _clause(text: str, ends: str = ".;:") -> str:
 def _section(part: Part, elsewhere: str = "") -> Iterator[RenderableType]:
     """`elsewhere`: where long tables are."""
     yield f"\n[bold]{escape(part.title)}[/]"
-    folded_rows = 0
     for block in part.blocks:
         folded = isinstance(block, Table) and block.folded
         rows = 0 if isinstance(block, Text) else len(block.table.rows)
-        folded_rows += rows * folded
         if elsewhere and (folded or rows > MOST_OF_ALL):
             yield from render_block(block, elsewhere)
         else:
-            fold = folded and folded_rows > MOST_ROWS
-            yield from render_block(block, "in the report" if fold else "")
+            is_long = folded and rows > MOST_ROWS
+            yield from render_block(block, "in the report" if is_long else "")
 
 
 def answers(report: Report) -> Iterator[RenderableType]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from ..data.load import columns_of
 from ..data.row_groups import Row
 from ..data.run_meta import Meta, by_question, scenario_name
 from ..elements import Bars, Block, Card, DotPlot, Figure, Maps, Table, Text, note
@@ -71,8 +70,7 @@ class Teller(Protocol):
     `SECTION`: where on the page it stands, one of SECTIONS: its card open, its details closed. What
     has neither card nor line is in the last one. `ORDER`: its place there. Optional `APART`:
     without a card all that it says is in the last section too.
-    Optional `NEEDS`: columns of rows without which it has nothing to say. Optional `BELOW_CLAIMS`:
-    runs that test claims show its card's sentence and picture below.
+    Optional `BELOW_CLAIMS`: runs that test claims show its card's sentence and picture below.
     Optional `STUDIES`: those that it shows; Studies has tables of all others.
     Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
     which answers this question and stands above the others.
@@ -131,10 +129,6 @@ def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
     """What the subject has to say. Its card has the subject's name, and is wide if its figure has
     many panels or its table many columns.
     """
-    known = columns_of(rows)
-    missing = [column for column in getattr(one, "NEEDS", ()) if column not in known]
-    if missing:
-        return Subject(lacking=f"the runs have no {', '.join(missing)}.")
     told = one.subject(rows, meta)
     if (card := told.card) is None:
         return told

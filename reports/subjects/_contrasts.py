@@ -1,6 +1,6 @@
 """How contrasts are told: on a card, in a sentence, as rows of a dot plot, and in a table."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -9,7 +9,6 @@ from ..data.processor_time import time_of
 from ..data.row_groups import (
     Group,
     Row,
-    axis_text,
     axis_title,
     backends,
     by,
@@ -19,14 +18,13 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta
 from ..deciding import what_decides_ratios
-from ..elements import Card, Dot, DotPlot, DotRow, Table, table_of
+from ..elements import Card, Dot, DotPlot, DotRow, Figure, Table, table_of
 from ..formatting import STATUS_WORDS, capital, list_text, number_text, paragraph, plural
 from ..judging.ratio import Ratio, exact_ratio
 from ..quantity import Cell, Number, Quantity
 from ..words import MARKS, NOISY, SAME, SAME_RATIO, SEEN
 
 MOST_NAMES = 4
-MOST_PLACES = 2  # of a sentence
 LENGTHS = ("seq_len", "kv_seq_len")
 SIZES = (*LENGTHS, "batch", "d_model")  # sentences are about the largest
 Problems = Sequence[tuple[Group, Sequence[Contrast]]]
@@ -52,39 +50,27 @@ def how_compared(base: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picked:
-    """What a sentence and a card are about: one setting on one problem, or on a few.
+    """What a sentence and a card are about: one setting on one problem, of every backend.
 
-    `at`: their lengths, and sizes that others do not have: ` at N = 1k, d_model = 512`. `places`:
-    where else, such as `in the layer`, with the contrast of every backend there.
+    `at`: its lengths, and sizes and scopes that others do not have: ` at N = 1k, in the layer`.
     """
 
     at: str
-    places: Sequence[tuple[str, Sequence[Contrast]]]
-
-    @property
-    def every(self) -> list[Contrast]:
-        return [one for _, some in self.places for one in some]
+    every: Sequence[Contrast]
 
     @property
     def answer(self) -> str:
-        """`forward+backward against forward at N = 1k. In the core: Same FLOPs. ...`"""
-        end = "." if self.places[0][0] else ":"
-        return capital(f"{self.every[0].against}{self.at}{end} {self.finding}")
+        """`forward+backward against forward at N = 1k: Same FLOPs. ...`"""
+        return capital(f"{self.every[0].against}{self.at}: {self.finding}")
 
     @property
     def finding(self) -> str:
-        """`In the core: Same FLOPs. Peak memory: ×2 in fused. Time: more for all (×2.99 to ×3.03).
-        In the layer: ...`
-        """
-        parts = [
-            f"{capital(place)}: {sentence(some)}" if place else sentence(some)
-            for place, some in self.places
-        ]
-        first = self.every[0]
+        """`Same FLOPs. Peak memory: ×2 in fused. Time: more for all (×2.99 to ×3.03).`"""
+        text, first = sentence(self.every), self.every[0]
         if first.axis == "heads" and first.row["d_k"] == first.base["d_k"]:  # heads were removed
             ratio = number_text(first.row["heads"] / first.base["heads"])
-            parts.append(f"In proportion to the heads it would be ×{ratio}.")
-        return " ".join(parts)
+            text += f" In proportion to the heads it would be ×{ratio}."
+        return text
 
 
 def pick(problems: Problems) -> Picked:
@@ -108,91 +94,58 @@ def pick(problems: Problems) -> Picked:
             *(size if isinstance(size, int) else 0 for size in sizes),
         )
 
-    ranks = [rank(pair) for pair in found]
-    highest = max(ranks)
-    best = [pair for pair, own in zip(found, ranks, strict=True) if own == highest]
-    last = best[-1]
-    shown = setting(last[1][0].axis, last[1][0].row)
-    chosen = [(group, some) for group, some in best if setting(some[0].axis, some[0].row) == shown][
-        :MOST_PLACES
+    group, some = max(found, key=rank)
+    axes = varying_axes([group.problem for group, _ in problems])
+    named = dict.fromkeys((*LENGTHS, *(axis for axis in axes if axis != "run")))
+    values = {axis: group.problem.get(axis) for axis in named}
+    texts = [
+        f"in {NAMES['scope'][str(value)]}" if axis == "scope" else setting(axis, {axis: value})
+        for axis, value in values.items()
+        if axis not in LENGTHS or (isinstance(value, int) and value > 1)
     ]
-    axes = varying_axes([group.problem for group, _ in chosen])
-    vary = varying_axes([group.problem for group, _ in problems])
-    named = [axis for axis in SIZES if axis in vary and axis not in axes and axis not in LENGTHS]
-    sizes = [(axis, last[0].problem.get(axis)) for axis in (*LENGTHS, *named)]
-    texts = [axis_text(axis, n) for axis, n in sizes if isinstance(n, int) and n > 1]
-    return Picked(
-        at=f" at {', '.join(texts)}" if texts else "",
-        places=[(_place(group, axes), some) for group, some in chosen],
-    )
+    text = ", ".join(filter(None, texts))
+    return Picked(at=f" at {text}" if text else "", every=some)
 
 
-def _place(group: Group, axes: Sequence[str]) -> str:
-    """Where among chosen problems: `in the layer`, `causal`; "" without such axes."""
-    texts = []
-    for axis in axes:
-        if axis == "causal_align" and "causal" in axes:
-            continue
-        value = group.problem.get(axis)
-        text = NAMES.get(axis, {}).get(str(value)) or axis_text(axis, value)
-        texts.append(f"in {text}" if axis == "scope" else text)
-    return ", ".join(filter(None, texts))
-
-
-def card(title: str, picked: Picked, problems: Problems, meta: Meta) -> Card:
-    """`problems`: those of the run of which some were picked. Without a title that of what is
-    compared.
+def card(
+    title: str, picked: Picked, problems: Problems, meta: Meta, curve: Figure | None = None
+) -> Card:
+    """`problems`: those of the run of which one was picked. Without a title that of what is
+    compared. `curve`: in place of dots.
     """
     rows = [row for group, _ in problems for row in group.rows]
-    run, left = rows[0]["run"], len(problems) - len(picked.places)
+    run, left = rows[0]["run"], len(problems) - 1
     first, every = picked.every[0], [one for one in picked.every if one.of_heads]
     paired = all(one.time.paired for one in every if one.time is not None)
     is_more = plural(left, "more problem is", "more problems are")
     to = f" to {setting(first.axis, first.base)}" if title else ""
     notes = (
         "Times are paired block by block." if paired else "Some times are unpaired.",
-        BAND,
+        "" if curve else BAND,
         f"{is_more} below." if left else "",
     )
     return Card(
         title=title or capital(first.against),
         sentence=picked.answer if title else picked.finding,
         about="" if title else f"{capital(first.against)}{picked.at}",
-        picture=_dot_plot(picked),
+        picture=curve or _dot_plot(picked),
         subtitle=f"ratios{to}{picked.at}{f', {run}' if len(meta) > 1 else ''}",
         sure=paragraph(
-            _how_sure(picked),
+            _how_sure(every),
             what_decides_ratios(filter(None, (one.time for one in every)), rows, {run: meta[run]}),
         ),
         note=" ".join(filter(None, notes)),
+        wide=curve is not None,
     )
 
 
-def _how_sure(picked: Picked) -> str:
-    """`Time: confirmed for naive and sdpa; too noisy for fused. Bytes and FLOPs are exact.`
-    A backend that has another mark elsewhere has its place behind it: `confirmed for fused (h = 1);
-    too noisy for fused (h = 8)`.
-    """
-    timed = [
-        (place, one.backend, one.time.mark)
-        for place, some in picked.places
-        for one in some
-        if one.of_heads and one.time is not None
-    ]
-    marks = {name: {mark for _, of, mark in timed if of == name} for _, name, _ in timed}
-    by_mark = {
-        mark: [
-            f"{name} ({place})" if place and len(marks[name]) > 1 else name
-            for place, name, own in timed
-            if own == mark
-        ]
-        for mark in MARKS
-    }
-    every = [one for one in picked.every if one.of_heads]
+def _how_sure(every: Sequence[Contrast]) -> str:
+    """`Time: confirmed for naive and sdpa; too noisy for fused. Bytes and FLOPs are exact.`"""
+    by_mark = by(every, lambda one: one.time and one.time.mark)
     texts = [
-        f"{mark.words} for {list_text(list(dict.fromkeys(names)), MOST_NAMES)}"
-        for mark, names in by_mark.items()
-        if names
+        f"{mark.words} for {list_text([one.backend for one in by_mark[mark]], MOST_NAMES)}"
+        for mark in MARKS
+        if mark in by_mark
     ]
     time = f"Time: {'; '.join(texts)}{_allowed(every)}." if texts else ""
     return paragraph(time, "Bytes and FLOPs are exact.")
@@ -258,7 +211,7 @@ def _allowed(some: Sequence[Contrast]) -> str:
 # ---- in a picture --------------------------------------------------------------------------------
 
 
-def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Iterator[DotRow]:
+def _dot_rows(some: Sequence[Contrast], names: Sequence[str]) -> Iterator[DotRow]:
     """Counts, one row if all are the same; bytes and time of every backend."""
     for nouns, column in COUNTED.items():
         what = capital(nouns) if nouns[0].islower() else nouns
@@ -267,7 +220,7 @@ def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Ite
             every = "both" if len(ratios) == 2 else "all"
             ratios = {every: next(iter(ratios.values()))}
         for name, ratio in ratios.items():
-            yield DotRow(group=what, label=name, dot=_counted(ratio), remark=place or "counted")
+            yield DotRow(group=what, label=name, dot=_counted(ratio), remark="counted")
     by_name = {one.backend: one for one in some}
     some = [one for one in some if one.of_heads]
     dots = {
@@ -284,7 +237,7 @@ def _dot_rows(some: Sequence[Contrast], names: Sequence[str], place: str) -> Ite
                 label=name,
                 dot=dot.get(name),
                 missing="" if dot.get(name) else why or "no pair",
-                remark=place or remark,
+                remark=remark,
             )
 
 
@@ -301,10 +254,7 @@ def _timed(found: Ratio | None) -> Dot | None:
 
 def _dot_plot(picked: Picked) -> DotPlot:
     of, names = picked.every[0].against, backends(one.row for one in picked.every)
-    rows = tuple(row for place, some in picked.places for row in _dot_rows(some, names, place))
-
-    def group(row: DotRow) -> str:
-        return f"{row.group}, {row.remark}" if len(picked.places) > 1 else row.group
+    rows = tuple(_dot_rows(picked.every, names))
 
     def bounds(row: DotRow) -> str:
         dot = row.dot
@@ -318,7 +268,7 @@ def _dot_plot(picked: Picked) -> DotPlot:
             f"Ratios, {of}",
             rows,
             {
-                "of": group,
+                "of": lambda row: row.group,
                 "backend": lambda row: row.label,
                 "ratio": lambda row: Quantity(row.dot.ratio if row.dot else None, "ratio"),
                 "95 % interval": bounds,
@@ -330,65 +280,45 @@ def _dot_plot(picked: Picked) -> DotPlot:
 
 # ---- in a table ----------------------------------------------------------------------------------
 
-Line = tuple[Group, Row, Contrast | None]  # the base of a backend first, without a contrast
 
+def table(
+    title: str, axis: str, found: Problems, *, folded: bool = False, most: int | None = None
+) -> Table:
+    """A row per contrast, by problem and backend."""
+    shown = [(group, one) for group, some in found for one in some]
 
-def lines(found: Problems) -> list[Line]:
-    every: list[Line] = []
-    for group, some in found:
-        for name in backends(one.row for one in some):
-            mine = [one for one in some if one.backend == name]
-            every.append((group, mine[0].base, None))
-            every += [(group, one.row, one) for one in mine]
-    return every
+    def side(row: Row) -> Cell:
+        return row[axis] if axis == "heads" else setting(axis, row)
 
+    def time(row: Row) -> Cell:
+        return time_of(row) if row.get("latency_ms") is not None else STATUS_WORDS[row["status"]]
 
-def table(title: str, axis: str, shown: Sequence[Line], *, folded: bool) -> Table:
-    def time(line: Line) -> Cell:
-        row = line[1]
-        known = row.get("latency_ms") is not None
-        return time_of(row) if known else STATUS_WORDS[row["status"]]
-
-    def ratio(line: Line, of: Callable[[Contrast], Ratio | None]) -> Cell:
-        found = of(line[2]) if line[2] else None
-        return Number(found.text) if found else ""
-
-    def word(line: Line) -> str:
-        found = line[2].time if line[2] else None
-        if line[2] and not line[2].of_heads:
+    def word(one: Contrast) -> str:
+        if not one.of_heads:
             return TWO_KERNELS
-        return found.word if found else line[2].missing if line[2] else ""
-
-    def tokens(line: Line) -> Cell:
-        row = line[1]
-        known = axis == "batch" and row.get("latency_ms") is not None
-        return Quantity(row["batch"] * row["seq_len"] / row["latency_ms"] * 1e3) if known else ""
-
-    def counted(line: Line, column: str) -> Cell:
-        return line[2].counted(column) if line[2] else ""
+        return one.time.word if one.time else one.missing
 
     return table_of(
         title,
         shown,
         {
-            "problem": lambda line: line[0].label or label(line[0].problem, ["seq_len"]),
-            "backend": lambda line: line[1]["backend"],
-            axis_title(axis): lambda line: (
-                line[1][axis] if axis == "heads" else setting(axis, line[1])
-            ),
-            "time": time,
-            "time ratio": lambda line: ratio(line, lambda one: one.time),
-            "in words": word,
-            "tokens per second": tokens,
-            "tokens ratio": lambda line: ratio(line, lambda one: one.throughput),
-            "peak bytes": lambda line: Quantity(line[1].get("peak_bytes"), "bytes"),
-            "bytes ratio": lambda line: line[2].peak_bytes if line[2] else "",
-            "inputs ratio": lambda line: counted(line, "input_bytes"),
-            "FLOPs": lambda line: Quantity(line[1].get("work_flops"), "flops"),
-            "FLOPs ratio": lambda line: counted(line, "work_flops"),
-            "exponentials ratio": lambda line: counted(line, "work_exps"),
+            "problem": lambda of: of[0].label or label(of[0].problem, ["seq_len"]),
+            "backend": lambda of: of[1].backend,
+            axis_title(axis): lambda of: side(of[1].row),
+            "against": lambda of: side(of[1].base),
+            "time": lambda of: time(of[1].row),
+            "of base": lambda of: time(of[1].base),
+            "time ratio": lambda of: Number(of[1].time.text) if of[1].time else "",
+            "in words": lambda of: word(of[1]),
+            "tokens ratio": lambda of: Number(of[1].throughput.text) if of[1].throughput else "",
+            "peak bytes": lambda of: Quantity(of[1].row.get("peak_bytes"), "bytes"),
+            "bytes ratio": lambda of: of[1].peak_bytes,
+            "inputs ratio": lambda of: of[1].counted("input_bytes"),
+            "FLOPs ratio": lambda of: of[1].counted("work_flops"),
+            "exponentials ratio": lambda of: of[1].counted("work_exps"),
         },
-        case=lambda line: case_key(line[1]),
-        optional=("tokens per second", "tokens ratio"),
+        case=lambda of: case_key(of[1].row),
+        optional=("tokens ratio",),
         folded=folded,
+        most=most,
     )

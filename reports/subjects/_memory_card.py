@@ -14,7 +14,6 @@ from ..formatting import (
     in_brackets,
     length_text,
     list_text,
-    more_below,
     number_text,
     paragraph,
     plural,
@@ -66,7 +65,7 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
             both_scales=True,
         ),
         wide=True,
-        note=_note(every, len(found[0]) - len(shown), len(found) - 1),
+        note=_note(every, sum(map(len, found)) - len(shown)),
     )
 
 
@@ -146,8 +145,7 @@ def _sentence(heads: int, curves: Curves, budget: int | None) -> str:
         return "Nothing ran, and nothing was measured."
     parts = [_needs(lead, heads)]
     if stopping:
-        one_head = curves.get(1, []) if heads > 1 else []
-        parts.append(_stops(stopping, {curve.backend: curve for curve in one_head}))
+        parts.append(_stops(stopping))
     elif lead.peak is not None and lead.growth and lead.longest_need:
         n, size = lead.longest_need
         of = f", of a budget of {bytes_text(budget)}" if budget else ""
@@ -188,38 +186,24 @@ def _grows(curve: MemoryCurve) -> str:
     return f"{curve.growth} in the end: twice {at} takes {times} times the memory"
 
 
-def _stops(stopping: Sequence[MemoryCurve], one_head: Mapping[str, MemoryCurve]) -> str:
-    """`It stops at N = 2 848; naive, one head at a time, at 7 711.`"""
+def _stops(stopping: Sequence[MemoryCurve]) -> str:
+    """`It stops at N = 2 848; naive at 7 711.`"""
     first, *others = stopping
-    same: dict[str, list[str]] = {}
-    for curve in others:
-        alone = _same_for_any_heads(curve, one_head) and not _same_for_any_heads(first, one_head)
-        name = f"{curve.backend}, one head at a time," if alone else curve.backend
-        same.setdefault(_where(curve), []).append(name)
-    clauses = [f"{list_text(names, MOST_NAMES)} {where}" for where, names in same.items()]
+    clauses = [
+        f"{list_text([one.backend for one in some], MOST_NAMES)} {where}"
+        for where, some in by(others, _where).items()
+    ]
     more = [f"{len(clauses) - MOST_NAMES} more in the picture"] if len(clauses) > MOST_NAMES else []
-    stops = f"It stops {_where(first, first=True)}"
-    return f"{'; '.join([stops, *clauses[:MOST_NAMES], *more])}."
+    return f"{'; '.join([f'It stops {_where(first)}', *clauses[:MOST_NAMES], *more])}."
 
 
-def _same_for_any_heads(curve: MemoryCurve, one_head: Mapping[str, MemoryCurve]) -> bool:
-    """The bytes grow with N^2 as with one head: the scores of one head are held at a time."""
-    one = one_head.get(curve.backend)
-    if one is None or curve.peak is None or one.peak is None:
-        return False
-    return curve.peak.quadratic == one.peak.quadratic > 0
-
-
-def _where(curve: MemoryCurve, *, first: bool = False) -> str:
-    n = "N\u00a0=\u00a0" if first else ""
+def _where(curve: MemoryCurve) -> str:
     if curve.stop_n is not None:
-        return f"at {n}{length_text(curve.stop_n)}"
+        return f"at {n_text(curve.stop_n)}"
     fits, fails = curve.longest, curve.first_out or 0
-    if fits is None:
-        return f"before {n}{length_text(fails)}"
-    if fits > fails:
-        return f"at some N from {length_text(fails)} on"
-    return f"between {n}{length_text(fits)} and {length_text(fails)}"
+    if fits is None or fits > fails:
+        return f"{'before' if fits is None else 'at some N from'} {n_text(fails)}"
+    return f"between {n_text(fits)} and {length_text(fails)}"
 
 
 def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
@@ -238,23 +222,23 @@ def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
     return sentences
 
 
-def _note(every: Sequence[MemoryCurve], heads_between: int, problems: int) -> str:
+def _note(every: Sequence[MemoryCurve], left: int) -> str:
+    """`left`: problems that are not drawn."""
     computed = any(curve.stop_n is not None and not curve.searched for curve in every)
-    parts = {
-        "Crossings by formula, which matches every measured point.": computed,
-        "The longest N was found by trials.": any(curve.searched for curve in every),
-        f"{plural(heads_between, 'number')} of heads between are below.": heads_between > 0,
-    }
-    return paragraph(*(part for part, is_so in parts.items() if is_so), more_below(problems))
+    searched = any(curve.searched for curve in every)
+    return paragraph(
+        "Crossings by formula, which matches every measured point." if computed else "",
+        "The longest N was found by trials." if searched else "",
+        f"{plural(left, 'more problem')} in all rows." if left else "",
+    )
 
 
-def needs_table(found: Sequence[Group], *, folded: bool = False) -> Table:
+def needs_table(found: Sequence[Group]) -> Table:
     """Every length of some problems over N."""
     return by_backend(
         "Memory needed: inputs and peak (predictions in brackets)",
         *lines_over(found, "seq_len"),
         lambda row, _: Marked(cell=_need(row), case=case_key(row)),
-        folded=folded,
     )
 
 

@@ -166,7 +166,6 @@ def latencies(
             f"Latency over {axis_title(axis)}, with 95 % intervals ({reach(shown)})",
             *lines_over(shown, axis),
             lambda row, _: _latency(row),
-            folded=True,
         ),
     )
 
@@ -211,8 +210,6 @@ def by_backend(
     heads: Sequence[str],
     lines: Sequence[Line],
     cell: Callable[[Row, Sequence[Row]], Cell | Marked],
-    *,
-    folded: bool = False,
 ) -> Table:
     """A column per backend. `cell`: of its row, and of all rows of the line."""
 
@@ -224,6 +221,4 @@ def by_backend(
 
     names = backends(row for _, rows in lines for row in rows)
     columns = {head: partial(first, place) for place, head in enumerate(heads)}
-    return table_of(
-        title, lines, columns | {name: partial(of, name) for name in names}, folded=folded
-    )
+    return table_of(title, lines, columns | {name: partial(of, name) for name in names})

@@ -3,39 +3,36 @@ however small the budget of the run was.
 """
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 from ..data.row_groups import Group
 from ..data.run_meta import Meta, budget_bytes, finite_number
-from ..elements import Panel, Series, Table, table_of
-from ..formatting import length_text, list_text, plural, size_text
-from ..quantity import Number
+from ..elements import Card, Figure, Panel, Series
+from ..formatting import length_text, list_text, paragraph, plural, size_text
 from ._memory_over_n import MemoryCurve, memory_curves
 from ._over import n_text
 
 LEAST_RATIO = 1.1  # of the card to the budget: below it the run's own wall is that of the card
 STEPS = 40  # doublings of a curve
 MOST_N = 1 << STEPS
-Ends = Sequence[tuple[MemoryCurve, int]]
 
 
-def whole_card(group: Group, meta: Meta) -> tuple[str, Panel, Table] | None:
-    """A sentence, its panel and the lengths; None without formulas, on a CPU, or if the run used
-    it all.
+def with_whole_gpu(card: Card, group: Group, meta: Meta) -> Card:
+    """With a sentence and a panel more. As it is without formulas, on a CPU, or if the run used all
+    of the memory.
     """
     run = meta[group.problem["run"]]
-    card_bytes = finite_number(run.get("environment") or {}, "device_memory_bytes")
-    budget = budget_bytes(run)
-    if run["device"] != "cuda" or not card_bytes or card_bytes < LEAST_RATIO * (budget or 0):
-        return None
+    whole_bytes = finite_number(run.get("environment") or {}, "device_memory_bytes")
     curves = [one for one in memory_curves(group, meta) if one.need is not None and one.peak]
     growing = [one for one in curves if one.need is not None and one.need.quadratic > 0]
-    ends = sorted([(one, longest(one, card_bytes)) for one in growing], key=lambda end: end[1])
-    if not ends:
-        return None
-    last, size = ends[-1][1], size_text(int(card_bytes))
-    texts = [f"{n_text(n)} for {one.backend}" for one, n in ends]
-    linear = [one for one in curves if one not in growing]
+    too_small = not whole_bytes or whole_bytes < LEAST_RATIO * (budget_bytes(run) or 0)
+    if run["device"] != "cuda" or too_small or not whole_bytes or not growing:
+        return card
+    assert isinstance(card.picture, Figure)
+    ends = sorted([(one, longest(one, whole_bytes)) for one in growing], key=lambda end: end[1])
+    last, size = ends[-1][1], size_text(int(whole_bytes))
+    linear = [(one, None) for one in curves if one not in growing]
     heads = plural(group.problem["heads"], "head")
     panel = Panel(
         title=f"{heads} in {size}, the whole GPU",
@@ -44,32 +41,21 @@ def whole_card(group: Group, meta: Meta) -> tuple[str, Panel, Table] | None:
         unit="bytes",
         x_scale="linear",
         y_scale="linear",
-        series=(
-            *(line for one, n in ends for line in _series(one, last, n)),
-            *(line for one in linear for line in _series(one, last, None)),
-        ),
-        line=(card_bytes, size),
+        series=tuple(line for one, n in [*ends, *linear] for line in _series(one, last, n)),
+        line=(whole_bytes, size),
     )
-    table = table_of(
-        f"The longest N in {size}, calculated",
-        ends,
-        {
-            "backend": lambda end: end[0].backend,
-            "longest N": lambda end: Number(length_text(end[1])),
-        },
-    )
-    return (
-        f"Calculated limits of the whole GPU ({size}, {heads}): {list_text(texts)}.",
-        panel,
-        table,
-    )
+    texts = [f"{n_text(n)} for {one.backend}" for one, n in ends]
+    said = f"Calculated limits of the whole GPU ({size}, {heads}): {list_text(texts)}."
+    panels = (*card.picture.panels, panel)
+    picture = replace(card.picture, panels=panels, same_y=False)
+    return replace(card, note=paragraph(card.note, said), picture=picture)
 
 
-def longest(curve: MemoryCurve, card_bytes: float) -> int:
+def longest(curve: MemoryCurve, whole_bytes: float) -> int:
     """The longest N that fits by the formula."""
     assert curve.need is not None
     need = curve.need
-    return bisect(range(1, MOST_N), card_bytes, key=lambda n: float(need.at(n)))
+    return bisect(range(1, MOST_N), whole_bytes, key=lambda n: float(need.at(n)))
 
 
 def _series(curve: MemoryCurve, last: int, stop: int | None) -> Iterator[Series]:

@@ -1,6 +1,6 @@
-"""Approximate attention: how far off each setting is, over its size, N and its time."""
+"""Approximate attention: how far off each setting is, and its time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
@@ -9,21 +9,24 @@ from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing
 from ..data.processor_time import time_of
 from ..data.row_groups import Group, Row, axis_text, backends, by, case_key, groups, is_timed
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Card, Figure, Panel, Table, note, table_of
+from ..elements import Block, Card, Figure, Table, note, table_of
 from ..formatting import capital, list_text, more_below, paragraph, percent_text, rough_percent_text
 from ..judging.ratio import Ratio
 from ..quantity import Cell, Number, Quantity
 from . import Subject
-from ._over import not_drawn, panel
+from ._over import panel
 from ._race import against_fastest
 
 TITLE = "Approximate attention"
 SECTION = "asked"
 ORDER = 18
-NEEDS = ("exactness", "error_l2_ratio", "latency_ms")
 BELOW_CLAIMS = True
-MOST_FIGURES = 4
-SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
+HOW = (
+    "The error is the distance from exact attention over its size (relative L2, the worst of"
+    " output and gradients), on random inputs and untrained weights: trained ones may do better."
+    " The cosine is that of the angle between the output and the exact one: 1 is equal but for a"
+    " factor, 0 has nothing in common with it."
+)
 
 
 class Trade(NamedTuple):
@@ -48,61 +51,60 @@ class Trade(NamedTuple):
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The card is about the longest N of the first problem with an error; what carries no
+    information has no place in its picture, only in a note.
+    """
     found = [group for group in groups(rows, "seq_len") if any(map(_timed, group.rows))]
-    if not found:
-        return Subject(lacking="No backend that approximates attention was timed.")
     made = [(group, trades(group)) for group in found]
-    known = [(group, some) for group, every in made if (some := _with_error(every))]
-    how = note(
-        "The error is the distance from exact attention over its size (relative L2, the worst of"
-        " output and gradients), on random inputs and untrained weights. Trained weights may do"
-        " better. The cosine is that of the angle between the output and the exact one, over all"
-        " rows that are checked: 1 is equal but for a factor, 0 has nothing in common with it."
-    )
-    details = [block for one in made[:MOST_FIGURES] for block in _of_problem(*one, meta)]
-    return Subject(
-        card=_card(*known[0], more=len(known) - 1, meta=meta) if known else None,
-        blocks=(how, *details, *not_drawn(found[MOST_FIGURES:])),
-    )
-
-
-def _with_error(every: Sequence[Trade]) -> list[Trade]:
-    return [one for one in every if one.error]
-
-
-def _card(group: Group, every: Sequence[Trade], *, more: int, meta: Meta) -> Card:
-    """At the longest N with an error, of the first problem."""
-    longest, made = _at_longest(every)
-    at = axis_text("seq_len", longest)
-    # A setting that carries no information has no place in the picture, only in the note.
-    drawn = [one for one in made if not carries_nothing(one.row)]
-    text, table = capital(_finding_at(group, longest, drawn)), _table(made, NOT_ON_CARDS)
-    panel = _panel(group, [one.row for one in drawn], "latency_ms", f"latency in ms, at {at}")
-    of = caption({**group.problem, "seq_len": longest}, meta)
+    known = [
+        (group, some) for group, every in made if (some := [one for one in every if one.error])
+    ]
+    empties = [group.prefixed(capital(text)) for group in found if (text := emptiness(group))]
+    every = [one for _, some in made for one in some]
+    blocks: tuple[Block, ...] = ()
+    if every:
+        blocks = (note(HOW), *map(note, empties), _table(every))
+    lacking = "No backend that approximates attention was timed."
+    if not known:
+        return Subject(blocks=blocks, lacking=lacking)
+    (group, some), n = known[0], max(one.n for one in known[0][1])
+    at, last = axis_text("seq_len", n), [one for one in some if one.n == n]
+    drawn = [one for one in last if not carries_nothing(one.row)]
+    text = capital(group.prefixed(f"at {at} {_finding(drawn)}"))
+    table = _table(last, NOT_ON_CARDS)
+    picture: Figure | Table = table
+    if drawn:
+        axes = panel(
+            replace(group, rows=[one.row for one in drawn], label=""),
+            "latency_ms",
+            "error_{}l2_ratio",
+            x_label=f"latency in ms, at {at}",
+            y_label="relative error",
+            unit="share",
+        )
+        of = caption({**group.problem, "seq_len": n}, meta)
+        picture = Figure(title=text, caption=of, panels=(axes,), table=table)
     how = "Random inputs and untrained weights: trained ones may do better."
-    return Card(
+    card = Card(
         title="Error against time",
         sentence=f"{text}.",
-        picture=Figure(title=text, caption=of, panels=(panel,), table=table) if drawn else table,
+        picture=picture,
         subtitle=f"error over latency at {at}",
-        note=paragraph(how, capital(emptiness(group)), more_below(more)),
+        note=paragraph(how, capital(emptiness(group)), more_below(len(known) - 1)),
     )
+    return Subject(card=card, blocks=blocks)
 
 
-def _at_longest(every: Sequence[Trade]) -> tuple[int, list[Trade]]:
-    longest = max(one.n for one in every)
-    return longest, [one for one in every if one.n == longest]
-
-
-def _finding_at(group: Group, n: int, made: Sequence[Trade]) -> str:
+def _finding(made: Sequence[Trade]) -> str:
     """Of each family, the setting with the smallest error."""
     texts = []
     for some in by(made, lambda one: method(one.name)).values():
         one = min(some, key=lambda one: one.error)
         against = f" and takes {one.ratio.text_to(one.against)}" if one.ratio else ""
         texts.append(f"{one.name} is off by {rough_percent_text(one.error)}{against}")
-    nothing = "no approximation's output has anything in common with the exact one"
-    return group.prefixed(f"at {axis_text('seq_len', n)} {'; '.join(texts) or nothing}")
+    return "; ".join(texts) or (
+        "no approximation's output has anything in common with the exact one"
+    )
 
 
 def method(backend: str) -> str:
@@ -131,17 +133,11 @@ def emptiness(group: Group) -> str:
     largest = max(abs(row["output_cosine"]) for row in last)
     left = percent_text(sqrt(1 - largest**2))
     at = axis_text("seq_len", max(row["seq_len"] for row in last))
-    untrained = (
-        " Linformer's linear projections are made to be learnt; drawn at random, they add up values"
-        " with random signs. Mean pooling (linformer:pool64) needs no training."
-        if any(method(name) == "linformer" for name in names)
-        else ""
-    )
     return (
         f"no trade-off is drawn for {list_text(names)}: at {at} the cosine of their outputs and the"
         f" exact one is at most {largest:.2g} (below {NO_INFORMATION_COSINE:g} counts as none)."
         f" Even the best multiple of such an output is off by {left} of the exact one's size or"
-        f" more, about as far as zeros are, so that the time saved buys nothing.{untrained}"
+        f" more, about as far as zeros are, so that the time saved buys nothing."
     )
 
 
@@ -154,61 +150,8 @@ def trades(group: Group) -> list[Trade]:
     ]
 
 
-def size(row: Row) -> int | None:
-    """Its rank or number of features, or another number that its name gives."""
-    known = {**(row.get("parameters") or {}), **(row.get("configuration") or {})}
-    sizes = (known.get(name) for name in (*SIZES, *(row.get("parameters") or {})))
-    return next((value for value in sizes if type(value) is int), None)
-
-
 def _timed(row: Row) -> bool:
     return row.get("exactness") == "approximate" and is_timed(row)
-
-
-def _of_problem(group: Group, made: Sequence[Trade], meta: Meta) -> Iterator[Block]:
-    if (known := _with_error(made)) and (drawn := tuple(_errors(group, known))):
-        yield Figure(
-            title=capital(_finding_at(group, *_at_longest(known))),
-            caption=caption(group.problem, meta),
-            panels=drawn,
-            table=_table(made),
-        )
-    if text := emptiness(group):
-        yield note(group.prefixed(capital(text)))
-
-
-def _errors(group: Group, known: Sequence[Trade]) -> Iterator[Panel]:
-    """Over the size, if a family has several sizes at the longest N; and over N."""
-    longest, last = _at_longest(known)
-    sized = (one for one in last if size(one.row) is not None)
-    families = by(sized, lambda one: method(one.name))
-    if any(len(of) > 1 for of in families.values()):
-        over_size = [
-            one.row | {"backend": _drawn_as(family, of), "size": size(one.row)}
-            for family, of in families.items()
-            for one in of
-        ]
-        label = f"{' or '.join(SIZES)}, at {axis_text('seq_len', longest)}"
-        yield _panel(group, over_size, "size", label)
-    if len({one.n for one in known}) > 1:
-        yield _panel(group, [one.row for one in known], "seq_len")
-
-
-def _drawn_as(family: str, of: Sequence[Trade]) -> str:
-    """Its own name if that is a backend, else its largest one: the legend has names of backends."""
-    largest = max(of, key=lambda one: size(one.row) or 0)
-    return family if any(one.name == family for one in of) else largest.name
-
-
-def _panel(group: Group, rows: list[Row], axis: str, x_label: str = "") -> Panel:
-    return panel(
-        replace(group, rows=rows, label=""),
-        axis,
-        "error_{}l2_ratio",
-        x_label=x_label,
-        y_label="relative error",
-        unit="share",
-    )
 
 
 def _measured(value: float | None, text: Callable[[float], str]) -> str:
@@ -218,7 +161,6 @@ def _measured(value: float | None, text: Callable[[float], str]) -> str:
 COLUMNS: dict[str, Callable[[Trade], Cell]] = {
     "N": lambda one: Quantity(one.n, "count"),
     "backend": lambda one: one.name,
-    "size": lambda one: size(one.row),
     "error": lambda one: _measured(one.row.get("error_l2_ratio"), rough_percent_text),
     "cosine": lambda one: _measured(one.row.get("output_cosine"), "{:.2f}".format),
     "time": lambda one: time_of(one.row),
@@ -227,7 +169,7 @@ COLUMNS: dict[str, Callable[[Trade], Cell]] = {
     ),
     "peak bytes": lambda one: Quantity(one.row.get("peak_bytes"), "bytes"),
 }
-NOT_ON_CARDS = ("N", "size", "cosine", "peak bytes")
+NOT_ON_CARDS = ("N", "cosine", "peak bytes")
 
 
 def _table(made: Sequence[Trade], without: Sequence[str] = ()) -> Table:

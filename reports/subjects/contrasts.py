@@ -5,17 +5,15 @@ from dataclasses import dataclass
 
 from ...harness.rows.model import AXES as PROBLEM_AXES
 from ..contrasts import asks_for, contrasts, of_given_width, setting
-from ..data.row_groups import Row, axis_title
+from ..data.row_groups import Row, axis_title, by
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Text, note
-from ..formatting import plural
 from . import Subject
-from ._contrasts import Problems, card, how_compared, lines, pick, table
+from ._contrasts import Picked, Problems, card, how_compared, pick, table
 
 TITLE = "Contrasts"
 SECTION = "asked"
 ORDER = 15
-NEEDS = ("latency_ms", "peak_bytes", "work_flops")
 AXES = {
     "passes": ("Passes", "What the backward pass adds"),
     "mask": ("Mask", "What the mask costs"),
@@ -57,10 +55,11 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             " measured on an otherwise equal problem."
         )
     asked = [one for one in found if one.asked]
+    answers = [(one, picked) for one in asked for picked in _picked(one)]
     how = note(how_compared("the first value of the axis in the plan"))
     return Subject(
         card=_card(asked[0], meta) if asked else None,
-        lines=tuple(f"{_prefix(one, meta)}{pick(one.problems).answer}" for one in asked[1:]),
+        lines=tuple(f"{_prefix(one, meta)}{picked.answer}" for one, picked in answers[1:]),
         blocks=(how, *(block for one in found for block in _details(one, meta))),
     )
 
@@ -88,7 +87,13 @@ def _titles(of: Contrasted) -> tuple[str, str]:
 
 
 def _card(of: Contrasted, meta: Meta) -> Card:
-    return card(_titles(of)[1], pick(of.problems), of.problems, meta)
+    return card(_titles(of)[1], _picked(of)[0], of.problems, meta)
+
+
+def _picked(of: Contrasted) -> list[Picked]:
+    """Of the core, the layer and the block on their own."""
+    scopes = by(of.problems, lambda pair: pair[0].problem.get("scope"))
+    return [*map(pick, scopes.values())]
 
 
 def _prefix(of: Contrasted, meta: Meta) -> str:
@@ -97,12 +102,8 @@ def _prefix(of: Contrasted, meta: Meta) -> str:
 
 def _details(of: Contrasted, meta: Meta) -> Iterator[Block]:
     """A sentence that neither the card nor a line has, and a table."""
-    if not of.asked:
-        yield Text(text=f"{_prefix(of, meta)}{pick(of.problems).answer}")
-    every = lines(of.problems)
-    title = f"{_titles(of)[0]}: ratios to {setting(of.axis, every[0][1])}"
+    for picked in () if of.asked else _picked(of):
+        yield Text(text=f"{_prefix(of, meta)}{picked.answer}")
+    title = f"{_titles(of)[0]}: ratios to {setting(of.axis, of.problems[0][1][0].base)}"
     run = f", {of.run}" if len(meta) > 1 else ""
-    yield table(f"{title}{run}", of.axis, every[:MOST_ROWS], folded=not of.asked)
-    if len(every) > MOST_ROWS:
-        left = plural(len(every) - MOST_ROWS, "more line")
-        yield note(f"{left}: show --format csv has every row.")
+    yield table(f"{title}{run}", of.axis, of.problems, folded=not of.asked, most=MOST_ROWS)

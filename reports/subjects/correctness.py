@@ -24,7 +24,6 @@ from . import Subject
 TITLE = "Correctness"
 SECTION = "more"
 ORDER = 55
-NEEDS = ("error_ratio", "status")
 ALLOWED_RATIO = 2.0  # what the correctness check accepts, docs/method.md
 WRONG = "incorrect"
 PROCESSES = "processes_repeat_exactly"
@@ -109,32 +108,28 @@ def _blocks(rows: Sequence[Row]) -> Iterator[Block]:
         errors_by_backend(rows),
         {
             "backend": lambda one: one.backend,
-            "python": lambda one: one.python or "",
             "checked": lambda one: len(one.checked),
             "smallest": lambda one: error_ratio(one.checked[-1]),
             "largest": lambda one: error_ratio(one.checked[0]),
             "largest at": lambda one: _at(one.checked[0], axes),
             "wrong": lambda one: one.wrong_count,
         },
-        optional=("python",),
     )
 
 
 def _repeats(rows: Sequence[Row]) -> Iterator[Block]:
     """Whether each backend gives equal bits again."""
     lines = []
-    for python, mine in by_environment(rows).items():
-        for name in backends(mine):
-            of = [row for row in mine if row["backend"] == name]
-            again, everywhere = _share(of, "repeats_exactly"), _share(of, PROCESSES)
-            counts = {
-                int(row["processes"]) for row in of if row.get(PROCESSES) and row.get("processes")
-            }  # not of what failed
-            if everywhere == "yes" and counts:
-                everywhere = f"yes, in {' to '.join(map(str, sorted({min(counts), max(counts)})))}"
-            if again or everywhere:
-                lines.append((name, python or "", again, everywhere))
-    columns = ("backend", "python", "called again", "in all processes")
+    for name in backends(rows):
+        of = [row for row in rows if row["backend"] == name]
+        again, everywhere = _share(of, "repeats_exactly"), _share(of, PROCESSES)
+        known = [row["processes"] for row in of if row.get(PROCESSES)]
+        counts = {int(count) for count in known if count}  # not of what failed
+        if everywhere == "yes" and counts:
+            everywhere = f"yes, in {' to '.join(map(str, sorted({min(counts), max(counts)})))}"
+        if again or everywhere:
+            lines.append((name, again, everywhere))
+    columns = ("backend", "called again", "in all processes")
     if lines:
         yield table_of(
             "Are results on equal inputs the same to the bit?",

@@ -17,7 +17,6 @@ from .recurrence import even_by_flops
 TITLE = "From which N on"
 SECTION = "asked"
 ORDER = 17
-NEEDS = ("latency_ms",)
 BELOW_CLAIMS = True
 MOST_TOLD = 6  # in one sentence; of more, those of the last problem
 COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all

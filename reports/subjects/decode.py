@@ -1,37 +1,30 @@
 """Decode by memory bandwidth: how much of it each backend reaches, over the length of the cache."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..data.decode import NEXT, is_decode
 from ..data.peaks import memory_bytes_per_s
-from ..data.processor_time import time_of
-from ..data.row_groups import (
-    Group,
-    Row,
-    axis_title,
-    case_key,
-    distinguishing_axes,
-    groups,
-    label,
-    problem,
-    varying_axes,
-)
-from ..data.run_meta import Meta, caption, device_name
-from ..elements import Block, Card, Figure, Panel, note, table_of
+from ..data.row_groups import Group, Row, axis_title, groups, label, varying_axes
+from ..data.run_meta import Meta, caption
+from ..elements import Card, Figure, Panel, note
 from ..formatting import bandwidth_text, capital, more_below, paragraph
 from ..quantity import Number, Quantity
 from . import Subject
 from ._over import MOST_PANELS, by_backend, ends, lines_over, panel
 
 TITLE = "Decode and memory bandwidth"
-NEEDS = ("decode_bytes_per_s", "decode_bandwidth_ratio", "decode_bandwidth_note")
 SECTION = "asked"
 ORDER = 16
 MOST_NAMED = 4
-MOST_ROWS = 200
 AXIS = "kv_seq_len"
 RATE = "decode_{}bytes_per_s"
+HOW = (
+    "A few queries read the whole cache, so memory limits a decode step. What it must move is the"
+    " least that any backend can: the keys and values that the mask keeps, once for all heads that"
+    " share them, the queries, and the output. 100 % is the bandwidth of a copy as attnbench doctor"
+    " --deep measured it here: a step that reaches it does nothing but move them."
+)
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -43,14 +36,34 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             " as attnbench run decode measures."
         )
     known = known_rates(steps)
+    if not known:
+        return Subject(lacking=paragraph(*_remarks(steps)))
     timed = [row for row in rows if row.get("latency_ms") is not None]
-    mostly = known and 2 * len(steps) > len(timed)
-    text = finding(rows, meta) if known else ""
-    return Subject(
-        card=_card(text, known, meta) if mostly else None,
-        lines=(f"{capital(text)}.",) if text and not mostly else (),
-        blocks=tuple(_blocks(steps, meta)),
+    text = finding(known, meta)
+    found = sorted(
+        groups(known, AXIS), key=lambda group: -max(row["minimal_bytes"] for row in group.rows)
     )
+    shown = found[:MOST_PANELS]
+    picture = Figure(
+        title=text,
+        caption=caption(shown[0].problem, meta),
+        panels=tuple(_panel(group, meta) for group in shown),
+        table=by_backend(
+            "Share of the measured memory bandwidth, or the rate where none was measured",
+            *lines_over(found, AXIS),
+            lambda row, _: Number(own_text(row)),
+        ),
+    )
+    if 2 * len(steps) <= len(timed):
+        return Subject(lines=(f"{capital(text)}.",), blocks=(note(HOW), picture))
+    card = Card(
+        title="How much of memory's bandwidth",
+        subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
+        sentence=f"{capital(text)}.",
+        picture=picture,
+        note=paragraph(HOW, *_remarks(known), more_below(len(found) - len(shown))),
+    )
+    return Subject(card=card)
 
 
 def timed_steps(rows: Sequence[Row]) -> Sequence[Row]:
@@ -63,14 +76,9 @@ def known_rates(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def own_text(row: Row) -> str:
-    """The share of the measured bandwidth; the rate if there is none."""
-    return own_share(row) or own_rate(row)
-
-
-def own_share(row: Row) -> str:
-    """`61.0 % (58.2 to 63.9)`; "" if no bandwidth was measured."""
+    """The share of the measured bandwidth, `61.0 % (58.2 to 63.9)`; the rate if there is none."""
     value, *bounds = ends(row, "decode_bandwidth_{}ratio")
-    return str(Quantity(value, "share", *bounds))
+    return str(Quantity(value, "share", *bounds)) or own_rate(row)
 
 
 def own_rate(row: Row) -> str:
@@ -88,15 +96,15 @@ def largest(rows: Sequence[Row]) -> Group:
     return max(groups(known_rates(rows), None), key=lambda group: group.rows[0]["minimal_bytes"])
 
 
-def finding(rows: Sequence[Row], meta: Meta) -> str:
-    """One sentence on the largest problem, some of whose rates must be known.
+def finding(known: Sequence[Row], meta: Meta) -> str:
+    """One sentence on the largest problem of steps whose rates are known.
 
     `at N_kv = 8k, h_kv = 32 sdpa reaches 78.4 % (75.0 to 81.9) of the measured memory bandwidth
     (9.80 of 12.5 GB/s), naive 31.2 % (30.0 to 32.5)`.
     """
-    group = largest(rows)
-    axes = varying_axes([other.problem for other in groups(known_rates(rows), None)])
-    where = label(group.problem, axes) or label(group.problem, ["kv_seq_len"])
+    group = largest(known)
+    axes = varying_axes([other.problem for other in groups(known, None)])
+    where = label(group.problem, axes) or label(group.problem, [AXIS])
     first, *others = sorted(group.rows, key=lambda row: -row["decode_bytes_per_s"])
     whole = memory_bytes_per_s(meta[first["run"]])
     rate = bandwidth_text(first["decode_bytes_per_s"])
@@ -111,67 +119,6 @@ def finding(rows: Sequence[Row], meta: Meta) -> str:
     if len(rest) > MOST_NAMED:
         rest = [*rest[:MOST_NAMED], f"{len(rest) - MOST_NAMED} more less"]
     return "; ".join([f"at {', '.join([f'{where} {text}', *rest])}", *notes(first)])
-
-
-def _blocks(steps: Sequence[Row], meta: Meta) -> Iterator[Block]:
-    yield note(
-        "A few queries read the whole cache, so memory limits a decode step. What it must move is"
-        " the least that any backend can: the keys and values that the mask keeps, once for all"
-        " heads that share them, the queries, and the output. These bytes over the time are its"
-        " rate. 100 % is the bandwidth of a copy as attnbench doctor --deep measured it here:"
-        " a step that reaches it does nothing but move them."
-    )
-    for run, device in dict.fromkeys((row["run"], row["device"]) for row in steps):
-        if (whole := memory_bytes_per_s(meta[run])) is not None:
-            where = device_name(meta[run], device)
-            yield note(f"{where}: measured memory bandwidth of {bandwidth_text(whole)}.")
-    yield from (
-        note(f"{capital(one)}.")
-        for one in dict.fromkeys(one for row in steps for one in notes(row))
-    )
-    axes = distinguishing_axes(steps)
-    yield table_of(
-        "Every decode step",
-        steps,
-        {
-            "problem": lambda row: label(problem(row), axes),
-            "backend": lambda row: row["backend"],
-            "must move": lambda row: Quantity(row.get("minimal_bytes"), "bytes"),
-            "time": time_of,
-            "rate": lambda row: Number(
-                bandwidth_text(row.get("decode_bytes_per_s")) if own_share(row) else own_rate(row)
-            ),
-            "of measured bandwidth": lambda row: Number(own_share(row)),
-            "from the cache": lambda row: "yes" if row.get("decode_fits_in_cache") else "",
-        },
-        case=case_key,
-        optional=("of measured bandwidth", "from the cache"),
-        most=MOST_ROWS,
-    )
-
-
-def _card(text: str, known: Sequence[Row], meta: Meta) -> Card:
-    found = sorted(
-        groups(known, AXIS), key=lambda group: -max(row["minimal_bytes"] for row in group.rows)
-    )
-    shown = found[:MOST_PANELS]
-    return Card(
-        title="How much of memory's bandwidth",
-        subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
-        sentence=f"{capital(text)}.",
-        picture=Figure(
-            title=text,
-            caption=caption(shown[0].problem, meta),
-            panels=tuple(_panel(group, meta) for group in shown),
-            table=by_backend(
-                "Share of the measured memory bandwidth, or the rate where none was measured",
-                *lines_over(shown, AXIS),
-                lambda row, _: Number(own_text(row)),
-                folded=True,
-            ),
-        ),
-        note=paragraph(*_remarks(known), more_below(len(found) - len(shown))),
-    )
 
 
 def _remarks(steps: Sequence[Row]) -> list[str]:

@@ -20,7 +20,6 @@ from ._windows import missing, observed, windows
 TITLE = "Energy"
 SECTION = "device"
 ORDER = 1
-NEEDS = ("windows",)
 MOST_ROWS = 200
 USUAL = "no case has windows; a scenario requests them with measure: [latency, memory, energy]"
 WHAT = (

@@ -1,20 +1,21 @@
-"""What the numbers depend on: machine, versions, settings, and the scenario as resolved."""
+"""What the numbers depend on: machine, versions, settings, plan, and the scenario as resolved."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, allocator, budget_bytes, shard_text
+from ..data.run_meta import Meta, allocator, budget_bytes, caches, plan_of, shard_text
 from ..data.typed import typed
 from ..elements import Block, Table, note
-from ..formatting import bytes_text
+from ..formatting import bytes_text, plural
 from . import Subject
 
 TITLE = "Environment"
 SECTION = "more"
 ORDER = 60
 MOST_LINES = 300
+PLAN_FIELDS = ("processes", "min_blocks", "max_blocks", "precision_ratio", "budget_s")
 WHERE = ("host", "device_name", "device_uuid")
 ALLOCATOR_WORDS = {
     "warm_heap": (
@@ -42,6 +43,7 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             "device": run["device"],
             "memory budget": bytes_text(budget) if budget else None,
             "memory while timing": ALLOCATOR_WORDS.get(mode) if isinstance(mode, str) else None,
+            "plan": _plan(run),
             "seed": run.get("seed"),
             "part of the plan": shard_text(run),
         }
@@ -51,8 +53,13 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         yield from _devices(rows, name, run, of)
         scenario = {key: value for key, value in run["scenario"].items() if key != "question"}
         yield _table(f"Scenario as resolved{of}", list(_flat(scenario)))
-    if not meta:
-        yield note("No run, no environment.")
+    yield note(
+        "docs/method.md of attnbench says how each number is measured, with sources and the tests"
+        " that could refute it; docs/format.md has every field of the files. Raw samples are in the"
+        " run's folder, in measuring order and unrounded."
+        if meta
+        else "No run, no environment."
+    )
 
 
 def _devices(rows: Sequence[Row], name: str, run: Mapping[str, Any], of: str) -> Iterator[Block]:
@@ -68,6 +75,23 @@ def _devices(rows: Sequence[Row], name: str, run: Mapping[str, Any], of: str) ->
         columns=("host", "cases", "device", "UUID"),
         rows=lines[:MOST_LINES],
     )
+
+
+def _plan(run: Mapping[str, Any]) -> str:
+    plan = plan_of(run)
+    if not all(name in plan for name in PLAN_FIELDS):
+        return "The run does not say by which plan it measured."
+    workers = plural(plan["processes"], "worker process", "worker processes")
+    fewest, most = plan["min_blocks"], plural(plan["max_blocks"], "block")
+    until = f"or a case has taken {plan['budget_s']:g} s"
+    blocks = f"{most} each, {until}"
+    if fewest < plan["max_blocks"]:
+        until = f"until intervals are ± {100 * plan['precision_ratio']:g} % {until}"
+        blocks = f"{fewest} to {most} each, {until}"
+    text = f"Plan {plan.get('like') or 'without a name'}: {workers} with {blocks}."
+    if caches(run) == "cold":
+        text += " Of fewer queries than keys each call read other keys and values, from memory."
+    return text
 
 
 def _table(title: str, lines: list[tuple[str, str]]) -> Table:

@@ -43,7 +43,6 @@ from .own import own_backends
 TITLE = "Latency"
 SECTION = "time"
 ORDER = 30
-NEEDS = ("latency_ms", "latency_low_ms", "latency_high_ms")
 MOST_NAMES = 4
 MOST_PROBLEMS = 40  # of the table of all
 MOST_ROWS, MOST_COLUMNS = 8, 8

@@ -32,7 +32,6 @@ TITLE = "Growth"
 SECTION = "asked"
 APART = True
 ORDER = 14
-NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
 LONG = (10_000, 32 << 10, 128 << 10)
 NOT_PREDICTED = "not predicted"
 MOST_PROBLEMS = 40

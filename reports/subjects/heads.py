@@ -7,18 +7,16 @@ from dataclasses import replace
 from math import isfinite
 
 from ..contrasts import Contrast, against_one_head, asks_for, most_heads, of_given_width
-from ..data.row_groups import Group, Row, backends, by
+from ..data.row_groups import Group, Row, by
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, note
 from . import Subject
-from ._contrasts import BAND, Problems, card, how_compared, lines, pick, sentence, table
-from ._over import not_drawn, panel, with_ends
+from ._contrasts import Problems, card, how_compared, pick, sentence, table
+from ._over import panel, with_ends
 
 TITLE = "Cost of heads"
 SECTION = "asked"
 ORDER = 20
-NEEDS = ("heads", "work_flops", "peak_bytes", "latency_ms")
-MOST_FIGURES = 2
 USUAL = 8  # heads, which the headline compares with one
 FLOPS = "; thick line: FLOPs"
 TABLE = "Time, peak bytes and FLOPs against one head"
@@ -35,17 +33,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     # numbers of two environments are not one comparison
     by_run = by(every, lambda pair: (pair[0].problem["run"], pair[0].problem["python"]))
     firsts = [problems[0] for problems in by_run.values()]
-    others = [pair for pair in every if pair not in firsts]
-    drawn = [
-        (group, some)
-        for group, some in [*firsts, *others][: max(MOST_FIGURES, len(firsts))]
-        if len({one.heads for one in some}) > 1  # two points are no curve
-    ]
-    left = [pair[0] for pair in every if pair not in drawn]
+    found = next(filter(None, (_card(problems, meta) for problems in by_run.values())), None)
+    curves = (_figure(*pair, meta) for pair in firsts if _is_curve(pair[1]))
     by_length = sorted(every, key=lambda pair: pair[0].problem["seq_len"])
-    cards = (_card(problems, drawn, meta) for problems in by_run.values())
-    found = next(filter(None, cards), None)
-    on_card = found.picture if found else None
     return Subject(
         card=found,
         lines=tuple(
@@ -53,14 +43,17 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         ),
         blocks=(
             note(how_compared("h = 1")),
-            *(one for pair in drawn if (one := _figure(*pair, meta)) != on_card),
-            *(not_drawn(left, "; the table has them all") if drawn else ()),
-            table(TABLE, "heads", lines(by_length), folded=True),
+            *(one for one in curves if found is None or one != found.picture),
+            table(TABLE, "heads", by_length, folded=True),
         ),
     )
 
 
-def _card(problems: Problems, drawn: Problems, meta: Meta) -> Card | None:
+def _is_curve(some: Sequence[Contrast]) -> bool:
+    return len({one.heads for one in some}) > 1  # two points are none
+
+
+def _card(problems: Problems, meta: Meta) -> Card | None:
     narrower = [
         (group, some)
         for group, some in problems
@@ -70,17 +63,9 @@ def _card(problems: Problems, drawn: Problems, meta: Meta) -> Card | None:
         return None
     usual = [(group, [one for one in some if one.heads == USUAL]) for group, some in narrower]
     picked = pick([pair for pair in usual if pair[1]] or narrower)
-    made = card("", picked, narrower, meta)
-    curve = next((pair for pair in drawn if picked.every[0] in pair[1]), None)
-    if curve:
-        note = made.note.replace(f"{BAND} ", "").replace(BAND, "").strip()
-        made = replace(made, picture=_figure(*curve, meta), note=note, wide=True)
-    names = backends(one.row for _, some in narrower for one in some)
-    several = len({group.problem["seq_len"] for group, _ in narrower}) > 1
-    if several and sum(one.time is not None for one in picked.every) == len(names) > 1:
-        every = "both" if len(names) == 2 else f"all {len(names)}"
-        made = replace(made, note=f"The longest N at which {every} ran with both. {made.note}")
-    return made
+    shown = (pair for pair in narrower if any(one is picked.every[0] for one in pair[1]))
+    curve = next((_figure(*pair, meta) for pair in shown if _is_curve(pair[1])), None)
+    return card("", picked, narrower, meta, curve)
 
 
 # ---- over h --------------------------------------------------------------------------------------
@@ -112,7 +97,7 @@ def _figure(group: Group, some: Sequence[Contrast], meta: Meta) -> Figure:
             )
             for what, column in (("time", "time_{}ratio"), ("peak bytes", "bytes_{}ratio"))
         ),
-        table=table(TABLE, "heads", lines([(group, some)]), folded=True),
+        table=table(TABLE, "heads", [(group, some)]),
     )
 
 

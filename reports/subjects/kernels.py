@@ -18,7 +18,6 @@ from .roofline import NO_PEAKS
 TITLE = "Speed of the kernels"
 SECTION = "asked"
 ORDER = 0
-NEEDS = ("achieved_flops_per_s", "papers_flops_per_s")
 ASKED = "kernel"  # in the question of a run whose answer this is
 SIDES = {"more": "faster", "less": "slower", "same": "equal", "not decided": "not confirmed"}
 PAPERS = "A backward pass counts its 4 products; papers count 5 (in the table of all rows)."

@@ -3,7 +3,7 @@ counts agree.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ...harness.rows.readings import BELOW
 from ..data.exactness import is_exact
@@ -21,7 +21,7 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta
 from ..elements import Block, Card, Marked, Table, Text, note, table_of
 from ..formatting import bytes_text, list_text, number_text, plural
-from ..quantity import Cell, Number, Quantity
+from ..quantity import Cell, Quantity
 from . import Subject
 from ._memory_card import memory_card
 from ._memory_over_n import disagreement, families, other_peaks
@@ -31,7 +31,6 @@ from .wall import asked
 TITLE = "Memory of a call"
 SECTION = "memory"
 ORDER = 31
-NEEDS = ("peak_bytes", "output_bytes", "predicted_peak_bytes")
 MOST_ROWS = 200
 MOST_NARROW = 5  # columns of a card that is not as wide as the page
 MOST_LINES = 8  # of the card
@@ -58,20 +57,10 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     cases = plural(differing, "case")
     lines = (f"The counts of peak bytes disagree on {cases}: see Memory of a call.",)
     return Subject(
-        card=card, lines=lines if differing else (), blocks=tuple(_details(measured, ran))
+        card=card,
+        lines=lines if differing else (),
+        blocks=(*_agreement(measured), *_kept(ran)),
     )
-
-
-def _details(measured: list[Row], ran: list[Row]) -> Iterator[Block]:
-    yield from _agreement(measured)
-    yield from _kept(ran)
-    split = [row for row in ran if row.get("output_bytes") is not None]
-    if split:
-        title = "Inputs exist before the call; output and temporaries make up its peak"
-        kept = any(row.get("workspace_bytes") is not None for row in split)
-        if kept:
-            title += "; what is kept between calls and what torch does not count come on top"
-        yield _table(title, split, {**_SPLIT, **(_KEPT if kept else {})}, folded=True)
 
 
 # ---- the card ------------------------------------------------------------------------------------
@@ -154,8 +143,7 @@ def _agreement(rows: list[Row]) -> Iterator[Block]:
         have = "has" if alone == 1 else "have"
         yield note(f"{plural(alone, 'case')} {have} no second number to compare with.")
     if differing:
-        title = "Peaks on which the counts disagree"
-        yield _table(title, differing, _COMPARED, folded=False)
+        yield _differing(differing)
 
 
 def _kept(rows: list[Row]) -> Iterator[Block]:
@@ -214,65 +202,27 @@ _BESIDE = {
     "takes {} outside torch's allocator": clearly_outside_bytes,
 }
 
-# ---- tables of cases -----------------------------------------------------------------------------
-
 
 def _size(column: str) -> Callable[[Row], Cell]:
     return lambda row: Quantity(row.get(column), "bytes")
 
 
-def _remarked(row: Row, column: str, remark: str, is_so: bool) -> Cell:
-    size = row.get(column)
-    return Number(bytes_text(size) + (remark if size and is_so else "") or "not known")
-
-
-def _seen(row: Row, column: str, size: int | None) -> Cell:
-    """A size that may be below what can be seen, by its reason or, in earlier rows, by being 0."""
-    reason = str((row.get("memory_missing") or {}).get(column))
-    if size:
-        return Quantity(size, "bytes")
-    unseen = row.get(column) is not None or reason.startswith(BELOW)
-    return Number(BELOW if unseen else "not known")
-
-
-_SPLIT: Mapping[str, Callable[[Row], Cell]] = {
-    "inputs": lambda row: _remarked(
-        row, "input_bytes", ", with the mask", row.get("mask") == "random"
-    ),
-    "output": _size("output_bytes"),
-    "temporaries": _size("temporary_bytes"),
-    "peak": lambda row: _seen(row, "peak_bytes", row.get("peak_bytes")),
-    "minimal traffic": _size("minimal_bytes"),
-}
-_KEPT: Mapping[str, Callable[[Row], Cell]] = {
-    "kept between calls": lambda row: _remarked(
-        row, "workspace_bytes", " (no more than a mask)", _is_no_more_than_a_mask(row)
-    ),
-    "outside torch": lambda row: _seen(row, "outside_bytes", clearly_outside_bytes(row)),
-    "peak, kept and outside": _size("needed_bytes"),
-}
-_COMPARED: Mapping[str, Callable[[Row], Cell]] = {
-    "measured": _size("peak_bytes"),
-    "formula": lambda row: Quantity(
-        row.get("predicted_peak_bytes") if row.get("predicted_source") != "meta" else None, "bytes"
-    ),
-    "resident": _size("resident_peak_bytes"),
-    "difference": disagreement,
-}
-
-
-def _table(
-    title: str, rows: list[Row], cells: Mapping[str, Callable[[Row], Cell]], *, folded: bool
-) -> Table:
+def _differing(rows: list[Row]) -> Table:
     axes = distinguishing_axes(rows)
     return table_of(
-        title,
+        "Peaks on which the counts disagree",
         [row for group in groups(rows, None) for row in group.rows],
         {
             "problem": lambda row: label(problem(row), axes),
             "backend": lambda row: row["backend"],
-            **cells,
+            "measured": _size("peak_bytes"),
+            "formula": lambda row: Quantity(
+                None if row.get("predicted_source") == "meta" else row.get("predicted_peak_bytes"),
+                "bytes",
+            ),
+            "resident": _size("resident_peak_bytes"),
+            "difference": disagreement,
         },
-        folded=folded,
+        case=case_key,
         most=MOST_ROWS,
     )

@@ -20,7 +20,6 @@ from ._race import against_fastest
 TITLE = "Your backends"
 SECTION = "asked"
 ORDER = 1
-NEEDS = ("status", "reason")
 MOST_ROWS = 8
 WRONG = "incorrect"
 FAILED = ("error", "crashed", "timeout")
@@ -44,17 +43,15 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         return Subject(lacking="No backend is the reader's own.")
     raced = {name: races(name, rows) for name in names}
     found = [one for some in raced.values() for one in some]
-    several, left = len(names) > 1, len(found) - MOST_ROWS
-    table = _table(found, several=several)
+    several = len(names) > 1
     findings = [f"{finding(name, rows, some, alone=not several)}." for name, some in raced.items()]
     card = Card(
         title=TITLE if several else "Your backend",
         subtitle="each of its cases, beside the best other exact backend",
         sentence=" ".join([*findings, *differing_baselines(rows)]),
-        picture=_table(found[:MOST_ROWS], several=several),
-        note=f"{plural(left, 'more case')} below." if left > 0 else "",
+        picture=_table(found, several=several),
     )
-    return Subject(card=card, blocks=(table,) if left > 0 else ())
+    return Subject(card=card)
 
 
 def _table(found: Sequence[Race], *, several: bool) -> Table:
@@ -70,6 +67,7 @@ def _table(found: Sequence[Race], *, several: bool) -> Table:
             ),
         },
         optional=("backend",),
+        most=MOST_ROWS,
     )
 
 
@@ -152,16 +150,12 @@ def _clipped(text: str) -> str:
 
 
 def _without_ratio(mine: Sequence[Row]) -> str:
-    timed = [row for row in mine if row.get("latency_ms") is not None]
-    if timed:
+    if timed := [row for row in mine if row.get("latency_ms") is not None]:
         row = max(timed, key=lambda row: row["seq_len"])
         at = axis_text("seq_len", row["seq_len"])
         return f"takes {told_time(row)} at {at}, with nothing to compare it with"
-    if any(row["status"] == "ok" for row in mine):
-        return "was not timed"
-    ended = mine[0]
-    reason = f": {_clipped(ended['reason'])}" if ended["reason"] else ""
-    return f"has no latency: {STATUS_WORDS[ended['status']]}{reason}"
+    reason = f": {_clipped(mine[0]['reason'])}" if mine[0]["reason"] else ""
+    return f"has no latency: {STATUS_WORDS[mine[0]['status']]}{reason}"
 
 
 def races(name: str, rows: Sequence[Row]) -> list[Race]:

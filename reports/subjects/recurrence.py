@@ -16,7 +16,6 @@ from ._race import race
 TITLE = "Recurrence"
 SECTION = "asked"
 ORDER = 46
-NEEDS = ("exactness", "latency_ms")
 CELL_FLOPS = {"RNN": 4, "GRU": 12, "LSTM": 16}
 """Times N d^2, of a layer from width d to width d: 2 FLOPs per multiply-add, 1, 3 or 4 gates, each
 with a product for the input and one for the state (Elman 1990; Cho et al. 2014; Hochreiter and

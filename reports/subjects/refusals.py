@@ -13,13 +13,12 @@ from . import Subject
 TITLE = "Failed and skipped cases"
 SECTION = "trust"
 ORDER = 50
-NEEDS = ("status", "reason")
 MOST_LOGS = 5
 COMMAND = re.compile(r"^(?=\s*::)", re.M)
 """Where a line begins that would be a command in a job of GitHub."""
 LOG_LINES = 15
 MOST_GROUPS = 100
-SAME = ("status", "reason", "python")
+SAME = ("status", "reason")
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -41,12 +40,10 @@ def _blocks(failed: Sequence[Row], of: int) -> Iterator[Block]:
         {
             "status": lambda rows: STATUS_WORDS[rows[0]["status"]],
             "reason": lambda rows: rows[0].get("reason") or "",
-            "python": lambda rows: rows[0].get("python") or "",
             "cases": len,
             "backends": lambda rows: list_text(backends(rows)),
             "N": _lengths,
         },
-        optional=("python",),
     )
     if len(ranked) > MOST_GROUPS:
         yield note(f"{len(ranked) - MOST_GROUPS} more reasons are in the table of all rows.")

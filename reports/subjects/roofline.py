@@ -28,7 +28,6 @@ TITLE = "Roofline"
 SECTION = "more"
 APART = True
 ORDER = 46
-NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
 MOST_ROWS = 200
 ROOF = "attainable"
 RATE = "achieved_{}rate"

@@ -7,15 +7,14 @@ from ..data.columns import COLUMNS
 from ..data.processor_time import disturbed
 from ..data.row_groups import AXES, Row, axis_text, axis_title, case_key, problem, value_text
 from ..data.run_meta import Meta
+from ..data.typed import with_case
 from ..elements import Block, Marked, Table, note, table_of
 from ..formatting import STATUS_WORDS, kernel_text
 from . import Subject
-from ._reproduce import command
 
 TITLE = "All rows"
 SECTION = "more"
 ORDER = 70
-NEEDS = ("case", "status")
 _KEYS = (
     *("backend", *AXES, "status"),
     *(name for name, column in COLUMNS.items() if column.title),
@@ -99,22 +98,19 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         ),
         tools=True,
     )
-    if any(row.get("python") for row in known):
-        yield note(
-            "A case whose id ends in the name of an environment is measured again by the attnbench"
-            " of that environment."
+    retyped = ((row, with_case(meta[row["run"]].get("command"), row["case"])) for row in known)
+    if again := [(row, command) for row, command in retyped if command]:
+        yield table_of(
+            "Command to measure each case again, alone, under the same plan and limits",
+            again,
+            {
+                "case": lambda of: str(of[0]["case"]),
+                "run": lambda of: str(of[0]["run"]) if len(meta) > 1 else "",
+                "command": lambda of: of[1],
+            },
+            case=lambda of: case_key(of[0]),
+            optional=("run",),
+            folded=True,
         )
-    yield table_of(
-        "Command to measure each case again, alone, under the same plan and limits",
-        known,
-        {
-            "case": lambda row: str(row["case"]),
-            "run": lambda row: str(row["run"]) if len(meta) > 1 else "",
-            "command": lambda row: command(row, meta[row["run"]]),
-        },
-        case=case_key,
-        optional=("run",),
-        folded=True,
-    )
     if len(rows) > MOST_ROWS:
         yield note(f"The first {MOST_ROWS} of {len(rows)} cases; show --format csv has them all.")

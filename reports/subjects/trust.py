@@ -35,7 +35,6 @@ from .correctness import WRONG
 TITLE = "All checks"
 SECTION = "trust"
 ORDER = 0
-NEEDS = ("status", "latency_ms")
 MOST_NAMED = 4
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05

@@ -3,86 +3,55 @@ are accepted than it takes times as long.
 """
 
 from collections.abc import Sequence
-from itertools import starmap
-from typing import NamedTuple
 
-from ..data.row_groups import (
-    AXES,
-    Row,
-    axis_text,
-    by,
-    case_key,
-    distinguishing_axes,
-    is_timed,
-    label,
-    problem,
-)
+from ..data.row_groups import AXES, Row, axis_text, is_timed
 from ..data.run_meta import Meta
-from ..elements import note, table_of
-from ..formatting import capital, list_text
-from ..judging.over import paired
-from ..judging.ratio import Ratio
+from ..elements import note
+from ..formatting import list_text
 from ..quantity import Quantity
 from . import Subject
+from ._pairs import Cells, Pair, pair_table, pairs_of
 
 TITLE = "Verifying drafted tokens"
 SECTION = "asked"
 ORDER = 15
-NEEDS = ("causal", "latency_ms")
 MOST_DRAFTED = 64  # more queries at the end of a cache are a chunk of a prompt
 OF_STEP = ("seq_len", "mask", "window", "causal_align")
 MOST_NAMED = 2  # of the shapes that drafted tokens have
-
-
-class Verified(NamedTuple):
-    """Drafted tokens verified in one call, and `time`: of that over a step of one token."""
-
-    row: Row
-    step: Row
-    time: Ratio
-
-    @property
-    def shape(self) -> str:
-        """`in a chain`, `in a tree of 2 children each`."""
-        if self.row["mask"] != "tree":
-            return "in a chain"
-        return f"in a tree of {self.row['window']} children each"
+HOW = (
+    "The attention alone, over the same keys. Verifying pays if more tokens are accepted in the"
+    " mean than it takes times as long, as far as attention is concerned."
+)
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
+    """The sentence is about the backend that took least for most tokens over most keys."""
     found = verifications(rows)
     if not found:
         return Subject(lacking="No drafted tokens were verified beside a step of one token.")
-    axes = distinguishing_axes([one.row for one in found])
-    table = table_of(
-        "Drafted tokens verified, and one step",
-        found,
-        {
-            "problem": lambda one: label(problem(one.row), axes),
-            "backend": lambda one: str(one.row["backend"]),
-            "drafted": lambda one: Quantity(one.row["seq_len"], "length"),
-            "together": lambda one: one.shape,
-            "verified": lambda one: Quantity(one.row["latency_ms"], "ms"),
-            "one step": lambda one: Quantity(one.step["latency_ms"], "ms"),
-            "over one step": lambda one: one.time.marked,
-        },
-        case=lambda one: case_key(one.row),
+    more: Cells = {"drafted": lambda one: Quantity(one.row["seq_len"], "length"), "together": shape}
+    table = pair_table("Drafted tokens, and one step", found, "verified", "one step", more)
+    most = max((one.row["kv_seq_len"], one.row["seq_len"]) for one in found)
+    alike = [one for one in found if (one.row["kv_seq_len"], one.row["seq_len"]) == most]
+    least = min(alike, key=lambda one: float(one.row["latency_ms"])).backend
+    times = [
+        f"{one.time.text_to('one step')} {shape(one)}" for one in alike if one.backend == least
+    ]
+    line = (
+        f"Verifying {most[1]} drafted tokens takes {list_text(times, MOST_NAMED)} with {least}"
+        f" ({axis_text('kv_seq_len', most[0])})."
     )
-    how = note(
-        "The attention alone, over the same keys. Verifying pays if more tokens are accepted in the"
-        " mean than it takes times as long, as far as attention is concerned."
-    )
-    alike = by(found, lambda one: (one.row["seq_len"], one.row["kv_seq_len"]))
-    drafted, keys = max(alike, key=lambda of: (of[1], of[0]))
-    text = finding(alike[drafted, keys])
-    return Subject(
-        lines=(f"{capital(text)} ({axis_text('kv_seq_len', keys)}).",), blocks=(how, table)
-    )
+    return Subject(lines=(line,), blocks=(note(HOW), table))
 
 
-def verifications(rows: Sequence[Row]) -> list[Verified]:
+def shape(one: Pair) -> str:
+    is_tree = one.row["mask"] == "tree"
+    return f"in a tree of {one.row['window']} children each" if is_tree else "in a chain"
+
+
+def verifications(rows: Sequence[Row]) -> list[Pair]:
     """All of which a step of one token over the same keys was timed too."""
-    timed = [
+    few = [
         row
         for row in rows
         if is_timed(row)
@@ -92,21 +61,6 @@ def verifications(rows: Sequence[Row]) -> list[Verified]:
         and row["mask"] in ("none", "tree")
         and row["seq_len"] <= MOST_DRAFTED
     ]
-    drafted = [row for row in timed if row["seq_len"] > 1]
-    steps = [row for row in timed if row["seq_len"] == 1 and row["mask"] == "none"]
-    apart = ["backend", *(axis for axis in AXES if axis not in OF_STEP)]
-    return [*starmap(Verified, paired(drafted, steps, apart))]
-
-
-def finding(alike: Sequence[Verified]) -> str:
-    """`verifying 8 drafted tokens takes 1.3 times (1.2 to 1.4) the time of one step in a chain and
-    1.9 times (1.7 to 2.1) the time of one step in a tree of 2 children each with sdpa`: of the
-    backend that took least; the table has the others.
-    """
-    least = min(alike, key=lambda one: float(one.row["latency_ms"])).row
-    mine = [one for one in alike if one.row["backend"] == least["backend"]]
-    times = [f"{one.time.text_to('one step')} {one.shape}" for one in mine]
-    return (
-        f"verifying {least['seq_len']} drafted tokens takes {list_text(times, MOST_NAMED)} with"
-        f" {least['backend']}"
-    )
+    drafted = [row for row in few if row["seq_len"] > 1]
+    steps = [row for row in few if row["seq_len"] == 1 and row["mask"] == "none"]
+    return pairs_of(drafted, steps, ["backend", *(one for one in AXES if one not in OF_STEP)])

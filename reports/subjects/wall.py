@@ -1,40 +1,33 @@
 """The memory wall: the longest N that fits, and memory over N, measured and by formula."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from ..data.exactness import is_exact
-from ..data.row_groups import Group, Row, over_lengths
+from ..data.row_groups import Group, Row
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Figure, Table, table_of
+from ..elements import Card, Figure, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
     capital,
     length_text,
     list_text,
     more_below,
-    paragraph,
     size_text,
 )
-from ..quantity import Number
+from ..quantity import Cell, Number, Quantity
 from . import Subject
-from ._memory_card import WALL, drawn, memory_card, needs_table
-from ._memory_over_n import families, memory_curves, need_bytes, wall_groups
-from ._whole_card import whole_card
+from ._memory_card import WALL, drawn, memory_card
+from ._memory_over_n import families, memory_curves, wall_groups
+from ._whole_card import with_whole_gpu
 
 TITLE = "Memory wall"
 SECTION = "memory"
 ORDER = 10
-NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
 MOST_CHARTS = 6
 MOST_LINES = 3
 ENDS = ("seq_len_low", "seq_len_high", "predicted_seq_len")
 BUDGETS_S = (60, 300, 1200, 3600)  # that are advised where one was used up
-
-SMALL_BUDGET_BYTES = 64 << 20
-"""On a CPU the heap and the interpreter take 0.5 to 2.3 MiB of a trial's budget."""
-EARLY_RATIO = 0.99  # of the prediction: what is not the boundary's own blur
 
 How = Literal["tried", "formula", "at least"]
 
@@ -52,37 +45,20 @@ class Longest(NamedTuple):
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found, searched = families(rows), wall_groups(meta)
     asked_here = bool(found) and asked(found[0], meta)
-    shown = found[: MOST_CHARTS + 1] if asked_here else []
+    shown = found[:MOST_CHARTS] if asked_here else []
     cards = [card for at in range(len(shown)) if (card := memory_card(found[at:], meta))]
-    if not found and searched:
+    if cards:
+        cards[0] = with_whole_gpu(cards[0], drawn(found[0])[0], meta)
+    elif searched and not found:
         cards = [_searched(searched, meta)]
     lines = [group.prefixed(_found(group.rows)) for group in searched[0 if asked_here else 1 :]]
-    on_cards = [group.problem for family in shown or found[:1] for group in drawn(family)]
-    left = [
-        group
-        for group in over_lengths(rows)
-        if group.problem not in on_cards and any(map(need_bytes, group.rows))
-    ]
-    whole = whole_card(drawn(found[0])[0], meta) if found and cards else None
-    apart: tuple[Block, ...] = ()
-    if whole and isinstance(cards[0].picture, Figure):
-        said, panel, table = whole
-        figure = cards[0].picture
-        *rest, first = figure.panels
-        limit = f" in {first.line[1]}" if first.line else ""
-        both = (replace(first, title=first.title + limit), panel)
-        cards[0] = replace(cards[0], note=paragraph(cards[0].note, said))
-        cards[0] = replace(cards[0], picture=replace(figure, panels=both, same_y=False))
-        others = [replace(figure, title=one.title, panels=(one,)) for one in rest]
-        apart = (*others, table)
+    pictures = (one.picture for one in cards[1:])
     return Subject(
         card=cards[0] if cards else None,
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
         blocks=(
-            *(one.picture for one in cards[1:] if isinstance(one.picture, Figure)),
-            *apart,
+            *(one for one in pictures if isinstance(one, Figure)),
             *([walls(searched)] if searched and (found or len(searched) > 1) else []),
-            *([needs_table(left, folded=bool(found))] if left else []),
         ),
         lacking="There is nothing to draw over N: no problem was planned at more than one N, or no"
         " bytes were measured or predicted.",
@@ -140,9 +116,10 @@ def walls(found: Sequence[Group]) -> Table:
             "backend": lambda line: line[1]["backend"],
             "problem": lambda line: line[0],
             "longest N": lambda line: _longest_text(longest(line[1])),
+            "by formula": lambda line: _predicted(line[1]),
             "how sure": lambda line: _how_sure(line[1]),
         },
-        optional=("problem",),
+        optional=("problem", "by formula"),
     )
 
 
@@ -157,77 +134,46 @@ def _longest_text(found: Longest) -> Number:
 
 
 def _found(rows: Sequence[Row]) -> str:
-    """`in 4 GiB: sdpa 104 498, naive 20 779 and fused 4 048 tokens: by formula, checked by calls of
-    64 to 3 283`: the walls of one problem, the longest first.
+    """`in 4 GiB: sdpa 104 498 tokens by formula, naive 20 779 and fused at least 4 048`: the walls
+    of one problem, the longest first.
     """
     ends = [(row, longest(row)) for row in _longest_first(rows)]
     known = [(row, end) for row, end in ends if end.n is not None]
     budgets = {row["memory_bytes"] for row, _ in known}
     where = f"in {size_text(budgets.pop())}: " if len(budgets) == 1 else ""
-    hows = {end.how for _, end in known} or {"tried"}
-    names = [f"{end.backend}\u00a0{_longest_text(end)}" for _, end in known]
-    if len(hows) > 1:
-        names[0] += " tokens"
-        ways = (f" ({_together([row], end.how)})" for row, end in known)
-        text = list_text([name + way for name, way in zip(names, ways, strict=True)])
-    else:
-        text = f"{list_text(names)} tokens: {_together([row for row, _ in known], *hows)}"
+    names = [
+        f"{end.backend}\u00a0{_longest_text(end)}{'' if place else ' tokens'}"
+        f"{' by formula' if end.how == 'formula' else ''}"
+        for place, (_, end) in enumerate(known)
+    ]
     others = [
         f"{row['backend']}: {STATUS_WORDS[row['status']]}" for row, end in ends if end.n is None
     ]
-    return "; ".join([*([where + text] if known else []), *others])
+    return "; ".join([*([where + list_text(names)] if known else []), *others])
 
 
-def _together(rows: Sequence[Row], how: How) -> str:
-    """How the longest N of these rows is known."""
-    if how == "tried" or not rows:
-        return "found by calls"
-    lows = sorted({row["seq_len_low"] for row in rows})
-    ends = " to ".join(map(length_text, [lows[0], lows[-1]][: len(lows)]))
-    of = f"{'a call' if len(rows) == 1 else 'calls'} of {ends}"
-    return f"by formula, checked by {of}" if how == "formula" else f"known by {of}"
+def _predicted(row: Row) -> Cell:
+    n = row.get("predicted_seq_len")
+    return "" if n is None or _is_bound(row) else Quantity(n, "length")
 
 
 def _how_sure(row: Row) -> str:
     """What was tried, and what stands against it."""
-    low, high, predicted = map(row.get, ENDS)
+    low, high, _ = map(row.get, ENDS)
     how, status = longest(row).how, row["status"]
     if low is None:
         return ": ".join(filter(None, [STATUS_WORDS[status], row["reason"]]))
     fails = "" if high is None else f", {length_text(high)} fails"
-    parts = ["by formula"] * (how == "formula") + [f"tried: {length_text(low)} fits{fails}"]
-    if how == "tried" and predicted is not None and not _is_bound(row):
-        parts.append(f"by formula {length_text(predicted)} ({100 * (predicted / low - 1):+.2f} %)")
-    if status != "ok":
-        parts.append(f"the search ended early: {STATUS_WORDS[status]}")
-    return "; ".join([*parts, *_remarks(row), *filter(None, [row.get("predicted_reason")])])
-
-
-def _remarks(row: Row) -> Iterator[str]:
-    fits = [trial["seq_len"] for trial in row["probes"] if trial["status"] == "ok"]
-    if max(fits, default=0) > (row.get("seq_len_low") or 0):
-        yield "some longer N fitted too: the boundary is not sharp"
-    limit = row.get("limited_by")
-    if _by_the_process(row):
-        size = size_text(row["memory_bytes"])
-        yield f"of a budget of {size} the process's heap and interpreter take part: 0.5 to 2.3 MiB"
-    if limit == "length":
-        yield "no longer N is supported"
-    for trial in row["probes"]:
-        if limit == "backend" and trial["seq_len"] == row.get("seq_len_high"):
-            yield f"the backend itself ends it: {trial['reason']}"
-            break
-        if limit == "time" and trial["status"] == "timeout":
-            yield f"{length_text(trial['seq_len'])}: {trial['reason']}"
-
-
-def _by_the_process(row: Row) -> bool:
-    """Whether a budget so small ended it before the formula does."""
-    predicted, high = row.get("predicted_seq_len"), row.get("seq_len_high")
-    if row.get("limited_by") != "memory" or row.get("device") != "cpu" or not (predicted and high):
-        return False
-    small = row["memory_bytes"] is not None and row["memory_bytes"] <= SMALL_BUDGET_BYTES
-    return small and bool(high <= EARLY_RATIO * predicted)
+    failed = (one for one in row["probes"] if one["seq_len"] == high and one["status"] != "oom")
+    parts = [
+        "by formula" if how == "formula" else "",
+        f"tried: {length_text(low)} fits{fails}",
+        "" if status == "ok" else f"the search ended early: {STATUS_WORDS[status]}",
+        "no longer N is supported" if row.get("limited_by") == "length" else "",
+        *(one["reason"] for one in failed),
+        row.get("predicted_reason") or "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _is_bound(row: Row) -> bool:

@@ -20,7 +20,7 @@ from attnbench.reports.claims.claim import Criterion, Found
 from attnbench.reports.claims.ledger import near
 from attnbench.reports.data.noise_floor import (
     GOOD_STARTS,
-    process_centre,
+    process_logs,
     process_noise_of,
     spread_between,
     spread_of_medians,
@@ -380,7 +380,10 @@ def compared(
     planned = {name: case("fused", problem(128 * (1 + place))) for place, name in enumerate(names)}
     process = spread_of_medians([one for some in learnt for one in some.values()])
     between = spread_between(
-        [{name: process_centre(one) for name, one in some.items()} for some in learnt]
+        [
+            {name: float(np.median(process_logs(one))) for name, one in some.items()}
+            for some in learnt
+        ]
     )
     base, new = (
         [

@@ -11,7 +11,6 @@ from attnbench.harness.scenario import Plan
 from attnbench.harness.scenario.shards import case_s
 from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.data.noise_floor import spread_of_pairs
-from attnbench.reports.data.typed import with_plan
 from attnbench.reports.deciding import IDLE, Seen, run_s, smallest_plan, what_decides
 from attnbench.reports.judging.pair import time_ratio
 from attnbench.reports.words import NOT_DECIDED
@@ -77,27 +76,3 @@ def test_the_plan_is_the_smallest_that_decides_and_none_where_none_does() -> Non
     assert "attnbench run" not in what_decides([Seen(1.01, Spread(sd=0.3, degrees=9))], rows, QUICK)
     assert what_decides([], rows, QUICK) == ""
     assert what_decides([], rows, QUICK, disturbed=True) == IDLE
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        (["attnbench", "run", "a b"], "attnbench run 'a b' --plan standard"),
-        (["attnbench", "run", "--plan", "quick", "x"], "attnbench run x --plan standard"),
-        (
-            ["attnbench", "run", "x", "--plan=quick", "--set", "plan.processes=1", "--seed", "3"],
-            "attnbench run x --seed 3 --plan standard",
-        ),
-        (
-            ["attnbench", "run", "x", "--set", "seed=3"],
-            "attnbench run x --set seed=3 --plan standard",
-        ),
-        (["attnbench", "run", "x", "--python", "/bin/p"], None),
-        (["attnbench", "run", "x", "--allow-import"], None),
-        (["attnbench", "bench"], None),
-        (["rm", "run"], None),
-        ("attnbench run", None),
-    ],
-)
-def test_the_command_is_what_was_typed_with_the_plan(words: Any, wanted: str | None) -> None:
-    assert with_plan(words, "standard") == wanted

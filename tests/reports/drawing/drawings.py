@@ -6,8 +6,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from attnbench.reports.drawing.matplotlib_style import drawing
-from attnbench.reports.drawing.picture import on_scale, places_in, svgs
+from attnbench.reports.drawing.picture import drawing, on_scale, places_in, svgs
 from attnbench.reports.elements import Drawable, Figure, Panel, Scale, Series, Table
 from attnbench.reports.formatting import bytes_text
 

@@ -102,8 +102,8 @@ def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: 
     page.locator("#card-fastest table a").first.click()
     dialog = page.locator("dialog")
     assert dialog.locator("h2").inner_text() == "sdpa-b1-n512-d512-h1-fp32-forward-core"
-    command = "attnbench run --backends sdpa --batch 1 --seq-len 512 --d-model 512 --heads 1"
-    assert dialog.locator("pre").inner_text().startswith(command)
+    command = f"attnbench run quickstart --only {dialog.locator('h2').inner_text()}"
+    assert dialog.locator("pre").inner_text() == command
     assert "24 calls in 8 blocks of 1 process" in dialog.inner_text()
     assert dialog.locator("svg.samples").count() == 2
     assert dialog.locator("svg.samples").first.locator("circle").count() == 24

@@ -1,4 +1,4 @@
-"""reports/subjects/approximate.py: errors over size and N, and what carries no information."""
+"""reports/subjects/approximate.py: errors, and what carries no information."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from attnbench.reports.data.row_groups import Group
 from attnbench.reports.subjects import approximate
 from attnbench.reports.subjects._over import panel
 from tests.made_runs import inexact
-from tests.reports.rendering import figures_of, sentences, subject_of
+from tests.reports.rendering import sentences, subject_of, tables_of
 
 
 def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
@@ -17,8 +17,8 @@ def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
     assert [one.backend for one in found.card.picture.panels[0].series] == ["performer"]
     (why,) = [one for one in sentences(list(found.blocks)) if "no trade-off" in one.lower()]
     assert "linformer and linformer:64" in why
-    (errors,) = figures_of(list(found.blocks))
-    cosines = {(row[1], row[4]) for row in errors.table.texts}
+    (errors,) = tables_of(list(found.blocks))
+    cosines = {(row[1], row[3]) for row in errors.texts}
     assert {("linformer", "0.00"), ("linformer:64", "-0.02"), ("performer", "0.90")} <= cosines
 
 

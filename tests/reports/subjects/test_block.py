@@ -34,9 +34,9 @@ def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **chan
     return run_of(parent, *pairs, name="block", contrast=("scope",))
 
 
-def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
-    ((_, found),) = block.dominances(rows)
-    return {one.backend: one for one in found}
+def shares(rows: list[Row]) -> dict[str, block.Shares]:
+    ((_, found),) = block.shares(rows)
+    return {some[0].backend: some for some in found}
 
 
 def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
@@ -45,19 +45,19 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
         row["latency_low_ms"] = row["latency_high_ms"] = None
         row["block_ms"] = [row["block_ms"][0][:1]]
         row["session"] = None
-    fused = dominances(rows)["fused"]
-    assert fused.half.start is None
+    fused = shares(rows)["fused"]
+    assert block.half(fused).start is None
 
 
 def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
     rows = rows_of(block_run(tmp_path))
     for row in rows:
         row["contended_blocks"], row["blocks"] = 8, 8
-    fused = dominances(rows)["fused"]
-    assert (fused.half.start, fused.half.fails_at) == (None, ())
+    fused = block.half(shares(rows)["fused"])
+    assert (fused.start, fused.fails_at) == (None, ())
 
 
 def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
-    last = dominances(rows_of(block_run(tmp_path)))["fused"].shares[-1]
-    wide = replace(last, time=replace(last.time, low=0.2, high=900.0))
-    assert (wide.of_time.low, wide.of_time.high) == (0.2, 1)
+    last = shares(rows_of(block_run(tmp_path)))["fused"][-1]
+    wide = block.of_time(last._replace(time=replace(last.time, low=0.2, high=900.0)))
+    assert (wide.low, wide.high) == (0.2, 1)

@@ -35,7 +35,7 @@ def over(times: dict[int, tuple[float, float]]) -> list[Any]:
 def test_the_faster_form_is_told_by_queries_beside_the_crossing_by_flops(tmp_path: Path) -> None:
     run = run_of(tmp_path, *over({1: (5, 90), 16: (40, 100), 64: (160, 120), 256: (640, 200)}))
     (some,) = latent.comparisons(rows_of(run))
-    assert [one.queries for one in some] == [1, 16, 64, 256]
+    assert [one.row["seq_len"] for one in some] == [1, 16, 64, 256]
     assert latent.even_by_flops(some) == pytest.approx(WIDE * KEYS / (WIDE + MORE * KEYS))
     assert len(subject_of(latent, run).lines) == 1
     assert [one.time.value for one in some] == pytest.approx([18, 2.5, 0.75, 0.3125], rel=0.03)

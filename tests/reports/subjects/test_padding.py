@@ -32,9 +32,9 @@ def cases(padded_ms: dict[float, float], **axes: Any) -> list[Any]:
 def test_the_fastest_of_each_kind_are_compared_at_every_share(tmp_path: Path) -> None:
     padded_ms = {0.0: 6.0, 0.2: 10.0, 0.5: 16.1, 0.78: 40.5}
     ((_, batches),) = padding.comparisons(rows_of(run_of(tmp_path, *cases(padded_ms))))
-    assert [one.share for one in batches] == [0.0, 0.2, 0.5, 0.78]
-    assert {one.padded["backend"] for one in batches} == {"padded:maskless"}
-    assert {one.packed["backend"] for one in batches} == {"sequence_loop"}
+    assert [padding.share(one) for one in batches] == [0.0, 0.2, 0.5, 0.78]
+    assert {one.row["backend"] for one in batches} == {"padded:maskless"}
+    assert {one.base["backend"] for one in batches} == {"sequence_loop"}
     assert [one.time.value for one in batches] == pytest.approx([0.5, 1.0, 1.61, 4.05], rel=0.05)
 
 

@@ -33,9 +33,9 @@ def test_the_fastest_on_each_way_is_beside_the_fastest_on_plain_ones(tmp_path: P
         step("kv_cache:blocks", 20.0, kv_dtype="int8"),
     )
     pages, int8 = stored_keys.comparisons(rows_of(run))
-    assert (pages.row["backend"], pages.plain["backend"]) == ("kv_cache", "sdpa")
+    assert (pages.row["backend"], pages.base["backend"]) == ("kv_cache", "sdpa")
     assert pages.time.value == pytest.approx(4.0, rel=0.1)
-    assert (int8.row["backend"], int8.bytes_ratio) == ("kv_cache:blocks", 0.25)
+    assert (int8.row["backend"], int8.ratio("input_bytes")) == ("kv_cache:blocks", 0.25)
     assert len(subject_of(stored_keys, run).lines) == 2
 
 
@@ -58,7 +58,7 @@ def test_a_shared_prefix_is_beside_a_copy_for_each_sequence(tmp_path: Path) -> N
     shared = [step("kv_cache", 12.0, **of), step("cascade", 2.5, **of)]
     alone = run_of(tmp_path / "alone", *copies, *shared)
     (one,) = stored_keys.comparisons(rows_of(alone))
-    assert (one.row["backend"], one.bytes_ratio) == ("cascade", 0.25)
+    assert (one.row["backend"], one.ratio("input_bytes")) == ("cascade", 0.25)
     assert one.time.value == pytest.approx(0.25, rel=0.1)
     half = [step("sdpa", 5.0, batch=16, dtype="bf16"), step("kv_cache", 5.0, dtype="bf16", **of)]
     pages = step("kv_cache", 9.0, batch=16, page=16)
