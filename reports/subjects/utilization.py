@@ -159,7 +159,6 @@ def _over_n(rows: Sequence[Row], tier: str, meta: Meta) -> Iterator[Figure]:
                 f"{what} over N",
                 *lines_over(drawn, "seq_len"),
                 lambda row, _: _mean(column, Watched("", row)),
-                folded=True,
             ),
         )
 
