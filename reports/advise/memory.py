@@ -44,10 +44,11 @@ class CallBytes:
         if every and all(row["status"] in WITHOUT_CALL for row in every):
             self.refused = f"{every[0]['status']}: {every[0]['reason']}"
         ran = {n: one.row for n, one in stored.items() if one.row["status"] == "ok"}
-        peaks = {n: _peak(row) for n, row in ran.items()}
-        self.peaks = {n: peak for n, peak in peaks.items() if peak}
-        saved = {n: int(row.get("saved_bytes") or 0) for n, row in ran.items()}
-        self.saved = {n: kept for n, kept in saved.items() if kept}
+        peaks = {n: row for n, row in ran.items() if row.get("peak_bytes") is not None}
+        self.peaks = {
+            n: row["peak_bytes"] + (row.get("workspace_bytes") or 0) for n, row in peaks.items()
+        }
+        self.saved = {n: row["saved_bytes"] for n, row in ran.items() if row.get("saved_bytes")}
         self.ran_in = {n: p + int(ran[n].get("input_bytes") or 0) for n, p in self.peaks.items()}
         failed = {n: one for n, one in stored.items() if one.row["status"] == "oom"}
         self.ran_out_of = {n: int(one.run.meta["memory_bytes"]) for n, one in failed.items()}
@@ -111,12 +112,6 @@ def _least_of_longer(sizes: Mapping[int, int], n: int) -> Bytes | None:
         return None
     words = f"at most what was measured at N = {spaced(longer[min(longer)])}"
     return Bytes(value=min(longer), words=words, at_most=True)
-
-
-def _peak(row: Fields) -> int:
-    """Peak and workspace; 0 if the peak was not measured."""
-    peak = row.get("peak_bytes")
-    return 0 if peak is None else int(peak) + int(row.get("workspace_bytes") or 0)
 
 
 # ---- all that must fit ---------------------------------------------------------------------------

@@ -19,8 +19,6 @@ EARLIER = (
     "of an earlier version, which measured attention functions of transformers on inputs in another"
     " order in memory than a model's; --measure measures them anew"
 )
-Place = tuple[Any, ...]
-"""key_over of a problem, and a backend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,7 @@ class StoredRows:
     """
 
     orders: Mapping[str, str] = field(default_factory=dict)
-    found: dict[Place, dict[int, Stored]] = field(default_factory=dict)
+    found: dict[tuple[Any, ...], dict[int, Stored]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     earlier: set[tuple[Any, ...]] = field(default_factory=set)
