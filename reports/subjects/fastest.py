@@ -156,11 +156,8 @@ def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
         return _cell(places[label, n]) if (label, n) in places else ""
 
     if len(raced) == len({one.group.label for one in raced}) and len(lengths) > 1:
-        by_name = {", ".join([n_text(one.n), one.group.label]): one for one in contested}
-        shown = list(by_name)[:MOST_ROWS]
-        return table_of(
-            BY_TIME, shown, {"problem": str, "fastest": lambda name: _cell(by_name[name])}
-        )
+        shown = contested[:MOST_ROWS]
+        return table_of(BY_TIME, shown, {"problem": lambda one: one.place, "fastest": _cell})
     if len(labels) <= 2:
         by_label = {label or "fastest": partial(cell, label=label) for label in labels}
         return table_of(BY_TIME, lengths, {"N": length_text, **by_label})
@@ -191,19 +188,16 @@ def _cell(of: Raced) -> Marked | str:
         statuses = {row["status"] for row in of.rows}
         return STATUS_WORDS[statuses.pop()] if len(statuses) == 1 else "none ran"
     first = found.ranking[0]
-    time, name = str(time_of(first)), first["backend"]
-    if not found.margins:
-        parts = [f"{name} {time}", alone(of.rows, found)]
-    else:
+    time = str(time_of(first))
+    parts = [f"{first['backend']} {time}", alone(of.rows, found)]
+    if found.margins:
         other, margin = found.rival
-        against = f"{other['backend']} {margin.marked}"
-        if found.tied:
-            tied = list_text([row["backend"] for row in found.tied], MOST_NAMES)
-            parts = [f"same: {tied}", f"{time}, {against}"]
-        else:
-            parts = [f"{name} {time}", against]
+        parts[1] = f"{other['backend']} {margin.marked}"
         if margin.disturbed:
-            parts = ["not judged", f"{name} {time}, {against}"]
+            parts = ["not judged", ", ".join(parts)]
+        elif found.tied:
+            tied = list_text([row["backend"] for row in found.tied], MOST_NAMES)
+            parts = [f"same: {tied}", f"{time}, {parts[1]}"]
     return Marked(cell=ASIDE.join(filter(None, parts)), case=case_key(first))
 
 
@@ -218,10 +212,9 @@ def _every_latency(rows: list[Row]) -> Table:
         (tuple(value_text(axis, group.problem[axis]) for axis in axes), group.rows)
         for group in problems[:MOST_PROBLEMS]
     ]
-    by_rows = {id(rows): race(rows) for _, rows in lines}  # every cell asks for it
 
     def cell(row: Row, here: Sequence[Row]) -> Marked:
-        found = by_rows[id(here)]
+        found = race(here)
         return Marked(
             cell=beside(row, found),
             strong=found.clear and row is found.ranking[0],
