@@ -308,7 +308,7 @@ class Prepared(Part):
     session: str | None = None
     """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
     are paired; a row with `beside` only with that baseline and with rows of its own backend"""
-    mask_build_ms: Number | None = None
+    mask_build_ms: Number | None = Field(None, title="its mask")
     """one reading of the host clock: building the backend's mask alone, a second time. `naive`,
     `fused`, `sdpa` and `padded` build it in each call, so that it is in their latency and peak too;
     `flex` builds its block mask, and whoever passes a matrix that one, once in the set-up, and it
@@ -322,7 +322,7 @@ class Prepared(Part):
     prepare_ms: Number | None = None
     """one reading of the host clock: the backend's set-up, tuning included, and compiling that is
     no phase of its own; never part of a latency"""
-    compile_ms: Number | None = None
+    compile_ms: Number | None = Field(None, title="compiling")
     """how long compilers took in it, and in the phase before it if the backend has one: by torch's
     own count of frames and backward passes, else that of Triton's kernels, of the phase before by
     the host clock. What a cache on disk held was not compiled anew. Null if nothing was compiled,

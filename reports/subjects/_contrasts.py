@@ -73,9 +73,10 @@ class Picked:
         return text
 
 
-def pick(problems: Problems) -> Picked:
+def pick(problems: Problems, among: Problems = ()) -> Picked:
     """Whole steps on which most backends have both settings, the setting furthest from the base,
-    then the largest sizes. Problems without a time count only if none has one.
+    then the largest sizes. Problems without a time count only if none has one. `among`: further
+    problems, from which the words tell it.
     """
     found = [
         (group, [one for one in some if setting(one.axis, one.row) == shown])
@@ -95,7 +96,7 @@ def pick(problems: Problems) -> Picked:
         )
 
     group, some = max(found, key=rank)
-    axes = varying_axes([group.problem for group, _ in problems])
+    axes = varying_axes([group.problem for group, _ in among or problems])
     named = dict.fromkeys((*LENGTHS, *(axis for axis in axes if axis != "run")))
     values = {axis: group.problem.get(axis) for axis in named}
     texts = [

@@ -93,7 +93,7 @@ def _card(of: Contrasted, meta: Meta) -> Card:
 def _picked(of: Contrasted) -> list[Picked]:
     """Of the core, the layer and the block on their own."""
     scopes = by(of.problems, lambda pair: pair[0].problem.get("scope"))
-    return [*map(pick, scopes.values())]
+    return [pick(some, of.problems) for some in scopes.values()]
 
 
 def _prefix(of: Contrasted, meta: Meta) -> str:

@@ -12,6 +12,7 @@ from tests.made_runs import (
     quickstart,
     row,
     run_of,
+    training,
     write_run,
 )
 from tests.reports.rendering import card_of, figures_of, subject_of, tables_of
@@ -52,3 +53,11 @@ def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
     assert "64 heads" in figure.title
     (table,) = tables_of(list(told.blocks))
     assert {line[2] for line in table.rows} == {2, 4, 8, 16, 32, 64}
+
+
+def test_each_scope_has_its_own_answer_and_is_named(tmp_path: Path) -> None:
+    told = subject_of(contrasts, training(tmp_path))
+    said = [told.card.sentence, *told.lines]
+    assert ["in the core" in one for one in said] == [True, False]
+    assert ["in the layer" in one for one in said] == [False, True]
+    assert ["×2.5" in one for one in said] == [False, True]
