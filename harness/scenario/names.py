@@ -61,7 +61,7 @@ def find(path_or_name: str) -> Path:
         raise BadInput(f"{shown(path_or_name)}: a folder; wanted a .yaml file, or a shipped name")
     files = [path_or_name + ending for ending in (".yaml", ".yml")]
     there = [f"did you mean {one}?" for one in files if Path(one).is_file()]
-    hint = there[0] if there else instead_of(path_or_name, [*known, *studies()])
+    hint = there[0] if there else instead_of(path_or_name, sorted({*known, *studies()}))
     raise BadInput(f"no scenario {shown(path_or_name)}; {hint} (or the path of a .yaml file)")
 
 
