@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ... import __version__
 from ...impls import is_ours
 from ...impls.discovery.registry import BUILTIN_FOLDER, find
 from ..files.errors import BadInput, EnvironmentUnmet, Stopped, first_line, option
@@ -61,17 +62,16 @@ class OnRay:
         ):
             import ray
 
-            from .ray_actor import DeviceWanted, code_here, settings_here
+            from .ray_actor import DeviceWanted, settings_here
             from .ray_devices import RayDevices
 
             has_gpus = "GPU" in ray.cluster_resources()
             wanted = DeviceWanted(
                 device=("cuda" if has_gpus else "cpu") if device == "auto" else device,
                 kind=self.kind,
-                code=code_here(),
+                version=__version__,
                 settings=settings_here(),
                 folders=[folder.name for folder in folders],
-                needs=needs,
                 allow_import=allow_import,
                 wait=options.wait,
             )
@@ -130,19 +130,15 @@ def connected(address: str, sent: Mapping[str, Any]) -> Iterator[None]:
 
 def _refuse_unreachable(address: str) -> None:
     """Raises BadInput, EnvironmentUnmet; Ray would wait for minutes."""
-    host, colon, port = address.rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16) or "/" in address:
-        raise BadInput(
-            f"{option('address', visible(address))}: wanted auto, {LOCAL} or HOST:PORT, such as"
-            " head:6379, on a node of the cluster"
-        )
+    host, _, port = address.rpartition(":")
+    where = option("address", visible(address))
+    if not host or "/" in host or not port.isdecimal():
+        raise BadInput(f"{where}: wanted auto, {LOCAL} or HOST:PORT, such as head:6379")
     try:
         socket.create_connection((host, int(port)), timeout=REACHED_S).close()
-    except OSError as error:
-        why = visible(error.strerror or str(error))
-        raise EnvironmentUnmet(
-            f"{option('address', visible(address))}: nothing answers there ({why}); {START}"
-        ) from None
+    except (OSError, OverflowError) as error:
+        why = visible(str(error))
+        raise EnvironmentUnmet(f"{where}: nothing answers there ({why}); {START}") from None
 
 
 def _connect(address: str, sent: Mapping[str, Any]) -> None:

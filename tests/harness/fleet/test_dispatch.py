@@ -27,10 +27,9 @@ from tests.fakes.shard_runs import scenario  # noqa: E402
 WANTED = DeviceWanted(
     device="cpu",
     kind="",
-    code="",
+    version="",
     settings={},
     folders=(),
-    needs=(),
     allow_import=False,
     wait=False,
 )

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from attnbench import __version__
 from attnbench.harness.fleet.ray_actor import (
     DeviceActor,
     DeviceWanted,
-    code_here,
     settings_here,
     use_settings,
 )
@@ -21,6 +21,7 @@ from tests.fakes.nvml.driver import H100, UUID
 REFUSE = """
 import sys
 from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench import __version__
 from attnbench.harness.fleet.ray_actor import refuse_shared
 try:
     refuse_shared(sys.argv[1])
@@ -68,21 +69,14 @@ def test_a_gpu_that_others_use_or_that_is_split_is_refused(fake_nvml, more, uuid
 
 
 def wanted(**changes: Any) -> DeviceWanted:
-    usual: dict[str, Any] = {"device": "cpu", "kind": "", "code": code_here(), "folders": ()}
-    usual |= {"settings": settings_here(), "needs": (), "allow_import": False, "wait": False}
+    usual: dict[str, Any] = {"device": "cpu", "kind": "", "version": __version__, "folders": ()}
+    usual |= {"settings": settings_here(), "allow_import": False, "wait": False}
     return DeviceWanted(**{**usual, **changes})
 
 
-def test_what_is_missing_or_other_there_is_one_line_before_anything_starts() -> None:
-    needs = (("json", "hf"), ("no_such_package", "checkpoint"))
-    assert DeviceActor().open(wanted(needs=needs)) == (
-        "needs no_such_package, which is not installed there: pip install 'attnbench[checkpoint]'"
-    )
-    assert "with other code; wanted that" in str(DeviceActor().open(wanted(code="")))
-
-
 @pytest.mark.long
-def test_a_device_of_another_kind_or_that_another_run_holds_is_not_opened() -> None:
+def test_a_device_of_another_kind_or_version_or_that_another_run_holds_is_not_opened() -> None:
     assert str(DeviceActor().open(wanted(kind="No such"))).endswith("the run measures on No such")
+    assert "; wanted 0.1, as here" in str(DeviceActor().open(wanted(version="0.1")))
     with device_lock("cpu", wait=False, check=lambda: None):
         assert "is measuring on this cpu" in str(DeviceActor().open(wanted()))
