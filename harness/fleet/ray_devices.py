@@ -76,6 +76,7 @@ class RayDevices:
         self._listener = listener
         self._seats: list[Seat] = []
         self._started, self._looked_s = 0, -inf
+        self._patience_s = LATE_S  # then another one is opened instead
         self._actors: dict[int, Any] = {}
         self._opening: dict[Any, tuple[int, float]] = {}  # by the answer: which, and since when
         self._asked: list[Any] = []  # of the autoscaler
@@ -153,8 +154,8 @@ class RayDevices:
             known = {seat.node_id for seat in self._seats}
             found = seats_of(ray.nodes(), self._wanted.device)
             self._seats += [seat for seat in found if seat.node_id not in known]
-        young = sum(now < since + LATE_S for _, since in self._opening.values())
-        most = (self._count or len(self._seats)) - len(self.opened) - young
+        silent = sum(now > since + self._patience_s for _, since in self._opening.values())
+        most = (self._count or len(self._seats)) - len(self._actors) + silent
         for number in range(self._started, min(len(self._seats), self._started + max(0, most))):
             self._begin(number)
             self._started += 1
@@ -251,6 +252,7 @@ class RayDevices:
         """Raises Interrupted, EnvironmentUnmet."""
         rows, self._queue = self._rows, work_of(self._rows, len(self.opened))
         given = ray.put(rows.spec), ray.put(rows.attempts)
+        self._patience_s = OPEN_S
         rows.begin(len(self.opened))
         while self._queue or self._busy:
             while self._idle and self._queue:

@@ -57,8 +57,10 @@ class Measured:
         devices.open()
         return devices
 
-    def __call__(self, fake: FakeRay, **changes: Any) -> dict[str, dict[str, Any]]:
-        devices = self.opened(fake)
+    def __call__(
+        self, fake: FakeRay, count: int | None = None, **changes: Any
+    ) -> dict[str, dict[str, Any]]:
+        devices = self.opened(fake, count)
         options = RunOptions(command=["attnbench"], listener=self.heard)
         run = new_run(scenario(**changes), self.root, 0, Selection(), options, devices)
         self.path, self.result = run.store.path, run.result
@@ -167,6 +169,14 @@ def test_a_device_that_joins_measures_too_and_an_unlike_one_does_not(measured) -
     said = "not used: host2 has cpu 'another', host0 'fake'; a run measures with one"
     assert any(one.startswith(said) for one in measured.heard.remarks)
     assert {row["status"] for row in rows.values()} == {"ok"}
+
+
+def test_another_device_takes_the_place_of_one_that_is_gone(measured) -> None:
+    deaths = iter([died()])
+    fake = FakeRay(3, lambda host, one: next(deaths, None), back=False)
+    rows = measured(fake, count=2)
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert "host2 joined; devices now: 2" in measured.heard.remarks
 
 
 # ---- which devices a run begins on ---------------------------------------------------------------
