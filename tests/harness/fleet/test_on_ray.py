@@ -87,7 +87,7 @@ def test_a_node_is_killed_in_the_middle_and_the_other_one_measures_its_work(
     )
     until(lambda: (run := the_run(nodes)) and len(nodes.beside_devices()) == 2 and rows_of(run))
     nodes.do("kill")
-    out, _ = process.communicate(timeout=300)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0, nodes.said.read_text()
     others = [line for line in out.splitlines() if not line.startswith("{")]
     assert others == [], "stdout has results only"
