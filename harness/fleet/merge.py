@@ -13,15 +13,7 @@ from ..files.errors import BadInput, option, shown, unless_refused
 from ..files.printable import spaced, visible
 from ..files.safe_files import refuse_way_out, sweep, sync_folder, temporary, write_whole
 from ..rows.record import Status
-from ..rows.run_files import (
-    META,
-    PLANNED,
-    ROWS,
-    Document,
-    read_lines,
-    read_meta,
-    shown_path,
-)
+from ..rows.run_files import META, PLANNED, ROWS, Document, read_lines, read_meta, shown_path
 from ..rows.run_store import point_latest
 from ..run.environments import unlike
 from ..run.spec import RunSpec

@@ -69,10 +69,6 @@ class Opened:
     free_bytes: int
 
     @property
-    def host(self) -> str:
-        return self.where["host"] or "a host without a name"
-
-    @property
     def facts(self) -> dict[str, Any]:
         """As an entry of `devices` in run.json."""
         return {**self.where, "environment": dict(self.environment)}

@@ -25,13 +25,7 @@ from tests.fakes.fleet import FakeRay, died  # noqa: E402
 from tests.fakes.shard_runs import scenario  # noqa: E402
 
 WANTED = DeviceWanted(
-    device="cpu",
-    kind="",
-    version="",
-    settings={},
-    folders=(),
-    allow_import=False,
-    wait=False,
+    device="cpu", kind="", version="", settings={}, folders=(), allow_import=False, wait=False
 )
 
 
@@ -191,7 +185,7 @@ def test_unlike_devices_are_refused_by_name(measured) -> None:
 def test_one_that_cannot_be_used_is_left_out_and_another_takes_its_place(measured) -> None:
     fake = FakeRay(3, facts={"host0": "it is locked"})
     devices = measured.opened(fake, 2)
-    assert [one.host for one in devices.opened.values()] == ["host1", "host2"]
+    assert [one.where["host"] for one in devices.opened.values()] == ["host1", "host2"]
     assert measured.heard.remarks == ["left out: host0: it is locked"]
     assert len(measured.opened(FakeRay(4), 2).opened) == 2
 

@@ -30,10 +30,7 @@ def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> N
     first = write_shard(tmp_path, "1/2")
     case = read_meta(first)["cases"][0]["case"]
     shutil.rmtree(first)
-    runs = [
-        write_shard(tmp_path, "1/2", ended={case: "interrupted"}),
-        write_shard(tmp_path, "2/2"),
-    ]
+    runs = [write_shard(tmp_path, "1/2", ended={case: "interrupted"}), write_shard(tmp_path, "2/2")]
     found = merged(runs, tmp_path)
     assert found["missing"] == [case]
     assert found["absent_shards"] == []

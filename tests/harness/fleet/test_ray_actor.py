@@ -8,12 +8,7 @@ from typing import Any
 import pytest
 
 from attnbench import __version__
-from attnbench.harness.fleet.ray_actor import (
-    DeviceActor,
-    DeviceWanted,
-    settings_here,
-    use_settings,
-)
+from attnbench.harness.fleet.ray_actor import DeviceActor, DeviceWanted, settings_here, use_settings
 from attnbench.harness.process.device_lock import device_lock
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
