@@ -2,8 +2,7 @@
 
 import errno
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -12,19 +11,10 @@ from typing import Any
 
 from ..files.errors import BadInput, option, shown, unless_refused
 from ..files.printable import spaced, visible
-from ..files.safe_files import refuse_way_out, sweep, sync_folder, temporary, write_all, write_whole
+from ..files.safe_files import refuse_way_out, sweep, sync_folder, temporary, write_whole
 from ..rows.record import Status
-from ..rows.run_files import (
-    META,
-    PLANNED,
-    ROWS,
-    SCHEMA,
-    Document,
-    read_lines,
-    read_meta,
-    shown_path,
-)
-from ..rows.run_store import point_latest, writer_lock
+from ..rows.run_files import META, PLANNED, ROWS, Document, read_lines, read_meta, shown_path
+from ..rows.run_store import point_latest
 from ..run.environments import unlike
 from ..run.spec import RunSpec
 
@@ -37,14 +27,15 @@ WHERE = ("host", "device_uuid", "device_name")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A shard to merge. `plan`: all cases, walls and studies, also those of other shards, in order.
-    `part`: what `merged` of run.json says of it. `spec`: without what is planned.
+    """A shard to merge. `meta`: its run.json without what is planned. `plan`: all cases, walls and
+    studies, also those of other shards, in order.
     """
 
     path: Path
-    spec: RunSpec
+    meta: Document
     plan: Document
-    part: Document
+    number: int
+    of: int
 
     @property
     def name(self) -> str:
@@ -54,9 +45,15 @@ class Source:
     @property
     def alike(self) -> Document:
         """What must be equal in all shards, beside their environments."""
-        same = {name: getattr(self.spec, name) for name in ("device", "seed", "own_backends")}
-        scenario = {**self.spec.scenario, "source": None}
-        return {**same, "scenario": scenario, "number of shards": self.part["of"], **self.plan}
+        same = {name: self.meta.get(name) for name in ("device", "seed", "own_backends")}
+        scenario = {**self.meta["scenario"], "source": None}
+        return {**same, "scenario": scenario, "number of shards": self.of, **self.plan}
+
+    @property
+    def part(self) -> Document:
+        """What `merged` of run.json says of it."""
+        kept = {name: self.meta.get(name) for name in OF_PART}
+        return {"run": self.meta["run"], "number": self.number, "of": self.of, **kept}
 
 
 @dataclass(slots=True)
@@ -76,26 +73,37 @@ def merge(
 ) -> dict[str, Any]:
     """One run of all rows of the runs at `paths`, which stay as they are.
 
-    `target`: its folder; None for a new one in `root`, named after the plan, the same for the same
-    shards. A merged run that is there gets what it lacks. Raises BadInput.
+    `target`: its folder; None for a new one in `root`, with the same name for the same rows. Raises
+    BadInput.
     """
     paths = list({path.resolve(): None for path in paths})
     sources = read_sources(paths)
-    first, parts = sources[0], [source.part for source in sources]
-    rows = read_rows(sources)
-    target = target or root / _name(sources)
-    if target.resolve() in paths:
-        raise BadInput(f"-o {shown_path(target)}: one of the runs to merge; choose another folder")
+    rows, first, parts = read_rows(sources), sources[0], [source.part for source in sources]
     planned = [one["case"] for name in PLANNED for one in first.plan[name]]
     others = sorted(rows.lines.keys() - {*planned})
-    lines = [line for case in (*planned, *others) for line in rows.lines.get(case, ())]
-    document = _document(sources, rows, command, target.name)
+    lines = b"".join(line for one in (*planned, *others) for line in rows.lines.get(one, ()))
+    started_utc = min(part["started_utc"] for part in parts)
+    if target is None:
+        start = datetime.fromisoformat(started_utc).astimezone(UTC).strftime(STAMP)
+        digits = sha256(_json(first.alike) + lines).hexdigest()[:8]
+        target = root / f"{start}-{first.meta['scenario']['name']}-{digits}"
+    budgets = {part["memory_bytes"] for part in parts}
+    document = {
+        **first.meta,
+        "run": target.name,
+        "command": list(command),
+        "started_utc": started_utc,
+        "memory_bytes": min(budgets),
+        "devices": rows.devices,
+        **first.plan,
+        "merged": parts,
+    }
     with unless_refused(shown_path(target), "choose another folder with -o"):
         refuse_way_out(target)
         changed = _write(target, document, lines)
     undone = Status.INTERRUPTED
     missing = [case for case in planned if rows.statuses.get(case, undone) == undone]
-    notes, budgets = list(rows.notes), {part["memory_bytes"] for part in parts}
+    notes = list(rows.notes)
     if len(budgets) > 1:
         notes.append(
             f"the shards had different memory budgets, {spaced(min(budgets))} to"
@@ -104,12 +112,12 @@ def merge(
         )
     if not missing and target.parent == root:
         notes += filter(None, [point_latest(root, target.name)])
-    numbers = [part["number"] for part in parts]
-    absent = {*range(1, parts[0]["of"] + 1)} - {*numbers}  # one that is empty has no run
+    numbers = [source.number for source in sources]
+    absent = {*range(1, first.of + 1)} - {*numbers}  # one that is empty has no run
     return {
         "run": str(target),
         "shards": numbers,
-        "of": parts[0]["of"],
+        "of": first.of,
         "planned": len(planned),
         "absent_shards": sorted(absent) if missing else [],
         "missing": missing,
@@ -130,10 +138,10 @@ def read_sources(paths: Sequence[Path]) -> list[Source]:
         if one.plan == first.plan:  # kept once: a thousand copies would not fit
             one = replace(one, plan=first.plan)
         _refuse_unlike(first, one)
-        if (known := sources.setdefault(number := one.part["number"], one)) is not one:
+        if (known := sources.setdefault(one.number, one)) is not one:
             raise BadInput(
-                f"{known.name} and {one.name}: both are shard {number}/{one.part['of']}; give one"
-                " of them"
+                f"{known.name} and {one.name}: both are shard {one.number}/{one.of}; give one of"
+                " them"
             )
     return [sources[number] for number in sorted(sources)]
 
@@ -159,11 +167,8 @@ def read_source(path: Path) -> Source:
             f"{where}: not readable as a shard ({error}); wanted what `attnbench run --shard`"
             " writes; measure it again"
         ) from None
-    part = {"run": meta["run"], "number": shard.number, "of": shard.of}
-    part |= {name: getattr(spec, name) for name in OF_PART}
-    return Source(
-        path, spec.model_copy(update={n: [] for n in PLANNED} | {"shard": None}), plan, part
-    )
+    rest = {name: meta[name] for name in meta if name not in (*PLANNED, "shard")}
+    return Source(path, rest, plan, shard.number, shard.of)
 
 
 def _whole(own: Sequence[Document], elsewhere: Sequence[Document]) -> list[Document]:
@@ -182,7 +187,7 @@ def _refuse_unlike(one: Source, two: Source) -> None:
             f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
             f" wanted shards of one scenario, with the same options and {option('seed')}"
         )
-    for found in unlike(one.spec.environment, two.spec.environment):
+    for found in unlike(one.meta["environment"], two.meta["environment"]):
         what = "on different devices" if found.fact in DEVICE_FACTS else "in different environments"
         then, now = (visible(str(value))[:60] for value in (found.then, found.now))
         raise BadInput(
@@ -205,7 +210,8 @@ def _differences(place: str, one: Any, two: Any) -> Iterator[tuple[str, Any, Any
         for then, now in zip(one, two, strict=True):
             yield from _differences(place, then, now)
     else:
-        yield place, str(one), str(two)
+        then, now = (str(x) if isinstance(x, list) else x for x in (one, two))
+        yield place, then, now
 
 
 def read_rows(sources: Sequence[Source]) -> Rows:
@@ -232,38 +238,15 @@ def read_rows(sources: Sequence[Source]) -> Rows:
 # ---- the merged run ------------------------------------------------------------------------------
 
 
-def _document(sources: Sequence[Source], rows: Rows, command: Sequence[str], name: str) -> Document:
-    """run.json: that of one run, and of which shards it was made."""
-    first, parts = sources[0], [source.part for source in sources]
-    own = {
-        **first.plan,
-        "command": list(command),
-        "started_utc": min(part["started_utc"] for part in parts),
-        "memory_bytes": min(part["memory_bytes"] for part in parts),
-        "devices": rows.devices,
-        "merged": parts,
-    }
-    merged = first.spec.model_copy(update=own).model_dump(exclude_unset=True, exclude={"shard"})
-    return {"schema": SCHEMA, "run": name, **merged}
-
-
-def _name(sources: Sequence[Source]) -> str:
-    """As a run is named: the earliest start, the scenario, and eight digits that are the same for
-    the same shards.
-    """
-    starts = (datetime.fromisoformat(one.spec.started_utc) for one in sources)
-    digits = sha256(_json(sources[0].alike).encode()).hexdigest()[:8]
-    stamp = min(starts).astimezone(UTC).strftime(STAMP)
-    return f"{stamp}-{sources[0].spec.scenario['name']}-{digits}"
-
-
-def _write(target: Path, document: Document, lines: Sequence[bytes]) -> bool:
-    """Write the run; whether there was anything to write. Raises BadInput, OSError."""
+def _write(target: Path, document: Document, lines: bytes) -> bool:
+    """A new folder, complete or absent; False if it is there already. Raises BadInput, OSError."""
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         sweep(target.parent)
-        with temporary(target.parent, is_folder=True) as (folder, _):  # complete or absent
-            _fill(folder, document, lines)
+        with temporary(target.parent, is_folder=True) as (folder, _):
+            write_whole(folder / ROWS, lines)
+            write_whole(folder / META, _json(document))
+            read_meta(folder)
             try:
                 folder.rename(target)
                 sync_folder(target.parent)
@@ -271,48 +254,15 @@ def _write(target: Path, document: Document, lines: Sequence[bytes]) -> bool:
             except OSError as error:  # another process has made it meanwhile
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
-    if not _lacks(target, document, lines):
-        return False
-    lock = writer_lock(target)
-    try:
-        if changed := _lacks(target, document, lines):  # nobody adds to it from here on
-            _fill(target, document, lines)
-    finally:
-        lock.release()
-    return changed
-
-
-def _lacks(target: Path, document: Document, lines: Sequence[bytes]) -> bool:
-    """Whether a run lacks something of the sources. Raises BadInput if it is another one's, or
-    holds something that they lack.
-    """
     where, choose = f"-o {shown_path(target)}", "choose another folder"
     if not (target / META).is_file():
         raise BadInput(f"{where}: exists, and is no run; {choose}")
-    meta = read_meta(target)
-    if "merged" not in meta:
-        raise BadInput(f"{where}: a run that was not merged; {choose}")
-    if any(meta.get(name, []) != document[name] for name in PLANNED):
-        raise BadInput(f"{where}: merged from shards of another plan; {choose}")
+    meta, made = read_meta(target), json.loads(_json(document))
     there = {line for line, _ in read_lines(target)}
-    if more := len(there - {*lines}):
-        rows = "row" if more == 1 else "rows"
-        raise BadInput(f"{where}: holds {more} {rows} that the given runs lack; {choose}")
-    same = {**meta, "command": None} == {**json.loads(_json(document)), "command": None}
-    return not same or there != {*lines}
+    if {**meta, "command": 0} != {**made, "command": 0} or there != {*lines.splitlines(True)}:
+        raise BadInput(f"{where}: another run, or one with other rows; {choose}")
+    return False
 
 
-def _fill(folder: Path, document: Document, lines: Sequence[bytes]) -> None:
-    """Each file is replaced as a whole; run.json comes last."""
-    with temporary(folder, is_folder=False) as (unfinished_file, fd):
-        for line in lines:
-            write_all(fd, line)
-        os.fsync(fd)
-        unfinished_file.replace(folder / ROWS)
-    write_whole(folder / META, _json(document))
-    read_meta(folder)
-    sync_folder(folder)
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+def _json(document: Document) -> bytes:
+    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()

@@ -95,9 +95,6 @@ VERBS = {
     "merge": Verb(
         tell=tell,
         answer=merge,
-        examples=(
-            "attnbench merge shard-1 shard-2 shard-3",
-            "attnbench merge shards/*/* -o whole",
-        ),
+        examples=("attnbench merge shard-1 shard-2 shard-3", "attnbench merge shards/*/* -o whole"),
     )
 }

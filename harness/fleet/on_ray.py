@@ -1,179 +1,20 @@
-"""`attnbench run --on ray`: the devices of a Ray cluster as the engine of a run."""
+"""`attnbench run --on ray`."""
 
-import logging
-import os
-import signal
-import socket
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from ...impls import is_ours
-from ...impls.discovery.registry import BUILTIN_FOLDER, find
-from ..files.errors import BadInput, EnvironmentUnmet, Stopped, first_line, option
-from ..files.printable import visible
-from ..process.signals import Signals
-from ..process.worker_process import Interrupted
-from ..run.engine import RunOptions
-
-if TYPE_CHECKING:
-    from .ray_devices import RayDevices
-
-REACHED_S = 10.0
-LOCAL = "local"
-START = f"start one with: ray start --head, or for this run with {option('address', LOCAL)}"
+from ..files.errors import EnvironmentUnmet, option
+from ..run.engine import Engine
 
 
-@dataclass(frozen=True, slots=True)
-class OnRay:
-    """An engine. `address`: auto, local or HOST:PORT. `devices`: how many, None for all. `kind`: a
-    part of their name.
+def engine(address: str, devices: int | None, kind: str | None) -> Engine:
+    """The devices of a Ray cluster. Raises EnvironmentUnmet without Ray; nothing of it is imported
+    before that.
     """
-
-    address: str
-    devices: int | None
-    kind: str
-
-    @contextmanager
-    def open(
-        self,
-        device: str,
-        backends: Iterable[str],
-        options: RunOptions,
-    ) -> Iterator["RayDevices"]:
-        """With signals under control. Raises Refusal."""
-        allow_import = bool(options.allow_import)
-        folders = backend_folders(backends)
-        sent: dict[str, Any] = {"py_modules": list(map(str, folders))} if folders else {}
-        if allow_import and not all(map(is_ours, backends)):
-            sent["working_dir"] = str(Path.cwd())
-        with (
-            Signals(embedded=options.embedded) as signals,
-            connected(self.address, sent),
-        ):
-            import ray
-
-            from .ray_actor import DeviceWanted, code_here, settings_here
-            from .ray_devices import RayDevices
-
-            has_gpus = "GPU" in ray.cluster_resources()
-            wanted = DeviceWanted(
-                device=("cuda" if has_gpus else "cpu") if device == "auto" else device,
-                kind=self.kind,
-                code=code_here(),
-                settings=settings_here(),
-                folders=[folder.name for folder in folders],
-                allow_import=allow_import,
-                wait=options.wait,
-            )
-            with closing(RayDevices(wanted, self.devices, signals, options.listener)) as found:
-                try:
-                    found.open()
-                except Interrupted:  # a run that has begun takes it itself
-                    raise Stopped(signals.received or signal.SIGINT) from None
-                yield found
-
-
-def backend_folders(backends: Iterable[str]) -> list[Path]:
-    """The folders of ATTNBENCH_BACKENDS that these backends are in."""
-    found: dict[Path, None] = {}
-    for name in backends:
-        with suppress(ValueError):  # there is no such backend: others say so
-            origin = find(name).origin
-            if isinstance(origin, Path) and origin.parent != BUILTIN_FOLDER:
-                found[origin.parent.resolve()] = None
-    return list(found)
-
-
-def engine(address: str, devices: int | None, kind: str | None) -> OnRay:
-    """Raises EnvironmentUnmet without Ray; nothing of it is imported before that."""
     if find_spec("ray") is None:
         raise EnvironmentUnmet(
             f"{option('on', 'ray')}: Ray is not installed; wanted 2.50 or newer: pip install"
             " 'attnbench[ray]'"
         )
+    from .ray_cluster import OnRay
+
     return OnRay(address, devices, kind or "")
-
-
-# ---- the cluster ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def connected(address: str, sent: Mapping[str, Any]) -> Iterator[None]:
-    """Be a driver of the cluster, whose processes have what is `sent`, a runtime_env. Raises
-    Refusal.
-
-    Ray prints what it hears of the cluster to stdout, where our results are, from a thread of its
-    own and when it ends.
-    """
-    import ray
-
-    if address not in ("auto", LOCAL):
-        _refuse_unreachable(address)
-    # Listeners write to the stdout that was there when they were made.
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-        _connect(address, sent)
-        try:
-            yield
-        finally:
-            ray.shutdown()  # and what it started for --address local
-
-
-def _refuse_unreachable(address: str) -> None:
-    """Raises BadInput, EnvironmentUnmet; Ray would wait for minutes."""
-    host, colon, port = address.rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16) or "/" in address:
-        raise BadInput(
-            f"{option('address', visible(address))}: wanted auto, {LOCAL} or HOST:PORT, such as"
-            " head:6379, on a node of the cluster"
-        )
-    try:
-        socket.create_connection((host, int(port)), timeout=REACHED_S).close()
-    except OSError as error:
-        why = visible(error.strerror or str(error))
-        raise EnvironmentUnmet(
-            f"{option('address', visible(address))}: nothing answers there ({why}); {START}"
-        ) from None
-
-
-def _connect(address: str, sent: Mapping[str, Any]) -> None:
-    import ray
-    from ray.exceptions import AuthenticationError, RuntimeEnvSetupError
-
-    from .ray_devices import MEMORY_MONITOR
-
-    if address == LOCAL:
-        # Its processes inherit these: running out of memory is a result, and nobody hears of us.
-        os.environ.setdefault(MEMORY_MONITOR, "0")
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    where = option("address", visible(address))
-    try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            include_dashboard=False,
-            runtime_env=dict(sent),
-        )
-    except (AuthenticationError, ConnectionError) as error:
-        why = visible(first_line(error))
-        if isinstance(error, AuthenticationError) or "Failed to connect" in why:
-            raise EnvironmentUnmet(
-                f"{where}: the cluster wants a token, which was not given or is another, or it does"
-                f" not answer ({why}); as Ray 2.60 asks for one by default, set RAY_AUTH_MODE=token"
-                " and RAY_AUTH_TOKEN, or put the token into ~/.ray/auth_token"
-            ) from None
-        raise EnvironmentUnmet(f"{where}: no Ray cluster there ({why}); {START}") from None
-    except RuntimeEnvSetupError as error:
-        raise BadInput(
-            f"{option('on', 'ray')}: files of your backends cannot be sent"
-            f" ({visible(first_line(error))}); wanted folders that fit into Ray's limit"
-        ) from None
-    except (RuntimeError, ValueError, TimeoutError) as error:
-        raise EnvironmentUnmet(
-            f"{where}: cannot be used ({visible(first_line(error))}); wanted a cluster that this"
-            f" machine is a node of, with the same Ray and Python; {START}"
-        ) from None

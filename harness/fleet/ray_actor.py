@@ -10,13 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from ... import __version__
 from ...impls.discovery.registry import FOLDERS_VARIABLE
 from ..devices.gpu_users import users
 from ..devices.host import CHOICE, SETTINGS
@@ -46,17 +44,17 @@ SAID_EVERY_S = 1.0  # messages are work beside what is measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceWanted:
-    """How to open a device. `device`: cpu or cuda. `kind`: a part of its name, "" for any. `code`:
-    what the attnbench there must be. `settings`: the environment variables that change numbers.
-    `folders`: names of folders of backends that Ray brings.
-    `wait`: for its lock. `host`: what rows call its host.
+    """How to open a device. `device`: cpu or cuda. `kind`: a part of its name, "" for any.
+    `settings`: the environment variables that change numbers. `folders`: names of folders of
+    backends that Ray brings. `version`: of attnbench. `wait`: for its lock. `host`: what rows call
+    its host.
     """
 
     device: str
     kind: str
-    code: str
     settings: Mapping[str, str]
     folders: Sequence[str]
+    version: str
     allow_import: bool
     wait: bool
     host: str = ""
@@ -69,10 +67,6 @@ class Opened:
     where: Mapping[str, str | None]
     environment: Environment
     free_bytes: int
-
-    @property
-    def host(self) -> str:
-        return self.where["host"] or "a host without a name"
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -104,11 +98,6 @@ class DeviceActor(Listener):
 
     def _open(self, wanted: DeviceWanted) -> Opened:
         """Raises Refusal."""
-        if wanted.code != code_here():
-            raise EnvironmentUnmet(
-                f"has attnbench {__version__} with other code; wanted that of this machine, so that"
-                " the same code measures everywhere: install it there"
-            )
         use_settings(wanted.settings)
         there = (Path(place, name) for place in sys.path for name in wanted.folders)
         os.environ[FOLDERS_VARIABLE] = os.pathsep.join(str(one) for one in there if one.is_dir())
@@ -119,6 +108,10 @@ class DeviceActor(Listener):
         ready = self._pool.first.ready
         environment = ready.environment.model_dump()
         where = {**measured_on(environment), "host": wanted.host or None}
+        if environment["attnbench"] != wanted.version:
+            raise EnvironmentUnmet(
+                f"has attnbench {environment['attnbench']}; wanted {wanted.version}, as here"
+            )
         if wanted.kind.lower() not in str(where["device_name"]).lower():
             found = visible(str(where["device_name"]))
             raise EnvironmentUnmet(f"it is {found}, and the run measures on {wanted.kind}")
@@ -180,16 +173,6 @@ class DeviceActor(Listener):
             self._said.put((what, phase))
 
 
-def code_here() -> str:
-    """A digest of the code that makes numbers: checkouts of a version may differ."""
-    package, digest = Path(__file__).parents[2], sha256(__version__.encode())
-    for path in sorted(
-        path for top in ("harness", "impls") for path in package.glob(f"{top}/**/*.py")
-    ):
-        digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
 def settings_here() -> dict[str, str]:
     """Environment variables of workers that change numbers."""
     return {name: os.environ[name] for name in SETTINGS if name in os.environ}
@@ -210,9 +193,8 @@ def refuse_shared(uuid: str) -> None:
     gpu, reason = open_gpu(Device(uuid=uuid))
     if uuid.startswith("MIG-") or reason == SPLIT:
         raise EnvironmentUnmet(
-            f"{uuid}: MIG splits this GPU, and an engine that counts whole GPUs cannot tell its"
-            " parts apart; turn MIG off there, or measure a part with CUDA_VISIBLE_DEVICES=MIG-..."
-            " and --shard"
+            f"{uuid}: MIG splits this GPU, and Ray cannot tell its parts apart; turn MIG off there,"
+            " or measure a part with CUDA_VISIBLE_DEVICES=MIG-... and --shard"
         )
     found = users(gpu).value if gpu else None
     if found and found.foreign:

@@ -76,6 +76,7 @@ class RayDevices:
         self._listener = listener
         self._seats: list[Seat] = []
         self._started, self._looked_s = 0, -inf
+        self._patience_s = LATE_S  # then another one is opened instead
         self._actors: dict[int, Any] = {}
         self._opening: dict[Any, tuple[int, float]] = {}  # by the answer: which, and since when
         self._asked: list[Any] = []  # of the autoscaler
@@ -153,8 +154,8 @@ class RayDevices:
             known = {seat.node_id for seat in self._seats}
             found = seats_of(ray.nodes(), self._wanted.device)
             self._seats += [seat for seat in found if seat.node_id not in known]
-        young = sum(now < since + LATE_S for _, since in self._opening.values())
-        most = (self._count or len(self._seats)) - len(self.opened) - young
+        silent = sum(now > since + self._patience_s for _, since in self._opening.values())
+        most = (self._count or len(self._seats)) - len(self._actors) + silent
         for number in range(self._started, min(len(self._seats), self._started + max(0, most))):
             self._begin(number)
             self._started += 1
@@ -184,26 +185,26 @@ class RayDevices:
         those that are open.
         """
         number, _ = self._opening.pop(asked)
+        host, is_unlike = self._seats[number].host, False
         try:
             found = ray.get(asked)
         except RayError as error:
             found = reason_of(error)
         if isinstance(found, Opened):
-            first = next(iter(self.opened.values()), found)
-            if not (differ := unlike(first.environment, found.environment)):
+            first = next(iter(self.opened), number)
+            then = self.opened.get(first, found).environment
+            if not (differ := unlike(then, found.environment)):
                 self.opened[number] = found
                 self._idle.append(number)
                 return "", False
-            fact, then, now = differ[0]
+            one, is_unlike = differ[0], True
             found = (
-                f"has {fact} {now!r}, {first.host} {then!r}; a run measures with one, because rows"
-                " of both would not be comparable: make them equal, or choose devices with"
-                f" {option('device_kind')}"
+                f"has {one.fact} {one.now!r}, {self._seats[first].host} {one.then!r}; a run"
+                " measures with one, because rows of both would not be comparable: make them equal,"
+                f" or choose devices with {option('device_kind')}"
             )
-            self._kill(number)
-            return f"{self._seats[number].host} {found}", True
         self._kill(number)
-        return f"{self._seats[number].host}: {found}", False
+        return f"{host}{'' if is_unlike else ':'} {found}", is_unlike
 
     def _ask_for(self, missing: int) -> None:
         """Tasks that do nothing, and for which an autoscaler starts nodes."""
@@ -251,6 +252,7 @@ class RayDevices:
         """Raises Interrupted, EnvironmentUnmet."""
         rows, self._queue = self._rows, work_of(self._rows, len(self.opened))
         given = ray.put(rows.spec), ray.put(rows.attempts)
+        self._patience_s = OPEN_S
         rows.begin(len(self.opened))
         while self._queue or self._busy:
             while self._idle and self._queue:
@@ -302,22 +304,23 @@ class RayDevices:
 
     def _lose(self, number: int, work: Work, error: RayError) -> None:
         """What the device had measured is kept; the rest is measured once more, or fails."""
-        opened, left, running = self.opened[number], self._rows.left, self._running.get(number)
-        why, hosts = reason_of(error), (*work.lost_on, opened.host)
-        self._listener.remark(f"{opened.host} was lost: {why}")
+        host, where = self._seats[number].host, self.opened[number].where
+        left, running = self._rows.left, self._running.get(number)
+        why, hosts = reason_of(error), (*work.lost_on, host)
+        self._listener.remark(f"{host} was lost: {why}")
         self._kill(number)
         self._begin(number)
         if isinstance(error, OutOfMemoryError) and work.lost_on and running in left:
             # Every step was said this time, so it is known which one it was.
-            reason = f"the memory of {opened.host} ran out: {why}"
-            self._fail([running], Status.OOM, reason, opened.where)
-            hosts = (opened.host,)
+            reason = f"the memory of {host} ran out: {why}"
+            self._fail([running], Status.OOM, reason, where)
+            hosts = (host,)
         if len(hosts) == 1:
             rest = units_of(work.units.where(lambda one: one.id in left))
             self._queue[:0] = [Work(one, hosts) for one in rest]  # each group apart
             return
         reason = f"{hosts[-1]} was lost while it was measured, and {hosts[0]} before: {why}"
-        self._fail(work.units.ids, Status.CRASHED, reason, opened.where)
+        self._fail(work.units.ids, Status.CRASHED, reason, where)
 
     def _admit(self, asked: Any) -> None:
         """A device that is back, or has joined."""

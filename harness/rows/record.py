@@ -74,10 +74,6 @@ class Record:
                     raise
                 del kept[name]
 
-    def with_reason(self, reason: str) -> "Record":
-        row = {**self.row, "reason": reason}
-        return Record(row, _line(row))
-
     @property
     def id(self) -> str:
         return str(self.row["case"])

@@ -1,14 +1,31 @@
-"""A run on Ray: two devices share its time, and starting there costs little more than here."""
+"""A run on Ray: two devices share its time, starting there costs little more than here, and one
+process writes the rows of many.
+"""
 
 import json
+import pickle
+import random
 import time
+from pathlib import Path
 
+import pytest
+
+from attnbench.harness.rows.record import Planned, Record, Status
+from attnbench.harness.run.engine import RunOptions
+from attnbench.harness.run.listener import Listener
+from attnbench.harness.run.planning import new_run
+from attnbench.harness.scenario.selection import Selection
+from tests.fakes.fleet import FakeRay
+from tests.fakes.shard_runs import scenario
 from tests.harness.fleet.conftest import QUICK, Nodes, nodes, until
+from tests.harness.fleet.test_dispatch import Measured
 
 __all__ = ["nodes", "until"]  # fixtures
 
 MOST_SHARE = 0.6  # of the time of one device
 MOST_START_S = 5.0
+LEAST_ROWS_PER_S = 500
+DEVICES, CASES = 64, 4096
 LENGTHS = ",".join(str(32 + 16 * number) for number in range(12))
 CLOCKED = (
     *("--backends", "keeps_pace", "--batch", "1", "--d-model", "32", "--heads", "2", *QUICK),
@@ -51,3 +68,41 @@ def test_starting_on_ray_takes_at_most_5_s_more_than_here(benchmark, nodes: Node
     on_ray_s = benchmark.pedantic(on_ray, rounds=1)
     benchmark.extra_info["here_s"] = here_s
     assert on_ray_s - here_s <= MOST_START_S, f"{on_ray_s:.1f} s and {here_s:.1f} s"
+
+
+class WritesMuch(FakeRay):
+    """Rows of five processes with four blocks each, which were pickled before, as Ray does."""
+
+    def __init__(self) -> None:
+        super().__init__(DEVICES)
+        self.rows: dict[str, bytes] = {}
+
+    def prepare(self, planned: list[Planned]) -> None:
+        drawn = random.Random(0)
+        for one in planned:
+            blocks = [[[drawn.random() for _ in range(25)] for _ in range(4)] for _ in range(5)]
+            values = {"device": "cpu", "attempt": 1, "host": "a", "block_ms": blocks}
+            row = Record.of(one, Status.OK, "", {**values, "exactness": "exact", "spent_s": 1.0})
+            self.rows[one.id] = pickle.dumps(row)
+
+    def row(self, one: Planned, host: str) -> Record:
+        return pickle.loads(self.rows[one.id])
+
+
+def test_one_process_writes_the_rows_of_64_devices(
+    benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray, measured = WritesMuch(), Measured(tmp_path, monkeypatch)
+    devices = measured.opened(ray)
+    lengths = [16 * number for number in range(1, CASES // 4 + 1)]
+    grid = {"seq_len": lengths, "d_model": 64, "heads": [1, 2]}
+    options = RunOptions(command=["attnbench"], listener=Listener())
+    run = new_run(scenario(grid=grid), tmp_path, 0, Selection(), options, devices)
+    ray.prepare(run.units.planned)
+    count, began_s = len(run.units.planned), time.process_time()
+    benchmark.pedantic(devices.measure, args=(run,), rounds=1)
+    spent_s = time.process_time() - began_s
+    rows = (run.store.path / "rows.jsonl").read_bytes().splitlines()
+    assert len(rows) == count == CASES
+    benchmark.extra_info.update(rows_per_s=count / spent_s, row_bytes=len(rows[0]))
+    assert count / spent_s >= LEAST_ROWS_PER_S

@@ -51,6 +51,9 @@ class FakeRay:
         self.started: list[tuple[str, Units]] = []
         self.opened: list[str] = []
 
+    def row(self, one: Planned, host: str) -> Record:
+        return row(one, host)
+
     def nodes(self) -> list[dict[str, Any]]:
         return [
             {
@@ -125,7 +128,7 @@ class FakeActor:
             if (error := self.ray.dies(self.host, one)) is not None:
                 yield Ref(error)
                 return
-            yield Ref([row(one, self.host)])
+            yield Ref([self.ray.row(one, self.host)])
 
 
 class Method:

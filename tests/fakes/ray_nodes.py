@@ -2,7 +2,8 @@
 
 AUTOSCALED: how many more an autoscaler may start. Prints the cluster's address. A line on stdin is
 something to do: `kill` the last node as a power cut would; `add` one; `hold` the processors of the
-last as a stranger's actor, and `release` them.
+last as a stranger's actor, and `release` them; `silence` the last node, whose processes stop but do
+not end; `unlike`: add one that has a single core.
 """
 
 import json
@@ -102,6 +103,13 @@ def main(count: int, autoscaled: int = 0) -> None:
                 cluster.remove_node(nodes.pop(), allow_graceful=False)
             case "add":
                 nodes.append(patiently(lambda: cluster.add_node(**NODE)))
+            case "unlike":
+                os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+                nodes.append(patiently(lambda: cluster.add_node(**NODE)))
+            case "silence":
+                raylet = psutil.Process(nodes[-1].all_processes["raylet"][0].process.pid)
+                for one in (raylet, *raylet.children(recursive=True)):
+                    one.suspend()
             case "hold":
                 ray.init(address=cluster.address, log_to_driver=False)
                 last = NodeAffinitySchedulingStrategy(nodes[-1].node_id, soft=False)
@@ -115,6 +123,7 @@ def main(count: int, autoscaled: int = 0) -> None:
 
 if __name__ == "__main__":
     os.environ |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ |= {"RAY_health_check_period_ms": "2000", "RAY_health_check_timeout_ms": "5000"}
     os.environ |= {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
     os.environ.setdefault("RAY_TMPDIR", tempfile.gettempdir())
     main(*map(int, sys.argv[1:]))

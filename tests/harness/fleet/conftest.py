@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import ROOT, command_line, environment
 
-READY_S = 120.0
+READY_S = 300.0
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
 
@@ -63,7 +63,7 @@ class Nodes:
         return self.ended(self.start(*arguments, here=here), code)
 
     def ended(self, process: subprocess.Popen[str], code: int = 0) -> Path:
-        out, _ = process.communicate(timeout=400)
+        out, _ = process.communicate(timeout=600)
         assert process.returncode == code, self.said.read_text()
         return self.folder / out.strip()
 

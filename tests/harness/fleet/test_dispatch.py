@@ -25,13 +25,7 @@ from tests.fakes.fleet import FakeRay, died  # noqa: E402
 from tests.fakes.shard_runs import scenario  # noqa: E402
 
 WANTED = DeviceWanted(
-    device="cpu",
-    kind="",
-    code="",
-    settings={},
-    folders=(),
-    allow_import=False,
-    wait=False,
+    device="cpu", kind="", version="", settings={}, folders=(), allow_import=False, wait=False
 )
 
 
@@ -57,8 +51,10 @@ class Measured:
         devices.open()
         return devices
 
-    def __call__(self, fake: FakeRay, **changes: Any) -> dict[str, dict[str, Any]]:
-        devices = self.opened(fake)
+    def __call__(
+        self, fake: FakeRay, count: int | None = None, **changes: Any
+    ) -> dict[str, dict[str, Any]]:
+        devices = self.opened(fake, count)
         options = RunOptions(command=["attnbench"], listener=self.heard)
         run = new_run(scenario(**changes), self.root, 0, Selection(), options, devices)
         self.path, self.result = run.store.path, run.result
@@ -169,6 +165,14 @@ def test_a_device_that_joins_measures_too_and_an_unlike_one_does_not(measured) -
     assert {row["status"] for row in rows.values()} == {"ok"}
 
 
+def test_another_device_takes_the_place_of_one_that_is_gone(measured) -> None:
+    deaths = iter([died()])
+    fake = FakeRay(3, lambda host, one: next(deaths, None), back=False)
+    rows = measured(fake, count=2)
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert "host2 joined; devices now: 2" in measured.heard.remarks
+
+
 # ---- which devices a run begins on ---------------------------------------------------------------
 
 
@@ -181,7 +185,7 @@ def test_unlike_devices_are_refused_by_name(measured) -> None:
 def test_one_that_cannot_be_used_is_left_out_and_another_takes_its_place(measured) -> None:
     fake = FakeRay(3, facts={"host0": "it is locked"})
     devices = measured.opened(fake, 2)
-    assert [one.host for one in devices.opened.values()] == ["host1", "host2"]
+    assert [one.where["host"] for one in devices.opened.values()] == ["host1", "host2"]
     assert measured.heard.remarks == ["left out: host0: it is locked"]
     assert len(measured.opened(FakeRay(4), 2).opened) == 2
 

@@ -61,7 +61,7 @@ def differing(one: dict[str, Any], two: dict[str, Any]) -> set[str]:
 def test_two_nodes_give_the_rows_of_a_local_run_but_for_times(nodes: Nodes) -> None:
     lengths = ("--seq-len", "32,48,64,80,96,112")
     local = nodes.run(*GRID, *lengths, *QUICK, here=True, code=1)  # one backend crashes
-    on_ray = nodes.run(*GRID, *lengths, *QUICK, code=1)
+    on_ray = nodes.run(*GRID, *lengths, *QUICK, "--devices", "2", code=1)
     there, here = final_rows(on_ray), final_rows(local)
     assert there.keys() == here.keys()
     others = {name: differing(there[name], here[name]) - TIMES - {"host"} for name in here}
@@ -82,10 +82,12 @@ def test_two_nodes_give_the_rows_of_a_local_run_but_for_times(nodes: Nodes) -> N
 def test_a_node_is_killed_in_the_middle_and_the_other_one_measures_its_work(
     nodes: Nodes, until
 ) -> None:
-    process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112", "--json-lines")
+    process = nodes.start(
+        *SLOW, "--seq-len", "32,48,64,80,96,112", "--devices", "2", "--json-lines"
+    )
     until(lambda: (run := the_run(nodes)) and len(nodes.beside_devices()) == 2 and rows_of(run))
     nodes.do("kill")
-    out, _ = process.communicate(timeout=300)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0, nodes.said.read_text()
     others = [line for line in out.splitlines() if not line.startswith("{")]
     assert others == [], "stdout has results only"
@@ -96,6 +98,15 @@ def test_a_node_is_killed_in_the_middle_and_the_other_one_measures_its_work(
     assert run is not None
     assert {row["status"] for row in final_rows(run).values()} == {"ok"}
     until(lambda: not nodes.workers())
+
+
+def test_what_a_silent_node_was_measuring_is_measured_by_the_other(nodes: Nodes, until) -> None:
+    process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112", "--devices", "2")
+    until(lambda: (run := the_run(nodes)) and len(nodes.beside_devices()) == 2 and rows_of(run))
+    nodes.do("silence")
+    run = nodes.ended(process)
+    assert "was lost: its Ray" in nodes.said.read_text()
+    assert {row["status"] for row in final_rows(run).values()} == {"ok"}
 
 
 def test_a_killed_driver_leaves_nothing_behind_and_its_run_goes_on_on_ray_and_then_here(

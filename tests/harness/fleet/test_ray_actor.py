@@ -7,13 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.fleet.ray_actor import (
-    DeviceActor,
-    DeviceWanted,
-    code_here,
-    settings_here,
-    use_settings,
-)
+from attnbench import __version__
+from attnbench.harness.fleet.ray_actor import DeviceActor, DeviceWanted, settings_here, use_settings
 from attnbench.harness.process.device_lock import device_lock
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
@@ -21,6 +16,7 @@ from tests.fakes.nvml.driver import H100, UUID
 REFUSE = """
 import sys
 from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench import __version__
 from attnbench.harness.fleet.ray_actor import refuse_shared
 try:
     refuse_shared(sys.argv[1])
@@ -68,17 +64,14 @@ def test_a_gpu_that_others_use_or_that_is_split_is_refused(fake_nvml, more, uuid
 
 
 def wanted(**changes: Any) -> DeviceWanted:
-    usual: dict[str, Any] = {"device": "cpu", "kind": "", "code": code_here(), "folders": ()}
+    usual: dict[str, Any] = {"device": "cpu", "kind": "", "version": __version__, "folders": ()}
     usual |= {"settings": settings_here(), "allow_import": False, "wait": False}
     return DeviceWanted(**{**usual, **changes})
 
 
-def test_what_is_other_there_is_one_line_before_anything_starts() -> None:
-    assert "with other code; wanted that" in str(DeviceActor().open(wanted(code="")))
-
-
 @pytest.mark.long
-def test_a_device_of_another_kind_or_that_another_run_holds_is_not_opened() -> None:
+def test_a_device_of_another_kind_or_version_or_that_another_run_holds_is_not_opened() -> None:
     assert str(DeviceActor().open(wanted(kind="No such"))).endswith("the run measures on No such")
+    assert "; wanted 0.1, as here" in str(DeviceActor().open(wanted(version="0.1")))
     with device_lock("cpu", wait=False, check=lambda: None):
         assert "is measuring on this cpu" in str(DeviceActor().open(wanted()))

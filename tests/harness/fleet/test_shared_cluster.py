@@ -1,5 +1,6 @@
 """Runs on Ray nodes of this machine that are busy, dead, join or are started: who measures."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from tests.harness.fleet.test_on_ray import SLOW, final_rows, meta_of, rows_of, 
 pytestmark = pytest.mark.nightly
 
 LENGTHS = ("--seq-len", ",".join(str(32 + 16 * number) for number in range(24)))
+MANY = ("--seq-len", ",".join(str(32 + 8 * number) for number in range(96)))
+"""So many that a node has started before they are measured, on a busy machine too."""
 MODULE = """from my_helpers import scaled
 
 
@@ -44,7 +47,7 @@ def statuses_of(run: Path) -> set[str]:
 def test_dead_and_busy_nodes_are_left_out_and_used_when_they_are_back(nodes: Nodes, until) -> None:
     nodes.do("kill")  # the third
     nodes.do("hold")  # the second
-    process = nodes.start(*SLOW, *LENGTHS)
+    process = nodes.start(*SLOW, *MANY)
     until(lambda: (run := the_run(nodes)) and rows_of(run))
     said = nodes.said.read_text()
     assert "left out: " in said
@@ -59,14 +62,21 @@ def test_dead_and_busy_nodes_are_left_out_and_used_when_they_are_back(nodes: Nod
     assert {one["host"] for one in meta_of(run)["devices"]} == hosts_of(run)
 
 
-def test_more_devices_than_answer_end_the_command_with_one_line(nodes: Nodes) -> None:
+def test_too_few_devices_and_unlike_ones_end_the_command_with_one_line(nodes: Nodes) -> None:
     nodes.do("hold")
     process = nodes.start(*SLOW, *LENGTHS, "--devices", "2", "--quiet")
-    process.communicate(timeout=200)
+    process.communicate(timeout=400)
     assert process.returncode == 4
     (line,) = nodes.said.read_text().splitlines()
     assert "--devices 2: 1 of the cluster's devices can be used (" in line
     assert line.endswith("ask for fewer, or wait for them with --wait")
+    nodes.do("release")
+    nodes.do("unlike")
+    process = nodes.start(*SLOW, *LENGTHS, "--devices", "3", "--quiet")
+    process.communicate(timeout=400)
+    assert process.returncode == 4
+    (line,) = nodes.said.read_text().splitlines()
+    assert re.search(r"\S+ \(node \w+\) has cores \d, \S+ \(node \w+\) \d; a run measures", line)
     assert the_run(nodes) is None
 
 

@@ -118,11 +118,6 @@ def test_what_an_absurd_case_would_need_is_null_and_its_status_stays() -> None:
     assert (made["work_flops"], made["predicted_peak_bytes"]) == (None, None)
 
 
-def test_another_reason_stands_in_the_line() -> None:
-    made = record(case(), "error", "here", peak_bytes=7).with_reason("there")
-    assert (made.reason, parsed_row(made.line)) == ("there", made.row)
-
-
 NOT_VALUES = ("attempt", "device", "block_ms", "memory_bytes")  # ours, or refused elsewhere
 
 
