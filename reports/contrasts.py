@@ -205,11 +205,6 @@ def of_given_width(group: Group) -> bool:
     return not any(isinstance(group.problem[width], str) for width in WIDTHS)
 
 
-def share_width(group: Group) -> bool:
-    """Heads are h slices of d_model, so more heads are narrower."""
-    return group.problem.get("d_k") == group.problem.get("d_v") == "d_model/h"
-
-
 def setting(axis: str, row: Row) -> str:
     """A value of an axis in words: `N_kv = 8k`, `no mask`, `local mask, window 64`."""
     value = row.get(axis)

@@ -146,11 +146,6 @@ def kernel_text(kernel: str | None, generation: str | None) -> str:
     return f"{kernel} ({generation})" if kernel and generation else kernel or ""
 
 
-def range_text(low: float | None, high: float | None) -> str:
-    """` (2.05 to 2.16)`, to append to a value that is no ratio; "" without an interval."""
-    return in_brackets(bounds_text(low, high, number_text))
-
-
 UNCERTAIN = f"uncertain by more than {MOST_TIMES:.0f} times"
 """In place of bounds that say nothing; files of numbers have the bounds all the same."""
 

@@ -35,7 +35,7 @@ def test_shards_are_merged_and_what_is_missing_is_told(here: Any, tmp_path: Path
     assert run.statuses["not reached"] == len(one["missing"])
     again = json.loads(here("merge", *some, "-o", tmp_path / "other", "--json").stdout)
     assert again["runs"][0]["missing"] == one["missing"]
-    with pytest.raises(attnbench.BadInput, match="one of the runs to merge"):
+    with pytest.raises(attnbench.BadInput, match="another run, or one with other rows"):
         attnbench.merge(some, output=some[0])
 
 
