@@ -22,7 +22,8 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..run.engine import RunOptions
 from .ray_actor import DeviceWanted, settings_here
-from .ray_devices import MEMORY_MONITOR, RayDevices
+from .ray_devices import RayDevices
+from .ray_seats import MEMORY_MONITOR
 
 REACHED_S = 10.0
 LOCAL = "local"
@@ -145,7 +146,7 @@ def _connect(address: str, sent: Mapping[str, Any]) -> None:
                 " and RAY_AUTH_TOKEN, or put the token into ~/.ray/auth_token"
             ) from None
         raise EnvironmentUnmet(f"{where}: no Ray cluster there ({why}); {START}") from None
-    except (RuntimeError, ValueError, TimeoutError) as error:
+    except Exception as error:  # noqa: BLE001 - Ray raises no narrower one if it does not start
         raise EnvironmentUnmet(
             f"{where}: cannot be used ({visible(first_line(error))}); wanted a cluster that this"
             f" machine is a node of, with the same Ray and Python; {START}"

@@ -6,20 +6,17 @@ there; if that is lost too, its rows say so.
 
 import signal
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
 from math import ceil, inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..files.errors import BadInput, EnvironmentUnmet, option
-from ..files.printable import visible
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
@@ -31,6 +28,7 @@ from ..run.schedule import MAX_CASES, schedule_parts
 from ..run.session import HINT
 from ..scenario.shards import Units, units_of, weight_of
 from .ray_actor import DeviceActor, DeviceWanted, Opened
+from .ray_seats import RaySeat, reason_of, seats_of
 
 OPEN_S = 120.0  # until a process beside a device, and its first worker, have started
 LATE_S = 10.0  # for others, once a device is open
@@ -39,16 +37,7 @@ POLL_S = 0.25
 PARTS_PER_DEVICE = 3  # at least, where there is so much to do: then no device waits long at the end
 MOST_ROWS = 256  # in one write
 SHOWN = 3  # reasons in one message
-MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
 SILENT = "no answer: does other work hold its CPUs or GPU? `ray status` shows it"
-
-
-class Seat(NamedTuple):
-    """Where a device is. `resources`: as options of an actor."""
-
-    node_id: str
-    host: str
-    resources: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +63,7 @@ class RayDevices:
         self.opened: dict[int, Opened] = {}
         self._wanted, self._count, self._signals = wanted, count, signals
         self._listener = listener
-        self._seats: list[Seat] = []
+        self._seats: list[RaySeat] = []
         self._started, self._looked_s = 0, -inf
         self._patience_s = LATE_S  # then another one is opened instead
         self._actors: dict[int, Any] = {}
@@ -368,38 +357,3 @@ def work_of(rows: RunRows, devices: int) -> list[Work]:
     found = [*parts, *units_of(units._replace(groups=()))]
     found.sort(key=lambda one: -weight_of(one, plan, rows.spec.device))
     return list(map(Work, found))
-
-
-def seats_of(nodes: Sequence[Mapping[str, Any]], device: str) -> list[Seat]:
-    """The devices that ray.nodes() lists: of a host without a GPU, all its CPUs. Those of different
-    hosts come before the next of one.
-    """
-    alive = [node for node in nodes if node["Alive"]]
-    names = Counter(node["NodeManagerHostname"] for node in alive)
-    by_node: list[list[Seat]] = []
-    for node in alive:
-        has, name, node_id = node["Resources"], node["NodeManagerHostname"], node["NodeID"]
-        count = int(has.get("GPU", 0) if device == "cuda" else has.get("CPU", 0) >= 1)
-        resources = {"num_cpus": int(has.get("CPU", 0) // max(1, count))}
-        resources |= {"num_gpus": 1} if device == "cuda" else {}
-        host = visible(str(name)) + (f" (node {node_id[-8:]})" if names[name] > 1 else "")
-        by_node.append([Seat(node_id, host, resources)] * count)
-    return [seat for seat in chain.from_iterable(zip_longest(*by_node)) if seat]
-
-
-def reason_of(error: RayError) -> str:
-    """In a few words: Ray's own texts have many lines, and name memory as a possible cause of any
-    death; its type of error is sure.
-    """
-    text = str(error).strip()
-    if isinstance(error, OutOfMemoryError):
-        return (
-            "Ray's memory monitor killed its process, because the host's memory was nearly full;"
-            f" {MEMORY_MONITOR}=0 before ray start turns it off"
-        )
-    if "ModuleNotFoundError" in text or "ImportError" in text:
-        return "attnbench cannot be imported there; install it in the Python that Ray uses"
-    if isinstance(error, RayActorError):
-        is_node = "node" in text.lower().replace("node id", "").replace("node ip", "")
-        return "its Ray node died" if is_node else "its Ray worker process died"
-    return visible(text.rpartition("\n")[2])[:200]

@@ -13,7 +13,8 @@ from attnbench.harness.cases.case import Case  # noqa: E402
 from attnbench.harness.files.errors import EnvironmentUnmet  # noqa: E402
 from attnbench.harness.fleet import ray_devices  # noqa: E402
 from attnbench.harness.fleet.ray_actor import DeviceWanted  # noqa: E402
-from attnbench.harness.fleet.ray_devices import RayDevices, reason_of, seats_of  # noqa: E402
+from attnbench.harness.fleet.ray_devices import RayDevices  # noqa: E402
+from attnbench.harness.fleet.ray_seats import reason_of, seats_of  # noqa: E402
 from attnbench.harness.process.signals import Signals  # noqa: E402
 from attnbench.harness.rows.record import Planned  # noqa: E402
 from attnbench.harness.rows.run_files import read_meta, read_rows  # noqa: E402
