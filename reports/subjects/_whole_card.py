@@ -35,7 +35,7 @@ def with_whole_gpu(card: Card, group: Group, meta: Meta) -> Card:
     linear = [(one, None) for one in curves if one not in growing]
     heads = plural(group.problem["heads"], "head")
     panel = Panel(
-        title=f"{heads} in {size}, the whole GPU",
+        title=f"{heads}, whole GPU",
         x_label=f"sequence length N, calculated beyond {length_text(max(group.lengths))}",
         y_label="memory needed",
         unit="bytes",
