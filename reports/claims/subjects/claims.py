@@ -4,22 +4,21 @@ On pages of runs that were made to test claims, or that asked for a study. Claim
 runs say nothing are not shown.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 
 from ...data.row_groups import Row, by
 from ...data.run_meta import Meta, device_name
-from ...elements import Card, Marked, Table, Verdict, table_of
+from ...elements import ASIDE, Card, Marked, Table, Verdict, table_of
 from ...formatting import list_text, plural
+from ...quantity import Cell
 from ...subjects import ALL_CLAIMS, Subject, testing_claims
-from ..claim import ClaimVerdict, Outcome, outcomes
+from ..claim import ClaimVerdict, Outcome, deciding, outcomes
 from ..ledger import CLAIMS
 
 TITLE = "Claims"
 SECTION = "asked"
 APART = True
 ORDER = 2
-NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 OVER_QUESTIONS = ALL_CLAIMS
 MOST_NAMED = 8  # quantities in one cell
 HOLDS: Mapping[ClaimVerdict, tuple[Verdict, str, str]] = {
@@ -27,6 +26,10 @@ HOLDS: Mapping[ClaimVerdict, tuple[Verdict, str, str]] = {
     "refuted": ("bad", "does not hold", "do not hold"),
     "depends": ("mixed", "depends on backend or problem", "depend on backend or problem"),
     "not decided": ("open", "is not decided", "are not decided"),
+}
+VERDICT: Mapping[str, Callable[[Outcome], Cell | Marked]] = {
+    "claim": lambda one: one.claim.name,
+    "holds here": lambda one: Marked(cell=one.verdict, verdict=HOLDS[one.verdict][0]),
 }
 HOW = (
     "A number inside the range of its claim supports it, one outside refutes it, one whose interval"
@@ -38,20 +41,21 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the runs that were made to test claims."""
     testing = {name for name, run in meta.items() if testing_claims({name: run})}
     asked = {name for name, run in meta.items() if run.get("studies")} - testing
-    tables = [*_tables(rows, meta, testing), *_tables(rows, meta, asked)]
-    card = None
-    if testing and tables:
-        first, *tables = tables
-        card = Card(
-            title="Verdicts on the claims",
-            sentence=f"{first.title}.",
-            picture=replace(first, title="Claims that were tested"),
-            note=HOW,
-            wide=True,
-        )
+    tested = by_device([row for row in rows if row["run"] in testing], meta)
+    others = by_device([row for row in rows if row["run"] in asked], meta)
+    of, some = next(iter(tested.items()), ("", []))
+    card = Card(
+        title="Verdicts on the claims",
+        sentence=f"{counted(some)}{of}.",
+        picture=table_of("Claims that were tested", some, {**VERDICT, "statement": _in_short}),
+        note=f"{HOW} Claims has all numbers and ranges.",
+        wide=True,
+    )
     return Subject(
-        card=card,
-        blocks=tuple(tables),
+        card=card if some else None,
+        blocks=tuple(
+            table(one, where) for found in (tested, others) for where, one in found.items()
+        ),
         lacking="No claim was tested; attnbench run claims measures what they need.",
     )
 
@@ -64,29 +68,28 @@ def by_device(rows: Sequence[Row], meta: Meta) -> dict[str, list[Outcome]]:
     return {f" on {of}" if len(found) > 1 else "": some for of, some in each.items() if some}
 
 
-def _tables(rows: Sequence[Row], meta: Meta, runs: set[str]) -> list[Table]:
-    mine = [row for row in rows if row["run"] in runs]
-    return [table(some, of) for of, some in by_device(mine, meta).items()]
-
-
-def table(found: Sequence[Outcome], of: str) -> Table:
+def counted(found: Sequence[Outcome]) -> str:
+    """`Of 22 claims 11 hold here, 5 do not hold and 6 are not decided`"""
     counts = by(found, lambda one: one.verdict)
     told = [
         f"{len(counts[one])} {words[len(counts[one]) > 1]}"
         for one, (_, *words) in HOLDS.items()
         if one in counts
     ]
-    return table_of(
-        f"Of {plural(len(found), 'claim')} {list_text(told)}{of}",
-        found,
-        {
-            "claim": lambda one: one.claim.name,
-            "holds here": lambda one: Marked(cell=one.verdict, verdict=HOLDS[one.verdict][0]),
-            "statement": lambda one: one.claim.statement,
-            "holds if": lambda one: one.claim.criterion.wanted,
-            "measured": _measured,
-        },
-    )
+    return f"Of {plural(len(found), 'claim')} {list_text(told)}"
+
+
+def table(of: str, found: Sequence[Outcome]) -> Table:
+    more = {"holds if": lambda one: one.claim.criterion.wanted, "measured": _measured}
+    columns = {**VERDICT, "statement": lambda one: one.claim.statement, **more}
+    return table_of(f"{counted(found)}{of}", found, columns)
+
+
+def _in_short(one: Outcome) -> str:
+    """The statement, and below it the first numbers with each verdict that decides."""
+    first = {verdict: f"{of}: {text}" for of, verdict, text in reversed([*one.parts])}
+    told = "; ".join(first[verdict] for verdict in deciding(one.verdict) if verdict in first)
+    return f"{one.claim.statement}{ASIDE}{told}"
 
 
 def _measured(one: Outcome) -> str:
