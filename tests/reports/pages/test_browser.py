@@ -65,7 +65,7 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     plain.locator("#rows > summary").click()
     details.locator("summary").click()
     assert details.locator("td").first.is_visible()
-    assert details.locator("td").first.inner_text().startswith("attnbench run --backends naive")
+    assert details.locator("td").first.inner_text().startswith("attnbench run quickstart --only naive-")
     plain.locator("#card-fastest table a").first.click()
     assert plain.url.endswith("#row-2")
 
