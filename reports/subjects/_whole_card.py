@@ -18,9 +18,10 @@ STEPS = 40  # doublings of a curve
 MOST_N = 1 << STEPS
 
 
-def with_whole_gpu(card: Card, group: Group, meta: Meta) -> Card:
-    """With a sentence and a panel more. As it is without formulas, on a CPU, or if the run used all
-    of the memory.
+def with_whole_gpu(card: Card, group: Group, meta: Meta) -> tuple[Card, list[Figure]]:
+    """With a sentence more, and the whole GPU's panel beside that of the most heads; the others'
+    are pictures of their own. As it is without formulas, on a CPU, or if the run used all of the
+    memory.
     """
     run = meta[group.problem["run"]]
     whole_bytes = finite_number(run.get("environment") or {}, "device_memory_bytes")
@@ -28,14 +29,14 @@ def with_whole_gpu(card: Card, group: Group, meta: Meta) -> Card:
     growing = [one for one in curves if one.need is not None and one.need.quadratic > 0]
     too_small = not whole_bytes or whole_bytes < LEAST_RATIO * (budget_bytes(run) or 0)
     if run["device"] != "cuda" or too_small or not whole_bytes or not growing:
-        return card
+        return card, []
     assert isinstance(card.picture, Figure)
     ends = sorted([(one, longest(one, whole_bytes)) for one in growing], key=lambda end: end[1])
     last, size = ends[-1][1], size_text(int(whole_bytes))
     linear = [(one, None) for one in curves if one not in growing]
     heads = plural(group.problem["heads"], "head")
     panel = Panel(
-        title=f"{heads}, whole GPU",
+        title=f"{heads} in {size}, the whole GPU",
         x_label=f"sequence length N, calculated beyond {length_text(max(group.lengths))}",
         y_label="memory needed",
         unit="bytes",
@@ -46,9 +47,12 @@ def with_whole_gpu(card: Card, group: Group, meta: Meta) -> Card:
     )
     texts = [f"{n_text(n)} for {one.backend}" for one, n in ends]
     said = f"Calculated limits of the whole GPU ({size}, {heads}): {list_text(texts)}."
-    panels = (*card.picture.panels, panel)
+    *rest, most = card.picture.panels
+    limit = f" in {most.line[1]}" if most.line else ""
+    panels = (replace(most, title=most.title + limit), panel)
     picture = replace(card.picture, panels=panels, same_y=False)
-    return replace(card, note=paragraph(card.note, said), picture=picture)
+    others = [replace(card.picture, title=one.title, panels=(one,)) for one in rest]
+    return replace(card, note=paragraph(card.note, said), picture=picture), others
 
 
 def longest(curve: MemoryCurve, whole_bytes: float) -> int:

@@ -47,8 +47,9 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     asked_here = bool(found) and asked(found[0], meta)
     shown = found[:MOST_CHARTS] if asked_here else []
     cards = [card for at in range(len(shown)) if (card := memory_card(found[at:], meta))]
+    apart: list[Figure] = []
     if cards:
-        cards[0] = with_whole_gpu(cards[0], drawn(found[0])[0], meta)
+        cards[0], apart = with_whole_gpu(cards[0], drawn(found[0])[0], meta)
     elif searched and not found:
         cards = [_searched(searched, meta)]
     lines = [group.prefixed(_found(group.rows)) for group in searched[0 if asked_here else 1 :]]
@@ -58,6 +59,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         lines=tuple(f"{line}." for line in lines[:MOST_LINES]),
         blocks=(
             *(one for one in pictures if isinstance(one, Figure)),
+            *apart,
             *([walls(searched)] if searched and (found or len(searched) > 1) else []),
         ),
         lacking="There is nothing to draw over N: no problem was planned at more than one N, or no"

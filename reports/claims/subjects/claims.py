@@ -53,9 +53,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     )
     return Subject(
         card=card if some else None,
-        blocks=tuple(
-            table(one, where) for found in (tested, others) for where, one in found.items()
-        ),
+        blocks=tuple(table(*one) for found in (tested, others) for one in found.items()),
         lacking="No claim was tested; attnbench run claims measures what they need.",
     )
 
