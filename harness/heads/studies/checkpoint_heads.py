@@ -14,7 +14,7 @@ from .. import looks, removal
 from ..checkpoints.model import Layer, Model
 from ..checkpoints.sequences import Sequences, given, repeated
 from ..findings import CheckpointHeads
-from ..removal import Gates, Head
+from ..removal import Gates
 
 QUESTION = "Where do the heads of a model look, and which of them can be removed?"
 TAKES = "checkpoint"
@@ -57,7 +57,7 @@ def run(
         tokens=n,
         token_source=some.source,
         even_shares=looks.even_shares(n),
-        sequence_loss_nats=removal.without(model, (), batch, removal.of_sequences),
+        sequence_loss_nats=removal.without(model, (), batch),
         **looked,
         **removed(model, layers, some, most_s),
     )
@@ -89,21 +89,21 @@ def removed(
 
     `most_s`: for all of it, by the time of a first pass; above that, fewer sequences are tried.
     """
-    every = [Head(at, one) for at, heads in enumerate(model.heads) for one in range(heads)]
-    steps, count = min(len(every), MOST_STEPS), len(some.looked_at.tokens)
-    begun, loss = time.perf_counter(), removal.of_sequences
-    removal.without(model, (), some.looked_at, loss)
-    needed_s = (len(every) + steps + 1) * (time.perf_counter() - begun)
-    few = some.looked_at.part(0, max(FEWEST_SEQUENCES, int(count * most_s / needed_s)))
-    order = removal.by_importance(model, some.judged_on)
+    order = [*removal.importance(model, some.judged_on)]
+    steps = min(len(order), MOST_STEPS)
     gone = [order[: round(len(order) * step / steps)] for step in range(steps + 1)]
-    single = {one: removal.without(model, [one], few, loss) for one in every}
+    begun = time.perf_counter()
+    removal.without(model, (), some.looked_at)
+    needed_s = (len(order) + len(gone)) * (time.perf_counter() - begun)
+    count = int(len(some.looked_at.tokens) * most_s / needed_s)
+    few = some.looked_at.part(0, max(FEWEST_SEQUENCES, count))
     found = {
         "single_sequence_loss_nats": [
-            [single[Head(at, one)] for one in range(heads)] for at, heads in enumerate(model.heads)
+            [removal.without(model, [(at, one)], few) for one in range(heads)]
+            for at, heads in enumerate(model.heads)
         ],
         "pruned_heads_left": [len(order) - len(some) for some in gone],
-        "pruned_sequence_loss_nats": [removal.without(model, some, few, loss) for some in gone],
+        "pruned_sequence_loss_nats": [removal.without(model, some, few) for some in gone],
     }
     if any(one.d_k != one.d_v for one in layers):
         return found  # their projections are of another form
