@@ -60,10 +60,8 @@ class CheckpointHeads(Finding):
 
     STUDY = "checkpoint_heads"
     checkpoint: str
-    model_type: str | None = None
     layer_heads: list[Annotated[int, Field(gt=0, lt=100_000)]] = Field(min_length=1)
     parameter_count: int | None = None
-    tokens: int | None = None
     token_source: str | None = None
     itself_share: Numbers = None
     near_share: Numbers = None

@@ -4,8 +4,8 @@ The factor g of a head's output is 1, and 0 if the head is removed. A head is as
 |d loss / d g| is large (Michel et al. 2019, arXiv:1905.10650).
 """
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,18 +15,10 @@ from torch.nn.functional import cross_entropy
 from ...impls.modules.block import Decoder
 from .synthetic_tasks import UNSCORED, Batch
 
-L = TypeVar("L")
-Loss = Callable[[Tensor, Tensor], L]
-"""Of logits [batch, n, vocabulary] and targets [batch, n], in nats per scored token."""
 Gates = Sequence[Tensor]
 """A factor for each head, [heads], of each layer with attention."""
-
-
-class Head(NamedTuple):
-    """`block`: which of the layers with attention; both count from 0."""
-
-    block: int
-    head: int
+Head = tuple[int, int]
+"""Which of the layers with attention, and which of its heads; both count from 0."""
 
 
 class Gated(Protocol):
@@ -64,43 +56,29 @@ def loss_of(logits: Tensor, targets: Tensor) -> Tensor:
     return cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNSCORED)
 
 
-def mean(logits: Tensor, targets: Tensor) -> float:
-    """Over all scored tokens."""
-    return float(loss_of(logits, targets))
-
-
-def of_sequences(logits: Tensor, targets: Tensor) -> list[float]:
-    """Of each sequence the mean over its scored tokens."""
-    each = cross_entropy(logits.mT, targets, ignore_index=UNSCORED, reduction="none")  # [batch, n]
-    found: list[float] = (each.sum(-1) / (targets != UNSCORED).sum(-1)).tolist()
+def without(model: Gated, gone: Collection[Head], batch: Batch) -> list[float]:
+    """Without these heads: each sequence's loss in nats per scored token."""
+    with torch.no_grad():
+        logits = model.logits(batch.tokens, gates_without(model, gone, batch.tokens))
+    each = cross_entropy(logits.mT, batch.targets, ignore_index=UNSCORED, reduction="none")
+    found: list[float] = (each.sum(-1) / (batch.targets != UNSCORED).sum(-1)).tolist()
     return found
 
 
-def without(model: Gated, gone: Collection[Head], batch: Batch, loss: Loss[L]) -> L:
-    """The loss without these heads."""
-    gates = gates_without(model, gone, batch.tokens)
-    with torch.no_grad():
-        return loss(model.logits(batch.tokens, gates), batch.targets)
-
-
-def by_importance(model: Gated, batch: Batch) -> list[Head]:
-    """All heads, the least important first."""
-    found = importance(model, batch)
-    return sorted(found, key=lambda one: found[one])
-
-
 def importance(model: Gated, batch: Batch, gone: Collection[Head] = ()) -> dict[Head, float]:
-    """Absolute derivative of the mean loss in nats by a factor of each output of heads left."""
+    """Absolute derivative of the mean loss in nats by a factor of each output of heads left, the
+    least important first.
+    """
     gates = [gate.requires_grad_() for gate in gates_without(model, gone, batch.tokens)]
-    with torch.enable_grad():
-        loss = loss_of(model.logits(batch.tokens, gates), batch.targets)
-        found = torch.autograd.grad(loss, gates, allow_unused=True)
-    return {
-        Head(block, head): 0.0 if grad is None else abs(float(grad[head]))
-        for block, (grad, heads) in enumerate(zip(found, model.heads, strict=True))
-        for head in range(heads)
+    loss = loss_of(model.logits(batch.tokens, gates), batch.targets)
+    grads = torch.autograd.grad(loss, gates, materialize_grads=True)
+    found = {
+        (block, head): abs(number)
+        for block, grad in enumerate(grads)
+        for head, number in enumerate(grad.tolist())
         if (block, head) not in gone
     }
+    return dict(sorted(found.items(), key=lambda one: one[1]))
 
 
 def gates_without(model: Gated, gone: Collection[Head], like: Tensor) -> list[Tensor]:

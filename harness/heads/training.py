@@ -8,18 +8,16 @@ One thread: the tensors are small, and sums have one order, so that equal seeds 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator
 
 from ...impls.modules.block import Decoder
 from ...impls.problem import Problem
 from ..measure.clock import clock_for
-from .removal import loss_of
+from .removal import Gated, GatedDecoder, Gates, loss_of
 from .synthetic_tasks import TOKENS, UNSCORED, Batch, Task
 
 D_MODEL, D_FF = 64, 128
@@ -33,31 +31,6 @@ HELD_OUT = 256  # sequences for what is asked of a trained model
 DRAWS = 7_919  # between the seeds of models, batches and held-out sequences, a prime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
-    """The share of right answers from which a task counts as learnt, above 1 to train for
-    `limit_steps` whatever is answered. `limit_steps`: a multiple of EVERY.
-    """
-
-    right_ratio: float
-    limit_steps: int
-
-
-@dataclass(slots=True, kw_only=True)
-class Training:
-    """What was seen of one training.
-
-    `learnt_steps`: those of the first of two looks in a row that reach the goal; None if the limit
-    came first. Looks are at new sequences. `step_ms`: without the time of drawing a batch.
-    """
-
-    learnt_steps: int | None = None
-    looked_steps: list[int] = field(default_factory=list)
-    looked_accuracy_ratio: list[float] = field(default_factory=list)
-    looked_loss_nats: list[float] = field(default_factory=list)
-    step_ms: list[float] = field(default_factory=list)
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
@@ -68,7 +41,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def decoder(task: Task, heads: int, device: torch.device, seed: int) -> Decoder:
+def decoder(task: Task, heads: int, device: torch.device, seed: int) -> GatedDecoder:
     """Its parameters are as many for every number of heads that divides D_MODEL."""
     problem = Problem(
         batch=BATCH,
@@ -79,59 +52,57 @@ def decoder(task: Task, heads: int, device: torch.device, seed: int) -> Decoder:
         scope="layer",
         passes="forward+backward",
     )
-    return Decoder(
-        problem, task.vocabulary, task.depth, BACKEND, device=device, seed=seed, d_ff=D_FF
-    )
-
-
-def sizes(model: Decoder) -> dict[str, Any]:
-    """What a finding says of the model."""
-    return {
-        "d_model": D_MODEL,
-        "depth": len(model.own_blocks),
-        "tokens": TOKENS,
-        "batch": BATCH,
-        "parameter_count": sum(one.numel() for one in model.parameters()),
-    }
+    sizes = {"vocabulary": task.vocabulary, "depth": task.depth, "d_ff": D_FF}
+    return GatedDecoder(Decoder(problem, backend=BACKEND, device=device, seed=seed, **sizes))
 
 
 def train(
-    model: Decoder,
+    model: GatedDecoder,
     task: Task,
     seed: int,
     learning_rate: float,
-    goal: Goal,
-    loss: Callable[[Batch], Tensor] | None = None,
-) -> Training:
-    """`model` is changed. Equal seeds see equal batches, whatever the model.
+    gates: Callable[[int], Gates | None] = lambda _: None,
+) -> dict[str, Any]:
+    """Fields of a finding: sizes, and what was seen. Equal seeds see equal batches.
 
-    `loss`: of a batch in nats per scored token; that of the whole model, if nothing else is said.
+    `model` is changed. `gates`: for a step, the first of which is 1. `learnt_steps`: those of the
+    first of two looks in a row that reach the goal; None if the limit came first. Looks are at new
+    sequences. `step_ms`: without the time of drawing a batch.
     """
-    device = next(model.parameters()).device
-    loss, clock, done = loss or partial(_loss, model), clock_for(device), Training()
-    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=WEIGHT_DECAY, fused=True)
-    batches, looked_at = Generator().manual_seed(DRAWS + seed), held_out(task, seed, device)
-    looked_at = looked_at.part(0, LOOKED_AT)
-    for step in range(1, goal.limit_steps + 1):
+    parameters = [*model.model.parameters()]
+    device = parameters[0].device
+    clock, looked_at = clock_for(device), held_out(task, seed, device).part(0, LOOKED_AT)
+    optimizer = torch.optim.AdamW(parameters, weight_decay=WEIGHT_DECAY, fused=True)
+    batches, looks, step_ms = Generator().manual_seed(DRAWS + seed), {}, []
+    learnt = None
+    for step in range(1, task.limit_steps + 1):
         batch = task.draw(batches, BATCH).to(device)
         optimizer.param_groups[0]["lr"] = learning_rate * min(1, step / WARM_UP)
         clock.finish()
         begun = perf_counter()
         optimizer.zero_grad()
-        loss(batch).backward()
+        loss_of(model.logits(batch.tokens, gates(step)), batch.targets).backward()
         optimizer.step()
         clock.finish()
-        done.step_ms.append((perf_counter() - begun) * 1e3)
+        step_ms.append((perf_counter() - begun) * 1e3)
         if step % EVERY == 0:
-            nats, right = quality(model, looked_at)
-            done.looked_steps.append(step)
-            done.looked_loss_nats.append(nats)
-            done.looked_accuracy_ratio.append(right)
-            last_two = done.looked_accuracy_ratio[-2:]
-            if len(last_two) == 2 and min(last_two) >= goal.right_ratio:
-                done.learnt_steps = step - EVERY
+            looks[step] = quality(model, looked_at)
+            before = looks.get(step - EVERY, (0.0, 0.0))
+            if min(before[1], looks[step][1]) >= task.right_ratio:
+                learnt = step - EVERY
                 break
-    return done
+    return {
+        "d_model": D_MODEL,
+        "depth": task.depth,
+        "tokens": TOKENS,
+        "batch": BATCH,
+        "parameter_count": sum(one.numel() for one in parameters),
+        "learnt_steps": learnt,
+        "looked_steps": [*looks],
+        "looked_loss_nats": [nats for nats, _ in looks.values()],
+        "looked_accuracy_ratio": [right for _, right in looks.values()],
+        "step_ms": step_ms,
+    }
 
 
 def held_out(task: Task, seed: int, device: torch.device) -> Batch:
@@ -140,13 +111,9 @@ def held_out(task: Task, seed: int, device: torch.device) -> Batch:
     return draw(Generator().manual_seed(2 * DRAWS + seed), HELD_OUT).to(device)
 
 
-def quality(model: Decoder, batch: Batch) -> tuple[float, float]:
+def quality(model: Gated, batch: Batch, gates: Gates | None = None) -> tuple[float, float]:
     """Loss in nats per scored token, and the share of them that is right."""
     with torch.no_grad():
-        logits, targets = model(batch.tokens)[0], batch.targets
+        logits, targets = model.logits(batch.tokens, gates), batch.targets
         right = (logits.argmax(-1) == targets)[targets != UNSCORED].double().mean()
         return float(loss_of(logits, targets)), float(right)
-
-
-def _loss(model: Decoder, batch: Batch) -> Tensor:
-    return loss_of(model(batch.tokens)[0], batch.targets)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from attnbench.harness.heads.studies.trained_heads import (
-    GOALS,
     LEARNING_RATES,
     PARTS,
     SEEDS,
     TUNING_SEEDS,
 )
+from attnbench.harness.heads.synthetic_tasks import TASKS
 from attnbench.harness.heads.training import EVERY
 from attnbench.reports.pages.html import render
 from attnbench.reports.pages.report import open_report
@@ -69,7 +69,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     noise = Random(0)
 
     def finding(task: str, heads: int, seed: int, *, is_tuning: bool) -> dict[str, Any]:
-        steps = GOALS[task].limit_steps
+        steps = TASKS[task].limit_steps
         return training(
             task,
             heads,

@@ -45,11 +45,6 @@ def read_checkpoints(
             f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
         )
     file = None if tokens is None else Path(tokens).expanduser().absolute()
-    if file is not None and not file.is_file():
-        raise BadInput(
-            f"{option('tokens', shown(str(tokens)))}: no such file; wanted one with a JSON list of"
-            " token ids, or with text for a model that has a tokenizer.json"
-        )
     found: dict[str, Checkpoint] = {}
     for named in given:
         name, path = _name_and_path(named) if isinstance(named, str) else named

@@ -30,8 +30,6 @@ LEFT_OUT = {
 """Fields of a configuration that say how to compute, or where other files are."""
 AHEAD_SHARE = 1e-6  # of a query's weight on later tokens, from which a model is not causal
 PROBE_TOKENS = 4
-UNSEEN = "does not call its attention through transformers' interface: its heads cannot be seen"
-NEWER = "a newer family, such as gpt2 or llama"
 
 
 class Layer(NamedTuple):
@@ -50,25 +48,27 @@ class Model:
 
     def __init__(self, folder: Path, device: torch.device, most_bytes: int | None = None) -> None:
         """In fp32. Raises BadInput; `most_bytes`: that its weights may take."""
-        self._place = shown(str(folder))
+        self.folder, self._place = folder, shown(str(folder))
         data = config_file.read(folder / config_file.FILE)
         self.kind = visible(str(data.get("model_type"))[:64])
         for name in REFUSED & data.keys():
             found = f"{name}: its weights are quantized"
             raise self._refusal(found, "fp32, fp16 or bf16; save a model that is not quantized")
+        probed: list[Layer] = []
         try:
             self.model = self._loaded(data, self._tensors(folder, most_bytes)).to(device)
             probed = self.seen(torch.zeros(1, PROBE_TOKENS, dtype=torch.int64, device=device))
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - whatever transformers raises on these files
-            if any(name in str(error) for name in (IMPLEMENTATION, EAGER)):
-                raise self._refusal(f"{self.kind} {UNSEEN}", NEWER) from None
-            why = visible(first_line(error)[:200])
-            found = f"{self.kind}: transformers does not load and run it: {why}"
-            raise self._refusal(found, "config.json and weights that belong together") from None
+            if not any(name in str(error) for name in (IMPLEMENTATION, EAGER)):
+                why = visible(first_line(error)[:200])
+                found = f"{self.kind}: transformers does not load and run it: {why}"
+                raise self._refusal(found, "config.json and weights that belong together") from None
         if not probed:
-            raise self._refusal(f"{self.kind} {UNSEEN}", NEWER)
+            found = f"{self.kind} does not call its attention through transformers' interface"
+            newer = "a newer family, such as gpt2 or llama"
+            raise self._refusal(f"{found}: its heads cannot be seen", newer)
         if any(bool(one.weights.triu(1).max() > AHEAD_SHARE) for one in probed):
             raise self._refusal(f"{self.kind} looks at later tokens", "a causal decoder")
         self.heads = [one.weights.shape[1] for one in probed]

@@ -25,6 +25,7 @@ LONGEST = 48  # tokens of a sequence of the user's
 MAX_BYTES = 1 << 20
 TOKENIZER = "tokenizer.json"
 MOST_TOKENIZER_BYTES = 128 << 20  # the largest that are published have 33
+WANTED = f"a JSON list of token ids, or text for a model that has a {TOKENIZER}"
 ROWS = TypeAdapter(list[list[StrictInt]])
 MOST_REASON = 150  # characters
 
@@ -39,21 +40,24 @@ class Sequences(NamedTuple):
     source: str
 
 
-def repeated(model: Model, seed: int, device: torch.device) -> Sequences:
+def sequences(model: Model, file: str | None, seed: int) -> Sequences:
+    """Of the user's tokens, else random ones. Raises BadInput."""
+    if file is not None:
+        return given(model, Path(file))
     half = min(REPEATED, (model.longest or 2 * REPEATED) // 2)
     generator = Generator().manual_seed(seed)
     once = torch.randint(model.vocabulary, (2 * SEQUENCES, half), generator=generator)
-    tokens = once.repeat(1, 2)
-    return _halves(tokens.to(device), f"{half} random tokens, said twice", unscored=half - 1)
+    tokens = once.repeat(1, 2).to(model.model.device)
+    return _halves(tokens, f"{half} random tokens, said twice", unscored=half - 1)
 
 
-def given(model: Model, folder: Path, file: Path, device: torch.device) -> Sequences:
-    """`folder`: of the model, whose tokenizer text needs. Raises BadInput."""
+def given(model: Model, file: Path) -> Sequences:
+    """Raises BadInput for what are not tokens of the model, and text without its tokenizer."""
     place = option("tokens", shown(str(file)))
-    text = read_text(file, place, MAX_BYTES, "a file of token ids in JSON, or of text")
-    size = min(LONGEST, model.longest or LONGEST)
+    text, size = read_text(file, place, MAX_BYTES, WANTED), min(LONGEST, model.longest or LONGEST)
     try:
-        read = json.loads(text) if text.lstrip().startswith("[") else _encoded(text, place, folder)
+        is_json = text.lstrip().startswith("[")
+        read = json.loads(text) if is_json else _encoded(text, place, model.folder)
         rows = ROWS.validate_python(read if read and isinstance(read[0], list) else [read])
         if len(rows) == 1:  # one long text, as sequences of one length
             words, size = rows[0], min(size, len(rows[0]))
@@ -71,7 +75,7 @@ def given(model: Model, folder: Path, file: Path, device: torch.device) -> Seque
         ) from None
     count, size = tokens.shape
     what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
-    return _halves(tokens.to(device), what)
+    return _halves(tokens.to(model.model.device), what)
 
 
 def _halves(tokens: Tensor, source: str, unscored: int = 0) -> Sequences:

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 
 from ....impls.problem import Problem
-from ...files.errors import BadInput, option
+from ...files.errors import BadInput
 from ...studies.attachments import Tried
 from .. import looks, removal
 from ..checkpoints.model import Layer, Model
-from ..checkpoints.sequences import Sequences, given, repeated
+from ..checkpoints.sequences import Sequences, sequences
 from ..findings import CheckpointHeads
-from ..removal import Gates, Head
+from ..removal import Gates
 
 QUESTION = "Where do the heads of a model look, and which of them can be removed?"
 TAKES = "checkpoint"
@@ -30,7 +30,7 @@ def run(
     seed: int,
     *,
     checkpoint: str,
-    path: str = "",
+    path: str,
     tokens: str | None = None,
     most_bytes: int | None = None,
     most_s: float = MOST_S,
@@ -40,25 +40,20 @@ def run(
 
     Raises BadInput.
     """
-    if not path:
-        raise BadInput(
-            f"checkpoint {checkpoint}: no file was given; wanted {option('checkpoint', 'PATH')}"
-        )
-    model, some = ready(Path(path), tokens, device, seed, most_bytes)
-    batch, n = some.looked_at, some.looked_at.tokens.shape[1]
-    layers = model.seen(batch.tokens)
+    model = Model(Path(path), device, most_bytes)
+    some = sequences(model, tokens, seed)
+    layers = model.seen(some.looked_at.tokens)
     shares = [looks.shares(one.weights) for one in layers]
-    looked: dict[str, Any] = {f"{kind}_share": [of[kind] for of in shares] for kind in shares[0]}
+    found: dict[str, Any] = {f"{kind}_share": [of[kind] for of in shares] for kind in shares[0]}
+    found |= {"model_type": model.kind, "tokens": (n := some.looked_at.tokens.shape[1])}
     yield CheckpointHeads(
         checkpoint=checkpoint,
-        model_type=model.kind,
         layer_heads=model.heads,
         parameter_count=sum(one.numel() for one in model.model.parameters()),
-        tokens=n,
         token_source=some.source,
         even_shares=looks.even_shares(n),
-        sequence_loss_nats=removal.without(model, (), batch, removal.of_sequences),
-        **looked,
+        sequence_loss_nats=removal.without(model, (), some.looked_at),
+        **found,
         **removed(model, layers, some, most_s),
     )
 
@@ -66,20 +61,10 @@ def run(
 def tried(device: torch.device, most_bytes: int | None, *, path: str, tokens: str | None) -> Tried:
     """Open a checkpoint and its tokens, and look at nothing."""
     try:
-        ready(Path(path), tokens, device, 0, most_bytes)
+        sequences(Model(Path(path), device, most_bytes), tokens, 0)
     except BadInput as error:
         return Tried(list(error.problems), [])
     return Tried([], [])
-
-
-def ready(
-    folder: Path, tokens: str | None, device: torch.device, seed: int, most_bytes: int | None
-) -> tuple[Model, Sequences]:
-    """Raises BadInput."""
-    model = Model(folder, device, most_bytes)
-    if tokens is None:
-        return model, repeated(model, seed, device)
-    return model, given(model, folder, Path(tokens), device)
 
 
 def removed(
@@ -89,28 +74,27 @@ def removed(
 
     `most_s`: for all of it, by the time of a first pass; above that, fewer sequences are tried.
     """
-    every = [Head(at, one) for at, heads in enumerate(model.heads) for one in range(heads)]
-    steps, count = min(len(every), MOST_STEPS), len(some.looked_at.tokens)
-    begun, loss = time.perf_counter(), removal.of_sequences
-    removal.without(model, (), some.looked_at, loss)
-    needed_s = (len(every) + steps + 1) * (time.perf_counter() - begun)
-    few = some.looked_at.part(0, max(FEWEST_SEQUENCES, int(count * most_s / needed_s)))
-    order = removal.by_importance(model, some.judged_on)
+    order = [*removal.importance(model, some.judged_on)]
+    steps = min(len(order), MOST_STEPS)
     gone = [order[: round(len(order) * step / steps)] for step in range(steps + 1)]
-    single = {one: removal.without(model, [one], few, loss) for one in every}
-    found = {
+    begun = time.perf_counter()
+    removal.without(model, (), some.looked_at)
+    needed_s = (len(order) + len(gone)) * (time.perf_counter() - begun)
+    count = int(len(some.looked_at.tokens) * most_s / needed_s)
+    few = some.looked_at.part(0, max(FEWEST_SEQUENCES, count))
+    found: dict[str, Any] = {
         "single_sequence_loss_nats": [
-            [single[Head(at, one)] for one in range(heads)] for at, heads in enumerate(model.heads)
+            [removal.without(model, [(at, one)], few) for one in range(heads)]
+            for at, heads in enumerate(model.heads)
         ],
         "pruned_heads_left": [len(order) - len(some) for some in gone],
-        "pruned_sequence_loss_nats": [removal.without(model, some, few, loss) for some in gone],
+        "pruned_sequence_loss_nats": [removal.without(model, some, few) for some in gone],
     }
-    if any(one.d_k != one.d_v for one in layers):
-        return found  # their projections are of another form
-    saves = [saved(layers, removal.gates_without(model, some, few.tokens)) for some in gone]
-    entries, shares = zip(*saves, strict=True)
-    of_model = [model.d_model * count for count in entries]
-    return {**found, "pruned_saved_parameters": of_model, "pruned_saved_cache_ratio": [*shares]}
+    if all(one.d_k == one.d_v for one in layers):  # else their projections are of another form
+        saves = [saved(layers, removal.gates_without(model, some, few.tokens)) for some in gone]
+        found["pruned_saved_parameters"] = [model.d_model * rows for rows, _ in saves]
+        found["pruned_saved_cache_ratio"] = [ratio for _, ratio in saves]
+    return found
 
 
 def saved(layers: Sequence[Layer], gates: Gates) -> tuple[int, float]:

@@ -66,11 +66,9 @@ def test_what_is_no_model_is_refused_before_anything_starts(tmp_path: Path, make
         read_checkpoints([str(path)])
 
 
-def test_tokens_need_a_checkpoint_and_a_file(folder: Path, tmp_path: Path) -> None:
+def test_tokens_need_a_checkpoint() -> None:
     with pytest.raises(BadInput, match="--tokens belongs to --checkpoint"):
         read_checkpoints([], "x.json")
-    with pytest.raises(BadInput, match="no such file"):
-        read_checkpoints([str(folder)], str(tmp_path / "x.json"))
 
 
 # ---- folders that do not fit ---------------------------------------------------------------------
@@ -158,7 +156,12 @@ def test_tokens_that_the_model_does_not_have_are_refused(
 ) -> None:
     (file := tmp_path / "t.json").write_text(text)
     with pytest.raises(BadInput, match=r"--tokens .*; wanted"):
-        given(model, tmp_path, file, CPU)
+        given(model, file)
+
+
+def test_a_file_of_tokens_that_is_not_there_is_refused(model: Model, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"--tokens .*: no such file; wanted a JSON list of token"):
+        given(model, tmp_path / "t.json")
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -167,21 +170,24 @@ def test_what_is_no_file_of_tokens_is_refused(model: Model, tmp_path: Path, odd:
     run = fake_run(tmp_path / "results", 1)
     ODD[odd](run.parent / "t.json")
     with pytest.raises(BadInput, match=r"--tokens .*; (wanted|save the file as UTF-8)"):
-        given(model, tmp_path, run.parent / "t.json", CPU)
+        given(model, run.parent / "t.json")
 
 
-def test_text_needs_a_tokenizer_that_can_be_read(model: Model, tmp_path: Path) -> None:
+def test_text_needs_a_tokenizer_that_can_be_read(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "folder", tmp_path)
     (file := tmp_path / "t.txt").write_text("some text, said once")
     tokenizer = tmp_path / "tokenizer.json"
     with pytest.raises(
         BadInput, match=r"text, and tokenizer.json of .* cannot be read \(No such file"
     ):
-        given(model, tmp_path, file, CPU)
+        given(model, file)
     tokenizer.write_text("{}")
     with pytest.raises(BadInput, match=r"wanted one that the package tokenizers wrote, or a JSON"):
-        given(model, tmp_path, file, CPU)
+        given(model, file)
     words = {word: number for number, word in enumerate(["some", "text", ",", "said", "once"])}
     kind = {"type": "WordLevel", "vocab": words, "unk_token": "some"}
     whole = {"version": "1.0", "model": kind, "pre_tokenizer": {"type": "BertPreTokenizer"}}
     tokenizer.write_text(json.dumps(whole))
-    assert given(model, tmp_path, file, CPU).looked_at.tokens.tolist() == [[0, 1, 2, 3, 4]]
+    assert given(model, file).looked_at.tokens.tolist() == [[0, 1, 2, 3, 4]]

@@ -9,9 +9,7 @@ import torch
 from attnbench.harness.heads import removal
 from attnbench.harness.heads.checkpoints.model import Layer, Model
 from attnbench.harness.heads.findings import CheckpointHeads
-from attnbench.harness.heads.removal import Head
 from attnbench.harness.heads.studies import checkpoint_heads
-from attnbench.harness.heads.synthetic_tasks import Batch
 from attnbench.impls.problem import Problem
 from tests.harness.heads.tiny_models import tiny
 
@@ -57,10 +55,9 @@ def test_without_a_head_is_the_model_with_its_columns_of_the_output_projection_z
     with torch.no_grad():
         plain.model.layers[1].self_attn.o_proj.weight[:, 16:24] = 0
         wanted = plain(TOKENS).logits
-    batch = Batch(TOKENS, TOKENS)
-    found = removal.without(model, [Head(1, 2)], batch, lambda logits, _: logits)
+    found = model.logits(TOKENS, removal.gates_without(model, [(1, 2)], TOKENS))
     torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
-    found = removal.without(model, [], batch, lambda logits, _: logits)
+    found = model.logits(TOKENS, removal.gates_without(model, [], TOKENS))
     torch.testing.assert_close(found, model.logits(TOKENS))
 
 

@@ -4,21 +4,18 @@ import pytest
 import torch
 
 from attnbench.harness.heads import synthetic_tasks
-from attnbench.harness.heads.studies.trained_heads import PARTS
-from attnbench.harness.heads.synthetic_tasks import BACK, UNSCORED, task
-
-NAMES = PARTS["task"]
+from attnbench.harness.heads.synthetic_tasks import BACK, TASKS, UNSCORED
 
 
 def drawn(name: str, size: int = 20) -> list[tuple[list[int], list[int]]]:
-    batch = task(name).draw(torch.Generator().manual_seed(5), size)
+    batch = TASKS[name].draw(torch.Generator().manual_seed(5), size)
     return list(zip(batch.tokens.tolist(), batch.targets.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TASKS)
 def test_equal_seeds_give_equal_batches_and_others_do_not(name: str) -> None:
     one, same, other = (
-        task(name).draw(torch.Generator().manual_seed(seed), 4) for seed in (1, 1, 2)
+        TASKS[name].draw(torch.Generator().manual_seed(seed), 4) for seed in (1, 1, 2)
     )
     assert torch.equal(one.tokens, same.tokens)
     assert torch.equal(one.targets, same.targets)
@@ -47,23 +44,27 @@ def test_six_relations_ask_for_every_bit_so_many_places_before() -> None:
 def test_the_text_asks_for_the_next_character_and_holds_some_back() -> None:
     for tokens, targets in drawn("text"):
         assert targets[:-1] == tokens[1:]
-    learnt, held_out = ("".join(synthetic_tasks.ALPHABET[c] for c in one) for one in corpora())
-    assert len(learnt) == synthetic_tasks.LEARNT
+    learnt, held_out = text()[: synthetic_tasks.LEARNT], text()[synthetic_tasks.LEARNT :]
+    assert len(held_out) == synthetic_tasks.HELD_OUT
+    drawn_later = TASKS["text"].held_out(torch.Generator().manual_seed(5), 20).tokens.tolist()
+    assert all(spelled(tokens) in held_out for tokens in drawn_later)
+    assert all(spelled(tokens) in learnt for tokens, _ in drawn("text"))
     windows = {learnt[place : place + 48] for place in range(len(learnt))}
     new = [held_out[place : place + 48] not in windows for place in range(len(held_out) - 48)]
     assert sum(new) > 0.9 * len(new), "the held-out text is another one"
 
 
-def corpora() -> tuple[list[int], list[int]]:
-    learnt, held_out = synthetic_tasks.corpora()
-    return learnt.tolist(), held_out.tolist()
+def spelled(places: list[int]) -> str:
+    return "".join(synthetic_tasks.ALPHABET[place] for place in places)
+
+
+def text() -> str:
+    return spelled(synthetic_tasks.corpus().tolist())
 
 
 def test_verbs_of_the_grammar_agree_with_the_noun_they_belong_to() -> None:
-    from random import Random
-
-    text = synthetic_tasks.text(Random(3), 8_000)
-    sentences = [one.split() for one in text.split(". ")[:-1]]
+    learnt = text()[: synthetic_tasks.LEARNT]
+    sentences = [one.split() for one in learnt.split(". ")[:-1]]
     far = 0
     for words in sentences:
         plural = words[1].endswith("s")
