@@ -100,7 +100,6 @@ class RayDevices:
         self._seats: list[RaySeat] = []  # without a process so far
         self._nodes, self._looked_s = set[str](), -inf
         self._devices: list[RayDevice] = []
-        self._asked: list[Any] = []  # of an autoscaler
 
     @property
     def opened(self) -> list[Opened]:
@@ -141,9 +140,7 @@ class RayDevices:
             hopes = any(one.is_opening for one in self._devices) or bool(self._seats)
             if count >= fewest and (self._count or not hopes or now > late_s):
                 break
-            if self._wanted.wait:
-                self._ask_for(fewest - len(self._devices))
-            elif not hopes or now > began_s + OPEN_S:
+            if not self._wanted.wait and (not hopes or now > began_s + OPEN_S):
                 break
         silent = [f"{one.seat.host}: {SILENT}" for one in self._devices if one.is_opening]
         if count < fewest:
@@ -216,21 +213,6 @@ class RayDevices:
             )
         device.opened, device.pending = found, None
         return ""
-
-    def _ask_for(self, missing: int) -> None:
-        """Tasks that do nothing, and for which an autoscaler starts nodes."""
-        is_first, is_cuda = not self._asked, self._wanted.device == "cuda"
-        if self._asked:
-            self._asked = ray.wait(self._asked, num_returns=len(self._asked), timeout=0)[1]
-        one: dict[str, Any] = {"num_gpus": 1} if is_cuda else {"num_cpus": 1}
-        sizes = [dict(device.seat.resources) for device in self._devices]
-        one |= max(sizes, key=lambda size: size["num_cpus"], default={})
-        if self._wanted.kind and is_cuda:
-            one["accelerator_type"] = self._wanted.kind
-        more = range(missing - len(self._asked))
-        self._asked += [ray.remote(int).options(**one).remote() for _ in more]
-        if more and is_first:
-            self._listener.remark(f"asked the cluster for {missing} more; waiting for nodes")
 
     # ---- the run ---------------------------------------------------------------------------------
 
