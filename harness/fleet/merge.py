@@ -164,7 +164,9 @@ def read_source(path: Path) -> Source:
 
 def _whole(parts: Sequence[Document]) -> list[Document]:
     """In the order of the plan: by group, or by place."""
-    planned = sorted(parts, key=lambda one: one.get("place", one.get("group", 0)))
+    planned = sorted(
+        parts, key=lambda one: one["place"] if "place" in one else one.get("group") or 0
+    )
     if len({one["case"] for one in planned}) < len(planned):
         raise ValueError("a case is planned twice")
     return [{name: one[name] for name in one if name != "place"} for one in planned]

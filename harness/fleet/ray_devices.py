@@ -259,8 +259,8 @@ class RayDevices:
                     lost.append((one, error))
             if arrived:
                 rows.keep(*arrived)
-            for one, error in lost:
-                self._lose(one, error)
+            for one, loss in lost:
+                self._lose(one, loss)
 
     def _hear(self, device: RayDevice) -> list[Record]:
         """What a device has measured. Raises RayError if it was lost, RuntimeError for a bug of
