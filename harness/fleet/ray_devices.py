@@ -174,8 +174,9 @@ class RayDevices:
         answering = [
             one
             for one in self._devices
-            if one.actor is not None and not (one.is_opening and now > one.asked_s + LATE_S)
-        ]
+            if one.actor is not None
+            and (one.opened or not one.is_opening or now < one.asked_s + LATE_S)
+        ]  # one that was lost is waited for, unless Ray says that it is gone
         most = self._count - len(answering) if self._count else len(self._seats)
         for _ in range(min(most, len(self._seats))):
             self._devices.append(RayDevice(self._seats.pop(0)))
