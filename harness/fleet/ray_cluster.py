@@ -123,6 +123,7 @@ def _connect(address: str, sent: Mapping[str, Any]) -> None:
         # Its processes inherit these: running out of memory is a result, and nobody hears of us.
         os.environ.setdefault(MEMORY_MONITOR, "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # as on this machine without Ray
     where = option("address", visible(address))
     try:
         ray.init(

@@ -54,18 +54,21 @@ def the_run(nodes: Nodes) -> Path | None:
     return next(iter(sorted((nodes.folder / "results").glob("2*"))), None)
 
 
-def differing(one: dict[str, Any], two: dict[str, Any]) -> set[str]:
-    return {name for name in one | two if one.get(name) != two.get(name)}
+def lasting(row: dict[str, Any]) -> dict[str, Any]:
+    """Without what differs from run to run, and why it is missing."""
+    missing = {**(row.get("memory_missing") or {})}
+    why = {name: missing[name] for name in missing.keys() - TIMES}
+    return {name: row[name] for name in row.keys() - TIMES - {"host"}} | {"memory_missing": why}
 
 
 def test_two_nodes_give_the_rows_of_a_local_run_but_for_times(nodes: Nodes) -> None:
     lengths = ("--seq-len", "32,48,64,80,96,112")
     local = nodes.run(*GRID, *lengths, *QUICK, here=True, code=1)  # one backend crashes
-    on_ray = nodes.run(*GRID, *lengths, *QUICK, "--devices", "2", code=1)
+    on_ray = nodes.run(*GRID, *lengths, *QUICK, "--devices", "2", "--wait", code=1)
     there, here = final_rows(on_ray), final_rows(local)
     assert there.keys() == here.keys()
-    others = {name: differing(there[name], here[name]) - TIMES - {"host"} for name in here}
-    assert {name: fields for name, fields in others.items() if fields} == {}
+    for name in here:
+        assert lasting(there[name]) == lasting(here[name])
     (host,) = {row["host"] for row in here.values()}
     assert all(row["host"].startswith(f"{host} (node ") for row in there.values())
     meta, before = meta_of(on_ray), meta_of(local)
@@ -83,7 +86,7 @@ def test_a_node_is_killed_in_the_middle_and_the_other_one_measures_its_work(
     nodes: Nodes, until
 ) -> None:
     process = nodes.start(
-        *SLOW, "--seq-len", "32,48,64,80,96,112", "--devices", "2", "--json-lines"
+        *SLOW, "--seq-len", "32,48,64,80,96,112", "--devices", "2", "--wait", "--json-lines"
     )
     until(lambda: (run := the_run(nodes)) and len(nodes.beside_devices()) == 2 and rows_of(run))
     nodes.do("kill")
@@ -101,7 +104,7 @@ def test_a_node_is_killed_in_the_middle_and_the_other_one_measures_its_work(
 
 
 def test_what_a_silent_node_was_measuring_is_measured_by_the_other(nodes: Nodes, until) -> None:
-    process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112", "--devices", "2")
+    process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112", "--devices", "2", "--wait")
     until(lambda: (run := the_run(nodes)) and len(nodes.beside_devices()) == 2 and rows_of(run))
     nodes.do("silence")
     run = nodes.ended(process)
@@ -112,7 +115,7 @@ def test_what_a_silent_node_was_measuring_is_measured_by_the_other(nodes: Nodes,
 def test_a_killed_driver_leaves_nothing_behind_and_its_run_goes_on_on_ray_and_then_here(
     nodes: Nodes, until
 ) -> None:
-    process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112,128,144")
+    process = nodes.start(*SLOW, "--seq-len", "32,48,64,80,96,112,128,144", "--wait")
     until(lambda: (run := the_run(nodes)) and rows_of(run))
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -121,7 +124,7 @@ def test_a_killed_driver_leaves_nothing_behind_and_its_run_goes_on_on_ray_and_th
     assert run is not None
     before = len(rows_of(run))
     assert before < 8
-    process = nodes.start("--resume", run.name, "--out", "results")
+    process = nodes.start("--resume", run.name, "--out", "results", "--wait")
     until(lambda: len(rows_of(run)) > before)
     process.send_signal(signal.SIGINT)
     nodes.ended(process, code=130)
@@ -135,7 +138,7 @@ def test_a_process_beside_a_device_is_killed_twice_and_takes_all_of_its_own_with
     nodes: Nodes, until
 ) -> None:
     """The first time its work is measured again, the second time its rows say who was lost."""
-    process = nodes.start(*SLOW, "--seq-len", "32,48", "--devices", "1")
+    process = nodes.start(*SLOW, "--seq-len", "32,48", "--devices", "1", "--wait")
     killed: set[int] = set()
     for ready in ("writing", "is back"):
         until(lambda ready=ready: ready in nodes.said.read_text())

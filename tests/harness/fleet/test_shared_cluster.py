@@ -47,7 +47,7 @@ def statuses_of(run: Path) -> set[str]:
 def test_dead_and_busy_nodes_are_left_out_and_used_when_they_are_back(nodes: Nodes, until) -> None:
     nodes.do("kill")  # the third
     nodes.do("hold")  # the second
-    process = nodes.start(*SLOW, *MANY)
+    process = nodes.start(*SLOW, *MANY, "--wait")
     until(lambda: (run := the_run(nodes)) and rows_of(run))
     said = nodes.said.read_text()
     assert "left out: " in said
@@ -80,14 +80,6 @@ def test_too_few_devices_and_unlike_ones_end_the_command_with_one_line(nodes: No
     assert the_run(nodes) is None
 
 
-@pytest.mark.parametrize("nodes", [("1", "2")], indirect=True)
-def test_an_autoscaler_starts_the_nodes_that_a_run_lacks(nodes: Nodes) -> None:
-    run = nodes.run(*SLOW, *LENGTHS, "--devices", "3", "--wait")
-    assert "asked the cluster for 2 more" in nodes.said.read_text()
-    assert statuses_of(run) == {"ok"}
-    assert len(hosts_of(run)) == 3
-
-
 def test_files_of_own_backends_are_sent(nodes: Nodes) -> None:
     own = nodes.folder / "mine"
     own.mkdir()
@@ -97,7 +89,7 @@ def test_files_of_own_backends_are_sent(nodes: Nodes) -> None:
     nodes.env["ATTNBENCH_BACKENDS"] = str(own)
     options = ("--seq-len", "32,48,64", "--batch", "1", "--d-model", "32", "--heads", "2")
     backends = ("--backends", "from_my_folder,my_module:attend", "--plan", "quick")
-    run = nodes.run(*backends, *options, "--device", "cpu", "--out", "results")
+    run = nodes.run(*backends, *options, "--device", "cpu", "--out", "results", "--wait")
     assert statuses_of(run) == {"ok"}
     counted = Counter(row["backend"] for row in final_rows(run).values())
     assert counted == {"from_my_folder": 3, "attend@my_module": 3}
@@ -110,7 +102,7 @@ def test_a_cluster_of_the_run_itself_ends_with_it(nodes: Nodes, until) -> None:
     def of_the_run() -> list[psutil.Process]:
         return [one for one in below(nodes.folder) if one.environ().get("ATTNBENCH_RUN")]
 
-    process = nodes.start(*SLOW, "--seq-len", "32,48")
+    process = nodes.start(*SLOW, "--seq-len", "32,48", "--wait")
     until(lambda: any("raylet" in one.name() for one in of_the_run()))
     assert statuses_of(nodes.ended(process)) == {"ok"}
     until(lambda: not of_the_run(), 30)
