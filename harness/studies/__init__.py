@@ -49,7 +49,7 @@ class Study(Protocol):
 
     def run(
         self, problem: "Problem", device: "torch.device", seed: int, **part: Any
-    ) -> "Iterator[Finding | dict[str, Any]]": ...
+    ) -> "Iterator[Finding]": ...
 
 
 Part = dict[str, str | int]
