@@ -57,7 +57,9 @@ class Told(NamedTuple):
     def blocks(self, *, in_card: bool) -> Iterator[Block]:
         if self.how.question:
             yield note(" ".join([self.how.question, *self.how.doc.split()]))
-        complaints = [(one.get("backend"), one.get("complaint")) for one in self.found]
+        complaints = [
+            (one.get("backend") or self.study, one.get("complaint")) for one in self.found
+        ]
         for backend, why in dict.fromkeys((str(of), str(why)) for of, why in complaints if why):
             yield caution(f"{backend}: {why}.")
         if not in_card:
@@ -66,9 +68,11 @@ class Told(NamedTuple):
     @property
     def card(self) -> Card:
         """Of a run of nothing else."""
-        sentence = f"The study {self.study} has {plural(len(self.found), 'finding')}."
-        wide = isinstance(self.picture, Maps)
-        return Card(title=f"Study {self.study}", sentence=sentence, picture=self.picture, wide=wide)
+        picture = self.picture
+        wide, lines = isinstance(picture, Maps), picture.table.rows
+        sentence = f"The study {self.study} has {plural(len(self.found), 'finding')}"
+        sentence += f", {len(lines)} of them different." if len(lines) < len(self.found) else "."
+        return Card(title=f"Study {self.study}", sentence=sentence, picture=picture, wide=wide)
 
     @property
     def picture(self) -> Maps | Table:
@@ -150,7 +154,9 @@ def _table(title: str, found: Sequence[Found], without: str = "") -> Table:
     lines = [line for one in found for line in _lines(one, ("study", "process", without))]
     every = dict.fromkeys(name for line in lines for name in line)
     ends = {end for name in every for end in _ends(name) if end != name}
-    names = [name for name in every if name not in ends]
+    names = [
+        name for name in every if name not in ends and any(_text(line.get(name)) for line in lines)
+    ]
     cells = dict.fromkeys(tuple(_cell(line, name) for name in names) for line in lines)
     return Table(title=title, columns=tuple(map(_words, names)), rows=tuple(cells), folded=True)
 
@@ -173,12 +179,13 @@ def _ends(name: str) -> tuple[str, str, str, str]:
 
 
 def _cell(line: Found, name: str) -> Cell:
-    value, unit = line.get(name), UNITS.get(name.rpartition("_")[2], "plain")
+    value = line.get(name)
     if type(value) not in (int, float):
         return _text(value)
+    unit = UNITS.get(name.rpartition("_")[2], "length" if type(value) is int else "plain")
     ends = [end for one in _ends(name) if _is_number(end := line.get(one))]
     low, high = ends if len(ends) == 2 else (None, None)
-    return Quantity(value, unit, low, high) if ends or unit != "plain" else value
+    return Quantity(value, unit, low, high)
 
 
 def _text(value: object) -> str:
