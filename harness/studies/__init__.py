@@ -2,7 +2,7 @@
 
 A study is one file in this folder, or in the folder `studies` of a pack. It defines
     QUESTION   what it answers, in one sentence
-    run(problem, device, seed) -> findings    an iterator of Finding
+    run(problem, device, seed) -> findings    an iterator of Finding, or of dicts of the same
 
 Findings are flat. `problem` is the smallest of the run's scenario: a study uses of it what it
 needs, and works for a second or two.

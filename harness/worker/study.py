@@ -33,7 +33,10 @@ def run_study(
         with _allocator_of(settings):
             run = load(study.study).run
             found = run(study.problem, settings.device, settings.seed, **values)
-            findings = [one.model_dump(exclude_unset=True) for one in found]
+            findings = [
+                one if isinstance(one, dict) else one.model_dump(exclude_unset=True)
+                for one in found
+            ]
         return {"status": Status.OK, "reason": "", "log_tail": None, "findings": findings}
     except Exception as error:  # noqa: BLE001 - a failed study does not end the run
         ended = outcome(error, settings.budget_bytes)
