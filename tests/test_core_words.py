@@ -2,14 +2,14 @@
 
 import re
 
-from attnbench.harness.studies import names, taking_files
+from attnbench.harness.studies import every
 from tests.conftest import ROOT
 
 PACKS = ("advise", "claims", "fleet", "heads", "models", "pytest_plugin", "studies")
 ENGLISH = {"generation", "precision"}
 """Studies whose names are words of their own."""
 WORDS = re.compile(
-    rf"\b(fleet|ray|advise|checkpoints?|{'|'.join({*names(), *taking_files()} - ENGLISH)})\b",
+    rf"\b(fleet|ray|advise|checkpoints?|{'|'.join({*every()} - ENGLISH)})\b",
     re.IGNORECASE,
 )
 ALLOWED = {

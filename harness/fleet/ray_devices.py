@@ -118,8 +118,8 @@ class RayDevices:
     def listed(self) -> list[Document]:
         return [one.facts for one in self.opened]
 
-    def attach(self, budget_bytes: int) -> list[str]:
-        return []  # attachments are refused before
+    def attach(self, budget_bytes: int) -> None:
+        """Nothing: attachments are refused before."""
 
     def close(self) -> None:
         for one in self._devices:

@@ -110,8 +110,8 @@ WORKER: Replies = {
     "ready": _of(device=Literal["cpu", "cuda"], why=str, environment=FACTS),
     "configure": Reply,
     "free": _of(available_bytes=Count),
-    # why its study cannot look at a file, and what to tell the user
-    "open_attachment": _of(problems=list[str], remarks=list[str]),
+    # why its study cannot look at a file
+    "open_attachment": _of(problems=list[str]),
     "predict": Prediction,
     "trial": _of(StatusReply, spent_s=Seconds),
     "study": _of(StatusReply, findings=list[Object]),

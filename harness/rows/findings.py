@@ -28,10 +28,6 @@ class Finding(BaseModel):
         """A field by a name that is computed; None if it has none."""
         return getattr(self, name, None)
 
-    def stored(self) -> dict[str, Any]:
-        """As it stands in the row of its study."""
-        return self.model_dump(exclude_unset=True)
-
 
 def findings_of(model: type[F], found: object) -> list[F]:
     """The findings of the model's study among those of a run, each with the name of its `study`,

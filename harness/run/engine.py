@@ -27,8 +27,8 @@ class Devices(Protocol):
     @property
     def listed(self) -> list[Document]: ...
 
-    def attach(self, budget_bytes: int) -> list[str]:
-        """Open every attachment; remarks for the user. Raises Refusal with what is wrong."""
+    def attach(self, budget_bytes: int) -> None:
+        """Open every attachment. Raises Refusal with what is wrong."""
 
     def measure(self, rows: RunRows) -> None:
         """The whole run. If a signal ends it, what has no row yet gets one. Raises Refusal."""

@@ -35,7 +35,7 @@ def new_run(
     """The whole plan, and its new folder. Raises Refusal, with nothing written."""
     environment = devices.environment
     memory_bytes = budget_bytes_of(scenario, devices.free_bytes)
-    remarks = devices.attach(memory_bytes)
+    devices.attach(memory_bytes)
     selected = select(scenario, environment["device"], selection)
     on_gpu = environment["device"] == "cuda"
     name = environment["device_name" if on_gpu else "cpu"]
@@ -56,7 +56,6 @@ def new_run(
         rows.remarks.append(f"{selected.duplicates} duplicate problems were left out")
     if why := why_unreadable(root):
         rows.remarks.append(f"{why}; this run knows no peaks of the device")
-    rows.remarks += remarks
     return rows
 
 
@@ -131,7 +130,7 @@ def resumed_run(
             " rows of both would not be comparable: start a new run, or add"
             f" {option('force', True)}"
         )
-    remarks = devices.attach(spec.memory_bytes)
+    devices.attach(spec.memory_bytes)
     with ExitStack() as undone:
         store = Store.reopen(path)
         undone.callback(store.close)
@@ -145,5 +144,4 @@ def resumed_run(
         names = ", ".join(one.fact for one in changed)
         how = f"measured in a different environment ({names} changed), as {option('force')} asked"
         rows.remarks.append(how)
-    rows.remarks += remarks
     return rows

@@ -68,12 +68,11 @@ class DeviceHere:
     def listed(self) -> list[Document]:
         return []
 
-    def attach(self, budget_bytes: int) -> list[str]:
+    def attach(self, budget_bytes: int) -> None:
         """Raises BadInput, WorkerFailure, Interrupted."""
         attached = {one.name: (one.study, one.request()) for one in self.attachments}
-        found = tried(attached, self.environment["device"], budget_bytes, self.signals)
-        refuse_problems(found.problems, [takes(one.study) for one in self.attachments])
-        return found.remarks
+        problems = tried(attached, self.environment["device"], budget_bytes, self.signals)
+        refuse_problems(problems, [takes(one.study) for one in self.attachments])
 
     def measure(self, rows: RunRows) -> None:
         """The whole run. If a signal ends it, what has no row yet gets one."""

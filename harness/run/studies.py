@@ -10,7 +10,7 @@ from ..cases.case import PlannedStudy
 from ..process.signals import Signals
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
-from ..studies.attachments import Tried, attached_to
+from ..studies.attachments import attached_to
 from .runtime import Runtime, utc_now
 from .worker_pool import start_worker
 
@@ -28,33 +28,31 @@ def tried(
     device: str,
     budget_bytes: int,
     signals: Signals,
-) -> Tried:
-    """Open each in one worker of their own, so that what they load disturbs no measurement.
+) -> list[str]:
+    """What is wrong with attachments: all are opened in one worker of their own, so that what they
+    load disturbs no measurement.
 
     `attached`: the study of each, and what it is told. Raises WorkerFailure if no worker can be
     started, Interrupted.
     """
     problems: list[str] = []
-    remarks: list[str] = []
     if not attached:
-        return Tried(problems, remarks)
+        return problems
     worker = start_worker(device, signals.wake_fd)
     try:
         for name, (study, told) in attached.items():
             fields = {"study": study, "attached": told, "budget_bytes": budget_bytes}
             try:
-                found = worker.ask("open_attachment", OPEN_S, **fields)
+                problems += worker.ask("open_attachment", OPEN_S, **fields).problems
             except WorkerFailure as failure:
                 problems.append(
                     f"{name}: the process that opened it ended: {failure.reason}; wanted a model"
                     " that fits into memory"
                 )
                 break
-            problems += found.problems
-            remarks += [f"{name}: {remark}" for remark in found.remarks]
     finally:
         worker.kill()
-    return Tried(problems, remarks)
+    return problems
 
 
 class StudyRunner:

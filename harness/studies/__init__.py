@@ -2,7 +2,7 @@
 
 A study is one file in this folder, or in the folder `studies` of a pack. It defines
     QUESTION   what it answers, in one sentence
-    run(problem, device, seed) -> findings
+    run(problem, device, seed) -> findings    an iterator of Finding, or of dicts of the same
 
 Findings are flat. `problem` is the smallest of the run's scenario: a study uses of it what it
 needs, and works for a second or two.
@@ -29,28 +29,14 @@ and by no scenario (attachments.py):
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from types import ModuleType
+from typing import NamedTuple
 
 from ..files.literals import literals
-
-if TYPE_CHECKING:
-    import torch
-
-    from ...impls.problem import Problem
-    from ..rows.findings import Finding
-
-
-class Study(Protocol):
-    QUESTION: str
-
-    def run(
-        self, problem: "Problem", device: "torch.device", seed: int, **part: Any
-    ) -> "Iterator[Finding | dict[str, Any]]": ...
-
 
 Part = dict[str, str | int]
 DECLARATIONS = ("__doc__", "QUESTION", "SHOWN", "PARTS", "TAKES", "QUESTION_OF")
@@ -77,7 +63,7 @@ class Declared(NamedTuple):
 
 
 @cache
-def _every() -> Mapping[str, Declared]:
+def every() -> Mapping[str, Declared]:
     """All studies by name, read without importing them, since they import torch: files that define
     `run`, but for those that begin with `_`.
     """
@@ -94,17 +80,12 @@ def _every() -> Mapping[str, Declared]:
 
 def declared(name: str) -> Declared:
     """Of a study that is gone nothing is known."""
-    return _every().get(name, Declared())
+    return every().get(name, Declared())
 
 
 def names() -> tuple[str, ...]:
     """What a scenario may name."""
-    return tuple(name for name, one in _every().items() if not one.takes)
-
-
-def taking_files() -> tuple[str, ...]:
-    """Those that an option requests, see attachments.py."""
-    return tuple(name for name, one in _every().items() if one.takes)
+    return tuple(name for name, one in every().items() if not one.takes)
 
 
 def takes(name: str) -> str:
@@ -114,11 +95,11 @@ def takes(name: str) -> str:
     return declared(name).takes
 
 
-def load(name: str) -> Study:
+def load(name: str) -> ModuleType:
     """Raises ModuleNotFoundError for a study that is gone."""
     if not (module := declared(name).module):
         raise ModuleNotFoundError(f"no study {name!r}", name=name)
-    return cast(Study, importlib.import_module(module))
+    return importlib.import_module(module)
 
 
 def parts_of(name: str) -> list[Part]:
@@ -126,8 +107,8 @@ def parts_of(name: str) -> list[Part]:
     which have this value on one of their axes.
     """
     study, _, value = name.partition(":")
-    every = declared(study).parts
-    return [part for part in every if not value or value in map(str, part.values())]
+    parts = declared(study).parts
+    return [part for part in parts if not value or value in map(str, part.values())]
 
 
 def spellings() -> tuple[str, ...]:

@@ -1,17 +1,15 @@
-"""Exact backends, asked for attention on a study's own tensors."""
+"""Exact backends, asked for attention on a study's own tensors, and the memory of a call."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from ...impls import is_ours, load, missing, names
-from ...impls.backend import Inputs
+from ...impls.backend import TORCH_DTYPE, Inputs
 from ...impls.discovery.loading import Backend
-from ...impls.problem import Dtype, Problem
-
-UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 2.0**-11}
-"""2**-p for p binary digits (Higham 2002, Accuracy and Stability, section 2.1)."""
+from ...impls.problem import Problem
+from ..measure.peak_memory import peak
 
 
 def exact_backends(problem: Problem, device: torch.device) -> Iterator[Backend]:
@@ -27,11 +25,20 @@ def exact_backends(problem: Problem, device: torch.device) -> Iterator[Backend]:
             yield backend
 
 
+def normal(of: Problem, device: torch.device, generator: Generator) -> Inputs:
+    """Random q [batch, heads, n_q, d_k], k [batch, heads, n_kv, d_k] and v [batch, heads, n_kv,
+    d_v], drawn on the CPU.
+    """
+    shapes = ((of.seq_len, of.d_k), (of.kv_seq_len, of.d_k), (of.kv_seq_len, of.d_v))
+    drawn = (torch.randn(of.batch, of.heads, *shape, generator=generator) for shape in shapes)
+    q, k, v = (one.to(device, TORCH_DTYPE[of.dtype]) for one in drawn)
+    return Inputs(q, k, v)
+
+
 @torch.no_grad()
-def attend(backend: Backend, problem: Problem, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Of q [batch, heads, n_q, d_k], k and v [batch, heads, n_kv, d_k or d_v]."""
+def attend(backend: Backend, problem: Problem, inputs: Inputs) -> Tensor:
     with backend.context(problem):
-        return backend.prepare(problem, Inputs(q, k, v), None)()
+        return backend.prepare(problem, inputs, None)()
 
 
 def weights(backend: Backend, problem: Problem, q: Tensor, k: Tensor) -> Tensor:
@@ -40,4 +47,11 @@ def weights(backend: Backend, problem: Problem, q: Tensor, k: Tensor) -> Tensor:
     So they are those that a backend uses, also if it never writes them.
     """
     unit = torch.eye(problem.kv_seq_len, dtype=k.dtype, device=k.device)
-    return attend(backend, problem, q, k, unit.expand(*k.shape[:2], -1, -1).contiguous())
+    values = unit.expand(*k.shape[:2], -1, -1).contiguous()
+    return attend(backend, problem, Inputs(q, k, values))
+
+
+def peak_bytes(call: Callable[[], object], device: torch.device) -> int | None:
+    """As asked for; what the allocator made of it where it does not count that."""
+    found = peak(lambda: None, lambda _: call(), device)
+    return found.allocated_peak_bytes if found.peak_bytes is None else found.peak_bytes

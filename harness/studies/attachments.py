@@ -1,32 +1,17 @@
 """Files of the user's that studies look at: named by an option of a pack, planned by no scenario.
 
 Their paths are told to workers and kept in no file of a run. A study that looks at one says so with
-TAKES, and is OfFiles.
+TAKES, and defines
+    tried(device, most_bytes, **request) -> problems    open an attachment, and look at nothing
+where `request` is what its attachment says.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ..files.errors import BadInput, option, shown
 from . import takes
-
-if TYPE_CHECKING:
-    import torch
-
-
-class Tried(NamedTuple):
-    """`problems`: why attachments cannot be looked at. `remarks`: for the user."""
-
-    problems: list[str]
-    remarks: list[str]
-
-
-class OfFiles(Protocol):
-    """A study with TAKES."""
-
-    def tried(self, device: "torch.device", most_bytes: int | None, **request: str | None) -> Tried:
-        """Open an attachment, and look at nothing. `request`: of the attachment."""
 
 
 class Attachment(Protocol):

@@ -21,7 +21,8 @@ from ...impls.problem import Problem
 from ...impls.shared.given_mask import given_mask
 from ..files.errors import first_line
 from ..rows.findings import Finding
-from ._backends import UNIT_ROUNDOFF, exact_backends, weights
+from ._backends import exact_backends, normal, weights
+from ._repeats import held_fields, rounding
 
 QUESTION = (
     "Are outputs in the hull of the values, do other weights fall if a score rises, is -1e9 as good"
@@ -31,7 +32,6 @@ TOKENS, WIDTH = 10, 6
 HULL_CASES = 20  # of TOKENS rows each
 HULL_ROUNDING = 1e-6  # what HiGHS promises is 1e-7
 CASES, KEYS = 30, 16
-ROUNDINGS = 8  # of a backend: as in layer_properties.py
 FILL = -1e9
 OF_ROWS = {False: "fill_equals_infinity", True: "fill_equals_infinity_without_keys"}
 """By whether a row sees no key."""
@@ -41,12 +41,12 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     generator = Generator().manual_seed(seed)
     for of in ("values", "inputs"):
         errors = [output_outside(of, generator) for _ in range(HULL_CASES)]
-        yield _fact(f"outputs_in_hull_of_{of}", errors, HULL_ROUNDING)
+        yield Finding(statement=f"outputs_in_hull_of_{of}", **held_fields(errors, HULL_ROUNDING))
     head = Problem(batch=1, seq_len=1, kv_seq_len=KEYS, d_model=KEYS, heads=1, dtype=problem.dtype)
     for backend in exact_backends(head, device):
         errors = [others_rise(backend, head, device, generator) for _ in range(CASES)]
         yield _of_backend("other_weights_fall", backend, head, errors)
-    for dtype in UNIT_ROUNDOFF:
+    for dtype in TORCH_DTYPE:
         square = replace(head, seq_len=KEYS, dtype=dtype)
         for empty, name in OF_ROWS.items():
             yield from _fills(name, square, device, generator, empty=empty)
@@ -59,7 +59,8 @@ def _fills(
     try:
         torch.zeros(1, dtype=TORCH_DTYPE[of.dtype]).masked_fill(torch.ones(1) > 0, FILL)
     except RuntimeError as error:
-        yield _fact(name, [nan], 0.0, dtype=of.dtype, complaint=first_line(error))
+        held = held_fields([nan], 0.0)
+        yield Finding(statement=name, dtype=of.dtype, complaint=first_line(error), **held)
         return
     for backend in exact_backends(of, device):
         if not backend.why_not_under_mask(of, device):
@@ -101,7 +102,7 @@ def output_outside(of: str, generator: Generator) -> float:
 
 def others_rise(backend: Backend, of: Problem, device: torch.device, generator: Generator) -> float:
     """The largest rise of another weight, or fall of the own, when one key's score rises by 1."""
-    q, k = _drawn(of, device, generator)
+    q, k, _ = normal(of, device, generator)
     raised, further = int(torch.randint(of.kv_seq_len, (), generator=generator)), k.clone()
     further[..., raised, :] += q[..., 0, :] / (q.square().sum() * of.scale)
     change = weights(backend, of, q, further).double() - weights(backend, of, q, k).double()
@@ -115,7 +116,7 @@ def fill_differs(
     """Of weights under a mask with -1e9 added from those under the same with -inf, whose rows
     without any key are zero.
     """
-    q, k = _drawn(of, device, generator)
+    q, k, _ = normal(of, device, generator)
     hidden = (torch.rand(of.seq_len, of.kv_seq_len, generator=generator) < 0.5).to(device)
     hidden[:, 0] = False
     if empty:
@@ -135,28 +136,6 @@ def _under(backend: Backend, of: Problem, q: Tensor, k: Tensor, mask: Tensor) ->
     return found.masked_fill(unseen, 0.0).double()
 
 
-def _drawn(of: Problem, device: torch.device, generator: Generator) -> tuple[Tensor, Tensor]:
-    q, k = (
-        torch.randn(1, 1, tokens, of.d_k, generator=generator).to(device, TORCH_DTYPE[of.dtype])
-        for tokens in (of.seq_len, of.kv_seq_len)
-    )
-    return q, k
-
-
 def _of_backend(name: str, backend: Backend, of: Problem, errors: list[float]) -> Finding:
-    rounding = ROUNDINGS * UNIT_ROUNDOFF[of.dtype]
-    return _fact(name, errors, rounding, backend=backend.name, dtype=of.dtype)
-
-
-def _fact(name: str, errors: list[float], tolerance: float, **more: str) -> Finding:
-    """`errors`: of random cases; 0 where it holds, and otherwise how far it is from that."""
-    worst = max(errors)
-    return Finding(
-        statement=name,
-        holds=worst <= tolerance,
-        holding_ratio=sum(error <= tolerance for error in errors) / len(errors),
-        worst_error_ratio=worst if worst == worst else None,
-        case_count=len(errors),
-        tolerance_ratio=tolerance,
-        **more,
-    )
+    held = held_fields(errors, rounding(of.dtype))
+    return Finding(statement=name, backend=backend.name, dtype=of.dtype, **held)

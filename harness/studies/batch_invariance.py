@@ -10,7 +10,6 @@ with any backend; what that costs is timed where it is needed.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from hashlib import sha256
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -20,13 +19,12 @@ from ...impls.backend import Inputs
 from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ...impls.shared.inputs import make_inputs
-from ..measure.clock import Clock, clock_for
+from ..measure.clock import clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.error_limits import distance
-from ..measure.peak_memory import peak
 from ..rows.findings import Finding
 from ..stats.intervals import ratio_interval
-from ._backends import exact_backends
+from ._backends import attend, exact_backends, peak_bytes
 
 QUESTION = (
     "Is a sequence's output the same to the bit, called again, alone and in a batch, and in"
@@ -38,9 +36,7 @@ LONGEST = 2048  # tokens
 BLOCKS, BLOCK_MS, MOST_CALLS = 4, 8.0, 50  # of a process
 
 
-def run(
-    problem: Problem, device: torch.device, seed: int, *, process: int
-) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int, *, process: int) -> Iterator[Finding]:
     """A finding for each exact backend that compiles nothing, forward, keys and values as they are.
 
     `again_error_l2_ratio`, `batch_error_l2_ratio`: how far the output of a second call, and that of
@@ -55,8 +51,8 @@ def run(
     q, k, v = (one[:1].contiguous() for one in inputs)
     alone = Inputs(q, k, v, inputs.more)
     for backend in exact_backends(whole, device):
-        first, again = _output(backend, whole, inputs), _output(backend, whole, inputs)
-        single = _output(backend, replace(whole, batch=1), alone)
+        first, again = (attend(backend, whole, inputs) for _ in range(2))
+        single = attend(backend, replace(whole, batch=1), alone)
         bits = first.cpu().contiguous().view(torch.uint8).numpy().tobytes()
         yield Finding(
             backend=backend.name,
@@ -67,10 +63,10 @@ def run(
             again_error_l2_ratio=_error(again, first),
             batch_error_l2_ratio=_error(single, first[:1]),
             output_digest=sha256(bits).hexdigest()[:12],
-        ).stored()
+        )
         padded = whole.mask == "padding"  # entries see other keys: one alone is another problem
         if not padded and not torch.equal(single, first[:1]):
-            yield _each_alone(backend, whole, inputs, process).stored()
+            yield _each_alone(backend, whole, inputs, process)
 
 
 @torch.no_grad()
@@ -83,17 +79,16 @@ def _each_alone(backend: Backend, whole: Problem, inputs: Inputs, process: int) 
         batch = backend.prepare(whole, inputs, None)
         calls = [backend.prepare(one, entry, None) for entry in entries]
         both = (lambda: torch.cat([call() for call in calls]), batch)
-        found = timed(both, device)
-        alone, together = (_peak_bytes(call, device) for call in both)
-    return Finding(
-        backend=backend.name,
-        kv_seq_len=whole.kv_seq_len,
-        batch=whole.batch,
-        process=process,
-        alone_peak_bytes=alone,
-        batch_peak_bytes=together,
-        **found,
-    )
+        alone, together = (peak_bytes(call, device) for call in both)
+        return Finding(
+            backend=backend.name,
+            kv_seq_len=whole.kv_seq_len,
+            batch=whole.batch,
+            process=process,
+            alone_peak_bytes=alone,
+            batch_peak_bytes=together,
+            **timed(both, device),
+        )
 
 
 def timed(both: tuple[Callable[[], object], ...], device: torch.device) -> dict[str, Any]:
@@ -101,7 +96,7 @@ def timed(both: tuple[Callable[[], object], ...], device: torch.device) -> dict[
     and during how many of them other work wanted the same cores (None: unknown).
     """
     clock, watch = clock_for(device), conditions_for(device)
-    call_ms = max(_call_ms(call, clock) for call in both)
+    call_ms = max([clock.time_ms(call) for call in (*both, *both)][len(both) :])  # warm
     timers = [clock.timer(call, call_ms) for call in both]
     times = min(MOST_CALLS, max(1, int(BLOCK_MS / max(call_ms, 1e-3))))
     blocks, flags = [], []
@@ -112,25 +107,6 @@ def timed(both: tuple[Callable[[], object], ...], device: torch.device) -> dict[
     samples = ([list(one)] for one in zip(*blocks, strict=True))
     ratio = ratio_interval(*samples).value
     return {"alone_ratio": ratio, "blocks": BLOCKS, "contended_blocks": count_flagged(flags)}
-
-
-def _call_ms(call: Callable[[], object], clock: Clock) -> float:
-    """Of a call after another one."""
-    for _ in range(2):
-        start = perf_counter()
-        call()
-        clock.finish()
-    return (perf_counter() - start) * 1e3
-
-
-def _peak_bytes(call: Callable[[], object], device: torch.device) -> int | None:
-    return peak(lambda: None, lambda _: call(), device).peak_bytes
-
-
-@torch.no_grad()
-def _output(backend: Backend, problem: Problem, inputs: Inputs) -> torch.Tensor:
-    with backend.context(problem):
-        return backend.prepare(problem, inputs, None)()
 
 
 def _error(found: torch.Tensor, first: torch.Tensor) -> float:

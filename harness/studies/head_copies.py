@@ -1,14 +1,15 @@
 """Whether merging the heads by view and transpose copies the output, and how many bytes."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
 from ...impls.backend import TORCH_DTYPE
 from ...impls.layer import merge_heads
 from ...impls.problem import Problem
-from ..measure.peak_memory import peak
 from ..rows.findings import Finding
+from ._backends import peak_bytes
 
 QUESTION = "Are heads joined without a copy?"
 HEADS = (1, 2, 8)
@@ -30,12 +31,6 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
             yield Finding(
                 layout=layout,
                 heads=heads,
-                copied_bytes=_merging_bytes(output, device),
+                copied_bytes=peak_bytes(partial(merge_heads, output), device),
                 output_bytes=output.numel() * output.element_size(),
             )
-
-
-def _merging_bytes(output: torch.Tensor, device: torch.device) -> int | None:
-    """As asked for; what the allocator made of it where it does not count that."""
-    found = peak(lambda: None, lambda _: merge_heads(output), device)
-    return found.allocated_peak_bytes if found.peak_bytes is None else found.peak_bytes

@@ -1,7 +1,6 @@
 """How far off attention is over quantized keys and values, from that over the numbers before it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -11,6 +10,8 @@ from ...impls.problem import Problem
 from ...impls.reference import reference
 from ...impls.shared.kv_tensors import CODES, quantized
 from ..measure.error_limits import distance
+from ..rows.findings import Finding
+from ._backends import normal
 from ._repeats import mean_fields
 
 QUESTION = "How large is the error of int8 and fp8 keys and values, from either alone and both?"
@@ -28,7 +29,7 @@ OUTLIER_COLUMN, OUTLIER = 3, 10.0
 et al. 2024, KVQuant, arXiv:2401.18079, section 3.1)."""
 
 
-def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """Both attentions in float64. The mean over REPEATS draws, with its interval."""
     keys = min(problem.kv_seq_len, KEYS)
     head = Problem(
@@ -46,24 +47,21 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             draws = [_drawn(head, generator, outliers=outliers) for _ in range(REPEATS)]
             for stored in (("key",), ("value",), ("key", "value")):
                 errors = [_error(head, inputs, kv_dtype, stored) for inputs in draws]
-                yield {
-                    "kv_dtype": kv_dtype,
-                    "stored": " and ".join(f"{name}s" for name in stored),
-                    "keys_have_outliers": outliers,
-                    "d_k": head.d_k,
-                    "kv_seq_len": keys,
+                yield Finding(
+                    kv_dtype=kv_dtype,
+                    stored=" and ".join(f"{name}s" for name in stored),
+                    keys_have_outliers=outliers,
+                    d_k=head.d_k,
+                    kv_seq_len=keys,
                     **mean_fields("error_l2_ratio", errors),
-                }
+                )
 
 
 def _drawn(head: Problem, generator: Generator, *, outliers: bool) -> Inputs:
-    def normal(tokens: int, width: int) -> Tensor:
-        return torch.randn(1, 1, tokens, width, generator=generator)
-
-    k = normal(head.kv_seq_len, head.d_k)
+    inputs = normal(head, torch.device("cpu"), generator)
     if outliers:
-        k[..., min(OUTLIER_COLUMN, head.d_k - 1)] *= OUTLIER
-    return Inputs(normal(head.seq_len, head.d_k), k, normal(head.kv_seq_len, head.d_v))
+        inputs.key[..., min(OUTLIER_COLUMN, head.d_k - 1)] *= OUTLIER
+    return inputs
 
 
 def _error(head: Problem, inputs: Inputs, kv_dtype: str, stored: tuple[str, ...]) -> float:

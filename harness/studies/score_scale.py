@@ -9,15 +9,15 @@ it is looked for where that is not given: in layers at their first weights, and 
 the weights that backends use.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import log, sqrt
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from ...impls.problem import Problem
 from ..rows.findings import Finding
-from ._backends import exact_backends, weights
+from ._backends import exact_backends, normal, weights
 from ._repeats import mean_fields
 
 QUESTION = "What does dividing by sqrt(d_k) do to the variance of the scores and to the softmax?"
@@ -33,78 +33,74 @@ FP16_MOST = 65504.0
 CERTAIN = 0.99
 D_MODEL = 512
 SEEN_WIDTH = 64  # of heads whose backends' weights are looked at; e^-60 is still a number in fp32
-Draw = Callable[[int, Generator], Tensor]
 
 
-def xavier(width: int, generator: torch.Generator) -> Tensor:
-    return torch.nn.init.xavier_uniform_(torch.empty(width, width), generator=generator)
+def _xavier() -> list[Tensor]:
+    return [nn.init.xavier_uniform_(torch.empty(D_MODEL, D_MODEL)) for _ in range(2)]
 
 
-def _multihead_attention(width: int, generator: Generator) -> Tensor:
-    """A third of the matrix that torch.nn.MultiheadAttention draws for q, k and v together."""
-    joined = torch.empty(3 * width, width)
-    return torch.nn.init.xavier_uniform_(joined, generator=generator)[:width]
-
-
-def _linear(width: int, generator: Generator) -> Tensor:
-    """As torch.nn.Linear draws its own."""
-    return torch.nn.init.kaiming_uniform_(torch.empty(width, width), a=5**0.5, generator=generator)
-
-
-LAYERS: dict[str, Draw] = {
-    "Xavier, each projection": xavier,
-    "nn.MultiheadAttention": _multihead_attention,
-    "nn.Linear": _linear,
+LAYERS: dict[str, Callable[[], Sequence[Tensor]]] = {
+    "Xavier, each projection": _xavier,
+    "nn.MultiheadAttention": lambda: nn.MultiheadAttention(D_MODEL, 1).in_proj_weight.chunk(3)[:2],
+    "nn.Linear": lambda: [nn.Linear(D_MODEL, D_MODEL).weight for _ in range(2)],
 }
+"""Their first weights of queries and keys, from torch's own random numbers."""
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[Finding]:
     """Queries and keys have independent entries of variance 1, as the paper assumes; or they are of
     tokens with such entries, as a layer norm leaves them, in the layer or backend named by `of`.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = Generator().manual_seed(seed)
     for d_k in WIDTHS:
-        q = torch.randn(REPEATS, QUERIES, d_k, generator=generator, dtype=torch.float64)
-        k = torch.randn(REPEATS, KEYS, d_k, generator=generator, dtype=torch.float64)
-        raw = q @ k.mT  # [repeat, query, key]
-        for scaled in (False, True):
-            scores = raw / sqrt(d_k) if scaled else raw
-            # One per repeat: scores of a repeat share queries and keys.
-            variances = scores.flatten(1).var(dim=1)
-            weights = torch.softmax(scores, -1)
-            by_score, by_query = _gradients(weights, k, 1 / sqrt(d_k) if scaled else 1.0)
-            entropy = -(weights * weights.clamp_min(1e-300).log()).sum(-1).mean() / log(KEYS)
+        q, k = (
+            torch.randn(REPEATS, count, d_k, generator=generator, dtype=torch.float64)
+            for count in (QUERIES, KEYS)
+        )
+        for scaled, factor in _factors(d_k):
+            scores = factor * (q @ k.mT)  # [repeat, query, key]
+            p = torch.softmax(scores, -1)
+            by_score, by_query = _gradients(p, k, factor)
+            entropy = -(p * p.clamp_min(1e-300).log()).sum(-1).mean() / log(KEYS)
             yield Finding(
                 d_k=d_k,
                 scaled=scaled,
-                **mean_fields("score_variance", variances),
+                of="independent entries",
+                **_variance(scores),
                 **mean_fields("softmax_gradient", by_score),
                 **mean_fields("query_gradient_norm", by_query),
                 entropy_ratio=float(entropy),
-                certain_row_ratio=float((weights.amax(-1) > CERTAIN).double().mean()),
+                certain_row_ratio=float((p.amax(-1) > CERTAIN).double().mean()),
                 fp16_overflow_ratio=float((scores.exp() > FP16_MOST).double().mean()),
             )
-    yield from _of_layers(generator)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        for of, draw in LAYERS.items():
+            q, k = _projected(draw)
+            for d_k in WIDTHS:
+                for scaled, factor in _factors(d_k):
+                    scores = factor * (q[..., :d_k] @ k[..., :d_k].mT)
+                    yield Finding(d_k=d_k, scaled=scaled, of=of, **_variance(scores))
     yield from _of_backends(device, generator)
 
 
-def _of_layers(generator: Generator) -> Iterator[Finding]:
-    for of, draw in LAYERS.items():
-        drawn = [_projected(draw, generator) for _ in range(REPEATS)]
-        for d_k in WIDTHS:
-            raw = torch.stack([q[:, :d_k] @ k[:, :d_k].mT for q, k in drawn])
-            for scaled in (False, True):
-                variances = (raw / sqrt(d_k) if scaled else raw).flatten(1).var(dim=1)
-                yield Finding(
-                    d_k=d_k, scaled=scaled, of=of, **mean_fields("score_variance", variances)
-                )
+def _factors(d_k: int) -> tuple[tuple[bool, float], ...]:
+    """Of scores that are not scaled, and of those that are."""
+    return (False, 1.0), (True, 1 / sqrt(d_k))
 
 
-def _projected(draw: Draw, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Queries and keys [token, d_model] of all heads of a layer."""
-    x = torch.randn(KEYS, D_MODEL, generator=generator)
-    w_q, w_k = (draw(D_MODEL, generator) for _ in range(2))
-    return (x[:QUERIES] @ w_q.mT).double(), (x @ w_k.mT).double()
+def _variance(scores: Tensor) -> dict[str, float]:
+    """One per repeat [repeat, query, key]: scores of a repeat share queries and keys."""
+    return mean_fields("score_variance", scores.flatten(1).var(dim=1))
+
+
+@torch.no_grad()
+def _projected(draw: Callable[[], Sequence[Tensor]]) -> tuple[Tensor, Tensor]:
+    """Queries and keys [repeat, token, d_model] of all heads of a layer, drawn anew each time."""
+    x = torch.randn(REPEATS, KEYS, D_MODEL)
+    drawn = [draw() for _ in range(REPEATS)]
+    w_q, w_k = (torch.stack(several) for several in zip(*drawn, strict=True))
+    return (x[:, :QUERIES] @ w_q.mT).double(), (x @ w_k.mT).double()
 
 
 def _of_backends(device: torch.device, generator: Generator) -> Iterator[Finding]:
@@ -113,18 +109,13 @@ def _of_backends(device: torch.device, generator: Generator) -> Iterator[Finding
     Queries that are sqrt(d_k) times as long undo the factor.
     """
     of = Problem(batch=REPEATS, seq_len=SEEN_WIDTH, d_model=SEEN_WIDTH, heads=1)
-    shape = (REPEATS, 1, SEEN_WIDTH, SEEN_WIDTH)
-    q, k = (torch.randn(shape, generator=generator).to(device) for _ in range(2))
+    q, k, _ = normal(of, device, generator)
     for backend in exact_backends(of, device):
         for scaled in (False, True):
             long = q if scaled else q * sqrt(SEEN_WIDTH)
             scores = weights(backend, of, long, k).double().log()
-            yield Finding(
-                d_k=SEEN_WIDTH,
-                scaled=scaled,
-                of=backend.name,
-                **mean_fields("score_variance", scores.var(dim=-1).flatten(1).mean(1).cpu()),
-            )
+            found = mean_fields("score_variance", scores.var(dim=-1).flatten(1).mean(1))
+            yield Finding(d_k=SEEN_WIDTH, scaled=scaled, of=backend.name, **found)
 
 
 def _gradients(p: Tensor, k: Tensor, factor: float) -> tuple[Tensor, Tensor]:

@@ -167,11 +167,10 @@ def _models(_: ListRequest) -> Table:
 
 
 def _studies(_: ListRequest) -> Table:
-    from ..studies import declared, names, taking_files
+    from ..studies import every
 
-    of = {name: declared(name) for name in (*names(), *taking_files())}
-    how = {name: f" (run --{one.takes} PATH)" if one.takes else "" for name, one in of.items()}
-    rows = [(name, f"{one.question}{how[name]}") for name, one in of.items()]
+    how = {name: f" (run --{one.takes} PATH)" * bool(one.takes) for name, one in every().items()}
+    rows = [(name, f"{one.question}{how[name]}") for name, one in every().items()]
     return ("study", "question"), rows
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -11,7 +11,6 @@ from ..measure.peak_memory import release
 from ..measure.warm_heap import WarmHeap
 from ..rows.status import Status
 from ..studies import load
-from ..studies.attachments import OfFiles
 from .ended import outcome
 from .settings import Settings
 
@@ -34,7 +33,10 @@ def run_study(
         with _allocator_of(settings):
             run = load(study.study).run
             found = run(study.problem, settings.device, settings.seed, **values)
-            findings = [one if isinstance(one, dict) else one.stored() for one in found]
+            findings = [
+                one if isinstance(one, dict) else one.model_dump(exclude_unset=True)
+                for one in found
+            ]
         return {"status": Status.OK, "reason": "", "log_tail": None, "findings": findings}
     except Exception as error:  # noqa: BLE001 - a failed study does not end the run
         ended = outcome(error, settings.budget_bytes)
@@ -63,6 +65,5 @@ def _allocator_of(settings: Settings) -> Iterator[None]:
 def try_attachment(
     study: str, attached: Mapping[str, Any], budget_bytes: int, device: torch.device
 ) -> dict[str, list[str]]:
-    """`problems`: why its study cannot look at an attachment; `remarks`: for the user."""
-    found = cast(OfFiles, load(study))
-    return found.tried(device, budget_bytes, **attached)._asdict()
+    """`problems`: why its study cannot look at an attachment."""
+    return {"problems": load(study).tried(device, budget_bytes, **attached)}

@@ -15,7 +15,7 @@ from ..data.findings import joined
 from ..data.row_groups import Row, by
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Card, Map, Maps, Table, caution, note
-from ..formatting import plural
+from ..formatting import list_text
 from ..quantity import Cell, Quantity, Unit
 from . import Subject, tellers
 from ._studies import failed
@@ -57,7 +57,9 @@ class Told(NamedTuple):
     def blocks(self, *, in_card: bool) -> Iterator[Block]:
         if self.how.question:
             yield note(" ".join([self.how.question, *self.how.doc.split()]))
-        complaints = [(one.get("backend"), one.get("complaint")) for one in self.found]
+        complaints = [
+            (one.get("backend") or self.study, one.get("complaint")) for one in self.found
+        ]
         for backend, why in dict.fromkeys((str(of), str(why)) for of, why in complaints if why):
             yield caution(f"{backend}: {why}.")
         if not in_card:
@@ -66,16 +68,20 @@ class Told(NamedTuple):
     @property
     def card(self) -> Card:
         """Of a run of nothing else."""
-        sentence = f"The study {self.study} has {plural(len(self.found), 'finding')}."
-        wide = isinstance(self.picture, Maps)
-        return Card(title=f"Study {self.study}", sentence=sentence, picture=self.picture, wide=wide)
+        picture = self.picture
+        return Card(
+            title=f"Study {self.study}",
+            sentence=f"{picture.table.title}.",
+            picture=picture,
+            wide=isinstance(picture, Maps),
+        )
 
     @property
     def picture(self) -> Maps | Table:
-        shown, title = self.how.shown, f"Findings of {self.study}"
+        shown = self.how.shown
         maps, x_names, y_names = _maps(self.found, shown) if "map" in shown else ((), (), ())
         if not maps:
-            return _table(title, self.found)
+            return _table(self.study, self.found)
         drawn = shown["map"] if shown["map"].endswith(ROWS) else ""
         return Maps(
             title=f"{self.study}: {shown['value']}",
@@ -85,7 +91,7 @@ class Told(NamedTuple):
             y_label=_words(shown["y"]),
             value_label=shown["value"],
             maps=maps,
-            table=_table(title, self.found, without=drawn),
+            table=_table(self.study, self.found, without=drawn),
             x_names=x_names,
             y_names=y_names,
         )
@@ -145,14 +151,25 @@ def _is_matrix(value: object) -> bool:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _table(title: str, found: Sequence[Found], without: str = "") -> Table:
-    """A line for each finding, or for each row of its lists of rows. `without`: this field."""
+def _table(study: str, found: Sequence[Found], without: str = "") -> Table:
+    """A line for each finding, or for each row of its lists of rows. `without`: this field. What
+    all of several lines have is in the title, and no column.
+    """
     lines = [line for one in found for line in _lines(one, ("study", "process", without))]
     every = dict.fromkeys(name for line in lines for name in line)
     ends = {end for name in every for end in _ends(name) if end != name}
-    names = [name for name in every if name not in ends]
+    names = [
+        name for name in every if name not in ends and any(_text(line.get(name)) for line in lines)
+    ]
     cells = dict.fromkeys(tuple(_cell(line, name) for name in names) for line in lines)
-    return Table(title=title, columns=tuple(map(_words, names)), rows=tuple(cells), folded=True)
+    columns = [*zip(map(_words, names), zip(*cells, strict=True), strict=True)]
+    same = [f"{name} {of[0]}" for name, of in columns if len(cells) > 1 == len(set(of))]
+    kept = [one for one in columns if len(cells) == 1 or len(set(one[1])) > 1]
+    title = f"Findings of {study}: {len(found)}"
+    title += f", {len(cells)} of them different" if len(cells) < len(found) else ""
+    title += f"; all have {list_text(same)}" if same else ""
+    rows = tuple(zip(*(of for _, of in kept), strict=True))
+    return Table(title=title, columns=tuple(name for name, _ in kept), rows=rows, folded=True)
 
 
 def _lines(whole: Found, without: Collection[str]) -> Iterator[Found]:
@@ -173,12 +190,13 @@ def _ends(name: str) -> tuple[str, str, str, str]:
 
 
 def _cell(line: Found, name: str) -> Cell:
-    value, unit = line.get(name), UNITS.get(name.rpartition("_")[2], "plain")
+    value = line.get(name)
     if type(value) not in (int, float):
         return _text(value)
+    unit = UNITS.get(name.rpartition("_")[2], "length" if type(value) is int else "plain")
     ends = [end for one in _ends(name) if _is_number(end := line.get(one))]
     low, high = ends if len(ends) == 2 else (None, None)
-    return Quantity(value, unit, low, high) if ends or unit != "plain" else value
+    return Quantity(value, unit, low, high)
 
 
 def _text(value: object) -> str:

@@ -9,7 +9,6 @@ import torch
 
 from ....impls.problem import Problem
 from ...files.errors import BadInput
-from ...studies.attachments import Tried
 from .. import looks, removal
 from ..checkpoints.model import Layer, Model
 from ..checkpoints.sequences import Sequences, sequences
@@ -58,13 +57,15 @@ def run(
     )
 
 
-def tried(device: torch.device, most_bytes: int | None, *, path: str, tokens: str | None) -> Tried:
-    """Open a checkpoint and its tokens, and look at nothing."""
+def tried(
+    device: torch.device, most_bytes: int | None, *, path: str, tokens: str | None
+) -> list[str]:
+    """Open a checkpoint and its tokens, and look at nothing. What is wrong with them."""
     try:
         sequences(Model(Path(path), device, most_bytes), tokens, 0)
     except BadInput as error:
-        return Tried(list(error.problems), [])
-    return Tried([], [])
+        return list(error.problems)
+    return []
 
 
 def removed(

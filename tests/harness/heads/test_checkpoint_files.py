@@ -37,7 +37,7 @@ def folder(llama: Path, tmp_path: Path) -> Path:
 
 
 def problem_of(folder: Path) -> str:
-    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None).problems
+    (problem,) = checkpoint_heads.tried(CPU, None, path=str(folder), tokens=None)
     assert "\n" not in problem
     assert "wanted" in problem
     return problem

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from attnbench.harness.studies import names, taking_files
+from attnbench.harness.studies import every
 from tests.conftest import environment, ran
 from tests.harness.run.small_runs import QUICK, axes
 
@@ -26,4 +26,4 @@ finally:
     loaded = [name.split(".")[2:] for name in done.stdout.split() if "harness." in name]
     assert {"run", "verbs"} <= {place for place, *_ in loaded}
     assert not {*PACKS} & {place for place, *_ in loaded}
-    assert not {*names(), *taking_files()} & {place[-1] for place in loaded}
+    assert not {*every()} & {place[-1] for place in loaded}

@@ -86,7 +86,7 @@ def test_equal_outputs_have_equal_digests_and_others_have_not() -> None:
         {
             one["backend"]: one["output_digest"]
             for one in batch_invariance.run(*of, process=1)
-            if "output_digest" in one
+            if one["output_digest"]
         }
         for of in ((SMALL, CPU, 0), (SMALL, CPU, 0), (SMALL, CPU, 1))
     )

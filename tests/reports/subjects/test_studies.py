@@ -38,11 +38,18 @@ def test_lists_of_rows_are_a_line_each(tmp_path: Path) -> None:
     rows = {"score_rows": [[0.5, None], [1.25, 2]], "weight_rows": [[1], [0.274]]}
     found = table(told(tmp_path, "worked_example", {"mask": "none", **rows}, {"mask": "other"}))
     assert found.columns == ("mask", "row", "score", "weight")
-    assert found.rows == (
-        ("none", 1, "0.5, –", "1"),
-        ("none", 2, "1.25, 2", "0.274"),
+    assert [*map(tuple, found.texts)] == [
+        ("none", "1", "0.5, –", "1"),
+        ("none", "2", "1.25, 2", "0.274"),
         ("other", "", "", ""),
-    )
+    ]
+
+
+def test_what_no_finding_has_is_no_column_and_counts_are_spaced(tmp_path: Path) -> None:
+    counts = [{"heads": 8, "complaint": "", "parameter_count": 1050624, "case": None}]
+    found = table(told(tmp_path, "parameter_count", *counts))
+    assert found.columns == ("heads", "parameter count")
+    assert [*map(tuple, found.texts)] == [("8", "1\u202f050\u202f624")]
 
 
 def test_a_field_of_rows_is_drawn_and_broken_ones_are_not(tmp_path: Path) -> None:
@@ -51,7 +58,7 @@ def test_a_field_of_rows_is_drawn_and_broken_ones_are_not(tmp_path: Path) -> Non
     of = told(tmp_path, "attention_maps", {"head": 1, "weight_rows": [[1.0, 0.0]]}, *heads)
     (maps,) = (one for one in of.blocks if isinstance(one, Maps))
     assert [(one.label, one.rows) for one in maps.maps] == [("head 1", ((1.0, 0.0),))]
-    assert [row[0] for row in maps.table.rows] == [*range(1, 8)]
+    assert [row[0] for row in maps.table.texts] == [*"1234567"]
 
 
 def test_a_number_is_drawn_over_two_fields_and_what_is_missing_is_no_zero(tmp_path: Path) -> None:
@@ -73,22 +80,31 @@ def test_processes_of_a_study_are_one_line_and_a_complaint_is_said(tmp_path: Pat
         for one in range(5)
     ]
     wrong = {"backend": "sdpa", "tokens": 8, "process": 0, "complaint": "cached steps differ"}
-    found = told(tmp_path, "generation", *of, wrong)
-    assert len(table(found).rows) == 2
+    none = {"dtype": "fp16", "complaint": "no such mask"}
+    found = told(tmp_path, "generation", *of, wrong, none)
+    assert len(table(found).rows) == 3
     assert "sdpa: cached steps differ." in sentences(found.blocks)
+    assert "generation: no such mask." in sentences(found.blocks)
 
 
 def test_a_run_of_a_study_alone_has_it_as_its_answer(tmp_path: Path) -> None:
-    findings = [{"layout": "merged", "heads": one, "copied_bytes": 2048} for one in range(1, 21)]
+    findings = [{"layout": "merged", "heads": one, "copied_bytes": 2048} for one in range(11, 31)]
     beside = with_study(tmp_path / "beside", "head_copies", findings)
     assert subject_of(studies, beside).card is None
     alone = with_study(tmp_path / "alone", "head_copies", findings, alone=True)
     card = card_of(studies, alone)
-    assert card.sentence == "The study head_copies has 20 findings."
+    same = "all have layout merged and copied bytes 2 KiB"
+    assert card.sentence.replace("\u00a0", " ") == f"Findings of head_copies: 20; {same}."
     assert isinstance(card.picture, Table)
+    twice = with_study(tmp_path / "twice", "head_copies", findings * 2, alone=True)
+    assert card_of(studies, twice).sentence.startswith(
+        "Findings of head_copies: 40, 20 of them different;"
+    )
     out = StringIO()
     Console(file=out, width=100).print(*render_briefly(open_report([alone])), sep="\n")
     text = out.getvalue()
     assert f"{card.sentence}\n" in text
-    assert text.count("\nmerged ") == 12
+    assert [line for line in text.split("\n") if line.strip().isdecimal()] == [
+        *map(str, range(11, 23))
+    ]
     assert text.endswith("8 more with --all.\n")
