@@ -50,6 +50,7 @@ def reason_of(error: RayError) -> str:
     if "ModuleNotFoundError" in text or "ImportError" in text:
         return "attnbench cannot be imported there; install it in the Python that Ray uses"
     if isinstance(error, RayActorError):
-        is_node = "node" in text.lower().replace("node id", "").replace("node ip", "")
+        words = text.lower().replace("node id", "").replace("node ip", "")
+        is_node = "node" in words and "worker process has died" not in words
         return "its Ray node died" if is_node else "its Ray worker process died"
     return visible(text.rpartition("\n")[2])[:200]
