@@ -2,7 +2,7 @@
 
 import errno
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ..files.errors import BadInput, option, shown, unless_refused
-from ..files.printable import visible
+from ..files.printable import spaced, visible
 from ..files.safe_files import refuse_way_out, sweep, sync_folder, temporary, write_whole
 from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, ROWS, Document, read_lines, read_meta, shown_path
 from ..rows.run_store import point_latest
 from ..run.environments import unlike
 from ..run.spec import RunSpec
-from ..scenario.shards import Shard
 
 STAMP = "%Y%m%dT%H%M%SZ"
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
@@ -28,14 +27,15 @@ WHERE = ("host", "device_uuid", "device_name")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A shard to merge. `meta`: its run.json. `plan`: all cases, walls and studies, also those of
-    other shards, in order.
+    """A shard to merge. `meta`: its run.json without what is planned. `plan`: all cases, walls and
+    studies, also those of other shards, in order.
     """
 
     path: Path
     meta: Document
     plan: Document
-    shard: Shard
+    number: int
+    of: int
 
     @property
     def name(self) -> str:
@@ -46,17 +46,14 @@ class Source:
     def alike(self) -> Document:
         """What must be equal in all shards, beside their environments."""
         same = {name: self.meta.get(name) for name in ("device", "seed", "own_backends")}
-        counts = {name: len(self.plan[name]) for name in PLANNED}
         scenario = {**self.meta["scenario"], "source": None}
-        planned = {one["case"]: one for name in PLANNED for one in self.plan[name]}
-        of = {"number of shards": self.shard.of}
-        return {**same, "scenario": scenario, **of, **counts, "plan": planned}
+        return {**same, "scenario": scenario, "number of shards": self.of, **self.plan}
 
     @property
     def part(self) -> Document:
         """What `merged` of run.json says of it."""
         kept = {name: self.meta.get(name) for name in OF_PART}
-        return {"run": self.meta["run"], **self.shard._asdict(), **kept}
+        return {"run": self.meta["run"], "number": self.number, "of": self.of, **kept}
 
 
 @dataclass(slots=True)
@@ -79,7 +76,8 @@ def merge(
     `target`: its folder; None for a new one in `root`, with the same name for the same rows. Raises
     BadInput.
     """
-    sources = read_sources({path.resolve(): None for path in paths})
+    paths = list({path.resolve(): None for path in paths})
+    sources = read_sources(paths)
     rows, first, parts = read_rows(sources), sources[0], [source.part for source in sources]
     planned = [one["case"] for name in PLANNED for one in first.plan[name]]
     others = sorted(rows.lines.keys() - {*planned})
@@ -89,14 +87,15 @@ def merge(
         start = datetime.fromisoformat(started_utc).astimezone(UTC).strftime(STAMP)
         digits = sha256(_json(first.alike) + lines).hexdigest()[:8]
         target = root / f"{start}-{first.meta['scenario']['name']}-{digits}"
+    budgets = {part["memory_bytes"] for part in parts}
     document = {
-        **{name: first.meta[name] for name in first.meta if name != "shard"},
-        **first.plan,
+        **first.meta,
         "run": target.name,
         "command": list(command),
         "started_utc": started_utc,
-        "memory_bytes": min(part["memory_bytes"] for part in parts),
+        "memory_bytes": min(budgets),
         "devices": rows.devices,
+        **first.plan,
         "merged": parts,
     }
     with unless_refused(shown_path(target), "choose another folder with -o"):
@@ -104,36 +103,45 @@ def merge(
         changed = _write(target, document, lines)
     undone = Status.INTERRUPTED
     missing = [case for case in planned if rows.statuses.get(case, undone) == undone]
+    notes = list(rows.notes)
+    if len(budgets) > 1:
+        notes.append(
+            f"the shards had different memory budgets, {spaced(min(budgets))} to"
+            f" {spaced(max(budgets))} bytes, a share of what was free; give all the same with"
+            " --memory-gib"
+        )
     if not missing and target.parent == root:
-        rows.notes += filter(None, [point_latest(root, target.name)])
-    numbers = [source.shard.number for source in sources]
-    absent = {*range(1, first.shard.of + 1)} - {*numbers}  # one that is empty has no run
+        notes += filter(None, [point_latest(root, target.name)])
+    numbers = [source.number for source in sources]
+    absent = {*range(1, first.of + 1)} - {*numbers}  # one that is empty has no run
     return {
-        "path": str(target),
+        "run": str(target),
         "shards": numbers,
-        "of": first.shard.of,
+        "of": first.of,
         "planned": len(planned),
         "absent_shards": sorted(absent) if missing else [],
         "missing": missing,
         "changed": changed,
-        "notes": rows.notes,
+        "notes": notes,
     }
 
 
 # ---- what is merged ------------------------------------------------------------------------------
 
 
-def read_sources(paths: Iterable[Path]) -> list[Source]:
+def read_sources(paths: Sequence[Path]) -> list[Source]:
     """In the order of their numbers. Raises BadInput unless they can be merged."""
     sources: dict[int, Source] = {}
     for path in paths:
         one = read_source(path)
         first = next(iter(sources.values()), one)
+        if one.plan == first.plan:  # kept once: a thousand copies would not fit
+            one = replace(one, plan=first.plan)
         _refuse_unlike(first, one)
-        one = replace(one, plan=first.plan)  # kept once: a thousand copies would not fit
-        if (known := sources.setdefault(one.shard.number, one)) is not one:
+        if (known := sources.setdefault(one.number, one)) is not one:
             raise BadInput(
-                f"{known.name} and {one.name}: both are shard {one.shard}; give one of them"
+                f"{known.name} and {one.name}: both are shard {one.number}/{one.of}; give one of"
+                " them"
             )
     return [sources[number] for number in sorted(sources)]
 
@@ -153,20 +161,19 @@ def read_source(path: Path) -> Source:
         datetime.fromisoformat(spec.started_utc)
         shard = spec.shard
         assert shard is not None
-        plan = {n: _whole([*getattr(spec, n), *shard.elsewhere.get(n, ())]) for n in PLANNED}
+        plan = {n: _whole(getattr(spec, n), shard.elsewhere.get(n, ())) for n in PLANNED}
     except (KeyError, TypeError, ValueError) as error:
         raise BadInput(
             f"{where}: not readable as a shard ({error}); wanted what `attnbench run --shard`"
             " writes; measure it again"
         ) from None
-    return Source(path, meta, plan, Shard(shard.number, shard.of))
+    rest = {name: meta[name] for name in meta if name not in (*PLANNED, "shard")}
+    return Source(path, rest, plan, shard.number, shard.of)
 
 
-def _whole(parts: Sequence[Document]) -> list[Document]:
+def _whole(own: Sequence[Document], elsewhere: Sequence[Document]) -> list[Document]:
     """In the order of the plan: by group, or by place."""
-    planned = sorted(
-        parts, key=lambda one: one["place"] if "place" in one else one.get("group") or 0
-    )
+    planned = sorted([*own, *elsewhere], key=lambda one: one.get("place", one.get("group", 0)))
     if len({one["case"] for one in planned}) < len(planned):
         raise ValueError("a case is planned twice")
     return [{name: one[name] for name in one if name != "place"} for one in planned]
@@ -175,29 +182,36 @@ def _whole(parts: Sequence[Document]) -> list[Document]:
 def _refuse_unlike(one: Source, two: Source) -> None:
     """Raises BadInput unless both are shards of one plan, measured alike on devices of one kind."""
     both = f"{one.name} and {two.name}"
-    then, now = dict(_values("", one.alike)), dict(_values("", two.alike))
-    for place in {**then, **now}:
-        if (before := then.get(place)) != (after := now.get(place)):
-            raise BadInput(
-                f"{both}: shards of different plans ({place}: {shown(before)} and {shown(after)});"
-                f" wanted shards of one scenario, with the same options and {option('seed')}"
-            )
+    for place, then, now in _differences("", one.alike, two.alike):
+        raise BadInput(
+            f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
+            f" wanted shards of one scenario, with the same options and {option('seed')}"
+        )
     for found in unlike(one.meta["environment"], two.meta["environment"]):
         what = "on different devices" if found.fact in DEVICE_FACTS else "in different environments"
-        old, new = (visible(str(value))[:60] for value in (found.then, found.now))
+        then, now = (visible(str(value))[:60] for value in (found.then, found.now))
         raise BadInput(
-            f"{both}: measured {what} ({found.fact}: {old} and {new}); their rows are not"
+            f"{both}: measured {what} ({found.fact}: {then} and {now}); their rows are not"
             " comparable: measure one of them again where the other was measured"
         )
 
 
-def _values(place: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The values of a document of JSON, by where they are; a list is one value."""
-    if isinstance(value, dict):
-        for name in value:
-            yield from _values(f"{place}.{name}" if place else name, value[name])
+def _differences(place: str, one: Any, two: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The places at which two values of JSON are not equal; of plans, their lengths first."""
+    if one == two:
+        return
+    if isinstance(one, dict) and isinstance(two, dict):
+        for name in {**one, **two}:
+            where = f"{place}.{name}" if place else name
+            yield from _differences(where, one.get(name), two.get(name))
+    elif place in PLANNED and len(one) != len(two):
+        yield place, len(one), len(two)
+    elif place in PLANNED and isinstance(one, list):
+        for then, now in zip(one, two, strict=True):
+            yield from _differences(place, then, now)
     else:
-        yield place, str(value) if isinstance(value, list) else value
+        then, now = (str(x) if isinstance(x, list) else x for x in (one, two))
+        yield place, then, now
 
 
 def read_rows(sources: Sequence[Source]) -> Rows:

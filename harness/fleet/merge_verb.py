@@ -47,7 +47,8 @@ def merged(request: MergeRequest, command: Sequence[str]) -> dict[str, Any]:
     from .merge import merge
 
     found = [find(str(name), request.runs) for name in request.run]
-    return merge(found, request.output, request.runs, command)
+    one = merge(found, request.output, request.runs, command)
+    return {"path": one["run"], "runs": [one]}
 
 
 def tell(request: MergeRequest) -> int:
@@ -55,35 +56,37 @@ def tell(request: MergeRequest) -> int:
 
     Prints its folder. Exit code 1 if cases are missing, and says which.
     """
-    made = merged(request, ["attnbench", *sys.argv[1:]])
-    typer.echo(json.dumps(made) if request.json else made["path"])
-    if not request.json:
-        _say(made)
-    return 1 if made["missing"] else 0
+    found = merged(request, ["attnbench", *sys.argv[1:]])
+    if request.json:
+        typer.echo(json.dumps(found))
+    else:
+        typer.echo(found["path"])
+        for one in found["runs"]:
+            _say(one)
+    return 1 if any(one["missing"] for one in found["runs"]) else 0
 
 
-def _say(made: dict[str, Any]) -> None:
+def _say(one: dict[str, Any]) -> None:
     from ..terminal.progress import say
 
-    missing, planned, of = made["missing"], made["planned"], made["of"]
-    done, unchanged = planned - len(missing), "" if made["changed"] else "; nothing new"
-    have = f"{len(made['shards'])} of {of} shards"
-    lines = [f"{have}: {done} of {planned} cases have a result{unchanged}"]
-    lines += [f"note: {note}" for note in made["notes"]]
+    missing, planned, of = one["missing"], one["planned"], one["of"]
+    done, unchanged = planned - len(missing), "" if one["changed"] else "; nothing new"
+    have = f"{len(one['shards'])} of {of} shards"
+    say(f"{have}: {done} of {planned} cases have a result{unchanged}", stderr=True)
+    for note in one["notes"]:
+        say(f"note: {note}", stderr=True)
     if missing:
         some, more = ", ".join(missing[:MOST_NAMED]), len(missing) - MOST_NAMED
-        lines += [f"missing: {some}{f' and {more} more' if more > 0 else ''}"]
-        absent = ", ".join(map(str, made["absent_shards"]))
-        again = f"shard {absent} of {of} was not given: give it too, or " if absent else ""
-        resume = f"attnbench run --resume {shlex.quote(made['path'])}"
-        lines += [f"next: {again}measure them here with {resume}"]
-    for line in lines:
-        say(line, stderr=True)
+        say(f"missing: {some}{f' and {more} more' if more > 0 else ''}", stderr=True)
+        absent = ", ".join(map(str, one["absent_shards"]))
+        again = f"shard {absent} of {of} was not given: give it too" if absent else ""
+        here = f"measure them here with attnbench run --resume {shlex.quote(one['run'])}"
+        say(f"next: {', or '.join(filter(None, (again, here)))}", stderr=True)
 
 
 def merge(request: MergeRequest) -> dict[str, Any]:
-    """Make one run of shards that were measured apart. Returns its `path`, for
-    `attnbench.open_run`, and what is in it: `shards`, and `missing` cases. Raises BadInput.
+    """Make one run of shards that were measured apart. Returns `path`, for `attnbench.open_run`,
+    and what became of each run, `missing` cases among it. Raises BadInput.
     """
     return merged(request, ["attnbench.merge()"])
 

@@ -16,7 +16,7 @@ import ray
 from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ..files.errors import EnvironmentUnmet, option
+from ..files.errors import BadInput, EnvironmentUnmet, option
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
@@ -31,10 +31,11 @@ from .ray_actor import DeviceActor, DeviceWanted, Opened
 from .ray_seats import RaySeat, reason_of, seats_of
 
 OPEN_S = 120.0  # until a process beside a device, and its first worker, have started
-LATE_S = 10.0  # for others, once a device is open; then another one is opened instead
+LATE_S = 10.0  # for others, once a device is open
 LOOK_EVERY_S = 2.0  # for nodes that have joined the cluster
 POLL_S = 0.25
 PARTS_PER_DEVICE = 3  # at least, where there is so much to do: then no device waits long at the end
+MOST_ROWS = 256  # in one write
 SHOWN = 3  # reasons in one message
 SILENT = "no answer: does other work hold its CPUs or GPU? `ray status` shows it"
 
@@ -49,81 +50,43 @@ class Work:
     lost_on: tuple[str, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
-class RayDevice:
-    """The process beside a device. `pending`: its answer to `open`, asked at `asked_s`; with
-    `work`, the stream of what it says; None if it is idle, or ended. `opened`: what it was when it
-    was open last. `running`: what it measures now.
-    """
-
-    seat: RaySeat
-    actor: Any = None
-    pending: Any = None
-    asked_s: float = 0.0
-    opened: Opened | None = None
-    work: Work | None = None
-    running: str = ""
-
-    @property
-    def is_opening(self) -> bool:
-        return self.pending is not None and self.work is None
-
-    def open(self, wanted: DeviceWanted) -> None:
-        """Start it. It is not Ray that restarts it: Ray says only of one that is not restarted
-        whether memory ran out.
-        """
-        there = NodeAffinitySchedulingStrategy(self.seat.node_id, soft=False)
-        options = {**self.seat.resources, "scheduling_strategy": there}
-        self.actor = ray.remote(DeviceActor).options(**options).remote()
-        # The lock of a device that was lost may be held by what is ending.
-        wait = wanted.wait or self.opened is not None
-        self.pending = self.actor.open.remote(replace(wanted, host=self.seat.host, wait=wait))
-        self.asked_s = time.monotonic()
-
-    def end(self) -> None:
-        """And its workers end with it."""
-        if self.actor is not None:
-            with suppress(RayError, ValueError):
-                ray.kill(self.actor)
-        self.actor = self.pending = self.work = None
-
-
 class RayDevices:
-    """Devices as run/engine.py wants them. Ray kills its actors when this process ends."""
+    """Devices as run/engine.py wants them. Ray kills its actors when this process ends.
+
+    A device has the number of its seat. `opened`: those that were open once.
+    """
 
     def __init__(
         self, wanted: DeviceWanted, count: int | None, signals: Signals, listener: Listener
     ) -> None:
         """`count`: of the devices; None for all."""
+        self.opened: dict[int, Opened] = {}
         self._wanted, self._count, self._signals = wanted, count, signals
         self._listener = listener
-        self._seats: list[RaySeat] = []  # without a process so far
-        self._nodes, self._looked_s = set[str](), -inf
-        self._devices: list[RayDevice] = []
-
-    @property
-    def opened(self) -> list[Opened]:
-        """Those that were open once."""
-        return [one.opened for one in self._devices if one.opened]
+        self._seats: list[RaySeat] = []
+        self._started, self._looked_s = 0, -inf
+        self._patience_s = LATE_S  # then another one is opened instead
+        self._actors: dict[int, Any] = {}
+        self._opening: dict[Any, tuple[int, float]] = {}  # by the answer: which, and since when
+        self._asked: list[Any] = []  # of the autoscaler
+        self._idle: list[int] = []
+        self._busy: dict[Any, tuple[int, Work]] = {}  # by the stream of what it says
+        self._running: dict[int, str] = {}
 
     @property
     def environment(self) -> Environment:
-        return self.opened[0].environment
+        return next(iter(self.opened.values())).environment
 
     @property
     def free_bytes(self) -> int:
-        return min(one.free_bytes for one in self.opened)
+        return min(one.free_bytes for one in self.opened.values())
 
     @property
     def listed(self) -> list[Document]:
-        return [one.facts for one in self.opened]
+        return [one.facts for one in self.opened.values()]
 
     def attach(self, budget_bytes: int) -> None:
         """Nothing: attachments are refused before."""
-
-    def close(self) -> None:
-        for one in self._devices:
-            one.end()
 
     # ---- before the run --------------------------------------------------------------------------
 
@@ -132,21 +95,30 @@ class RayDevices:
         used is left out, and said. Raises EnvironmentUnmet, Interrupted.
         """
         began_s, late_s, left_out = time.monotonic(), inf, list[str]()
-        fewest = self._count or 1
-        while True:
-            left_out += filter(None, map(self._answer, self._ready()))
-            count, now = len(self.opened), time.monotonic()
-            late_s = min(late_s, now + LATE_S) if count else inf
-            hopes = any(one.is_opening for one in self._devices) or bool(self._seats)
-            if count >= fewest and (self._count or not hopes or now > late_s):
+        fewest, waits = self._count or 1, self._wanted.wait
+        while len(self.opened) < (self._count or inf):
+            for one in self._ready():
+                why, is_unlike = self._answer(one)
+                if is_unlike:
+                    raise EnvironmentUnmet(why)
+                left_out += [why] if why else []
+            now = time.monotonic()
+            late_s = min(late_s, now + LATE_S) if self.opened else inf
+            if len(self.opened) >= fewest and (not self._opening or now > late_s):
                 break
-            if not self._wanted.wait and (not hopes or now > began_s + OPEN_S):
+            if waits or self._count:
+                self._ask_for(fewest - len(self._seats) + len(left_out))
+            hopes = self._opening or self._asked or self._started < len(self._seats)
+            if not waits and (now > began_s + OPEN_S or not hopes):
                 break
-        silent = [f"{one.seat.host}: {SILENT}" for one in self._devices if one.is_opening]
-        if count < fewest:
+        self._ask_for(0)
+        silent = [f"{self._seats[number].host}: {SILENT}" for number, _ in self._opening.values()]
+        if len(self.opened) < fewest:
             raise EnvironmentUnmet(self._too_few([*left_out, *silent]))
-        late = () if self._count else (f"{one}; it is used when it answers" for one in silent)
-        for why in (*left_out, *late):
+        if self._count:
+            self._opening, silent = {}, []
+            self.close(but=self.opened)
+        for why in (*left_out, *(f"{one}; it is used when it answers" for one in silent)):
             self._listener.remark(f"left out: {why}")
 
     def _too_few(self, left_out: Sequence[str]) -> str:
@@ -160,7 +132,7 @@ class RayDevices:
             f"{', ask for fewer' if count else ''}, or wait for them with {option('wait', True)}"
         )
 
-    def _ready(self) -> list[RayDevice]:
+    def _ready(self) -> list[Any]:
         """What has an answer, after at most POLL_S; nodes that have joined are asked too. Raises
         Interrupted.
         """
@@ -168,52 +140,86 @@ class RayDevices:
         now = time.monotonic()
         if now > self._looked_s + LOOK_EVERY_S:
             self._looked_s = now
+            known = {seat.node_id for seat in self._seats}
             found = seats_of(ray.nodes(), self._wanted.device)
-            self._seats += [seat for seat in found if seat.node_id not in self._nodes]
-            self._nodes |= {seat.node_id for seat in found}
-        answering = [
-            one
-            for one in self._devices
-            if one.actor is not None
-            and (one.opened or not one.is_opening or now < one.asked_s + LATE_S)
-        ]  # one that was lost is waited for, unless Ray says that it is gone
-        most = self._count - len(answering) if self._count else len(self._seats)
-        for _ in range(min(most, len(self._seats))):
-            self._devices.append(RayDevice(self._seats.pop(0)))
-            self._devices[-1].open(self._wanted)
-        waiting = {one.pending: one for one in self._devices if one.pending is not None}
-        if not waiting:
+            self._seats += [seat for seat in found if seat.node_id not in known]
+        silent = sum(now > since + self._patience_s for _, since in self._opening.values())
+        most = (self._count or len(self._seats)) - len(self._actors) + silent
+        for number in range(self._started, min(len(self._seats), self._started + max(0, most))):
+            self._begin(number)
+            self._started += 1
+        if not (waiting := [*self._busy, *self._opening]):
             time.sleep(POLL_S)
             return []
-        every = list(waiting)
-        ray.wait(every, timeout=POLL_S, fetch_local=False)
-        ready = ray.wait(every, num_returns=len(every), timeout=0, fetch_local=False)[0]
-        return [waiting[one] for one in ready]
+        ray.wait(waiting, timeout=POLL_S, fetch_local=False)
+        every = len(waiting)
+        ready: list[Any] = ray.wait(waiting, num_returns=every, timeout=0, fetch_local=False)[0]
+        return ready
 
-    def _answer(self, device: RayDevice) -> str:
-        """Why a device that was being opened cannot be used, "" if it can. Raises EnvironmentUnmet
-        if it is unlike those that are open.
+    def _begin(self, number: int) -> None:
+        """Start a process beside a device. It is not Ray that restarts it: Ray says only of one
+        that is not restarted whether memory ran out.
         """
-        host, opened = device.seat.host, self.opened
+        seat, is_new = self._seats[number], number not in self.opened
+        there = NodeAffinitySchedulingStrategy(seat.node_id, soft=False)
+        options = {**seat.resources, "scheduling_strategy": there}
+        actor = self._actors[number] = ray.remote(DeviceActor).options(**options).remote()
+        # The lock of a device that was lost may be held by what is ending.
+        wait = self._wanted.wait or not is_new
+        asked = actor.open.remote(replace(self._wanted, host=seat.host, wait=wait))
+        self._opening[asked] = number, time.monotonic()
+
+    def _answer(self, asked: Any) -> tuple[str, bool]:
+        """Why a device that was being opened cannot be used, "" if it can; and whether it is unlike
+        those that are open.
+        """
+        number, _ = self._opening.pop(asked)
+        host, is_unlike = self._seats[number].host, False
         try:
-            found = ray.get(device.pending)
+            found = ray.get(asked)
         except RayError as error:
             found = reason_of(error)
-        others = sum(one.actor is not None and not one.is_opening for one in self._devices)
-        if isinstance(found, str) or others == self._count:  # another was opened instead
-            device.end()
-            return f"{host}: {found}" if isinstance(found, str) else ""
-        first = opened[0] if opened else found
-        if differ := unlike(first.environment, found.environment):
-            device.end()
-            one = differ[0]
-            raise EnvironmentUnmet(
-                f"{host} has {one.fact} {one.now!r}, {first.where['host']} {one.then!r}; a run"
+        if isinstance(found, Opened):
+            first = next(iter(self.opened), number)
+            then = self.opened.get(first, found).environment
+            if not (differ := unlike(then, found.environment)):
+                self.opened[number] = found
+                self._idle.append(number)
+                return "", False
+            one, is_unlike = differ[0], True
+            found = (
+                f"has {one.fact} {one.now!r}, {self._seats[first].host} {one.then!r}; a run"
                 " measures with one, because rows of both would not be comparable: make them equal,"
                 f" or choose devices with {option('device_kind')}"
             )
-        device.opened, device.pending = found, None
-        return ""
+        self._kill(number)
+        return f"{host}{'' if is_unlike else ':'} {found}", is_unlike
+
+    def _ask_for(self, missing: int) -> None:
+        """Tasks that do nothing, and for which an autoscaler starts nodes."""
+        wanted, is_first = self._wanted, not self._asked
+        if self._asked:
+            self._asked = ray.wait(self._asked, num_returns=len(self._asked), timeout=0)[1]
+        for task in self._asked[max(0, missing) :]:
+            ray.cancel(task)
+        one: dict[str, Any] = {"num_gpus": 1} if wanted.device == "cuda" else {"num_cpus": 1}
+        sizes = [dict(seat.resources) for seat in self._seats]
+        one |= max(sizes, key=lambda size: size["num_cpus"], default={})
+        if wanted.kind and wanted.device == "cuda":
+            one["accelerator_type"] = wanted.kind
+        more = range(missing - len(self._asked))
+        self._asked += [ray.remote(int).options(**one).remote() for _ in more]
+        if more and is_first:
+            self._listener.remark(f"asked the cluster for {missing} more; waiting for nodes")
+
+    def _kill(self, number: int) -> None:
+        with suppress(RayError, ValueError):
+            ray.kill(self._actors.pop(number))
+
+    def close(self, but: Mapping[int, Opened] | None = None) -> None:
+        """End the processes beside devices, and they their workers."""
+        for number in self._actors.keys() - (but or {}).keys():
+            self._kill(number)
 
     # ---- the run ---------------------------------------------------------------------------------
 
@@ -233,65 +239,66 @@ class RayDevices:
 
     def _measure(self) -> None:
         """Raises Interrupted, EnvironmentUnmet."""
-        rows, devices = self._rows, self._devices
-        self._queue = work_of(rows, len(self.opened))
-        rows.begin(len(self.opened))
+        rows, self._queue = self._rows, work_of(self._rows, len(self.opened))
         given = ray.put(rows.spec), ray.put(rows.attempts)
-        while self._queue or any(one.work for one in devices):
-            for one in devices:
-                if self._queue and one.actor is not None and one.pending is None:
-                    one.work = work = self._queue.pop(0)
-                    share = len(work.units.walls) / max(1, len(rows.units.walls))
-                    asked = (*given, work.units, share, bool(work.lost_on))
-                    one.pending = one.actor.measure.remote(*asked)
-            newest_s = max((one.asked_s for one in devices if one.is_opening), default=-inf)
-            if not any(one.work for one in devices) and time.monotonic() > newest_s + OPEN_S:
+        self._patience_s = OPEN_S
+        rows.begin(len(self.opened))
+        while self._queue or self._busy:
+            while self._idle and self._queue:
+                number, work = self._idle.pop(0), self._queue.pop(0)
+                share = len(work.units.walls) / max(1, len(rows.units.walls))
+                asked = (*given, work.units, share, bool(work.lost_on))
+                self._busy[self._actors[number].measure.remote(*asked)] = number, work
+            soon = (time.monotonic() < since + OPEN_S for _, since in self._opening.values())
+            if not self._busy and not any(soon):
                 why = "no device is left to measure on"
                 self._stop(why)
                 raise EnvironmentUnmet(
                     f"{why}; all rows so far are safe: start the hosts again, then go on with"
                     f" attnbench run --resume {rows.store.path.name} and the same options"
                 )
-            arrived, lost = list[Record](), list[tuple[RayDevice, RayError]]()
+            arrived: dict[str, Record] = {}
             for one in self._ready():
-                try:
-                    arrived += self._hear(one)
-                except RayError as error:
-                    lost.append((one, error))
+                if one in self._opening:
+                    self._admit(one)
+                else:
+                    self._hear(one, arrived)
             if arrived:
-                rows.keep(*arrived)
-            for one, loss in lost:
-                self._lose(one, loss)
+                rows.keep(*arrived.values())
 
-    def _hear(self, device: RayDevice) -> list[Record]:
-        """What a device has measured. Raises RayError if it was lost, RuntimeError for a bug of
-        ours in its process.
-        """
-        if device.work is None:
-            self._admit(device)
-            return []
+    def _hear(self, stream: Any, arrived: dict[str, Record]) -> None:
+        """What a device says. Raises RuntimeError for a bug of ours in its process."""
+        number, work = self._busy[stream]
         try:
-            said = ray.get(next(device.pending))
+            said = ray.get(next(stream))
         except StopIteration:
-            device.work = device.pending = None
-            return []
+            del self._busy[stream]
+            self._idle.append(number)
         except RayTaskError as error:
-            raise RuntimeError(f"in the process beside {device.seat.host}:\n{error}") from None
-        for one in said:
-            if not isinstance(one, Record):
-                device.running = one[0]
-                self._listener.running(*one)
-        return [one for one in said if isinstance(one, Record)]
+            host = self._seats[number].host
+            raise RuntimeError(f"in the process beside {host}:\n{error}") from None
+        except RayError as error:
+            del self._busy[stream]
+            self._rows.keep(*arrived.values())
+            arrived.clear()
+            self._lose(number, work, error)
+        else:
+            for one in said:
+                if isinstance(one, Record):
+                    if one.id in self._rows.left:  # one that came twice is one
+                        arrived[one.id] = one
+                else:
+                    self._running[number] = one[0]
+                    self._listener.running(*one)
 
-    def _lose(self, device: RayDevice, error: RayError) -> None:
+    def _lose(self, number: int, work: Work, error: RayError) -> None:
         """What the device had measured is kept; the rest is measured once more, or fails."""
-        host, work, left, running = device.seat.host, device.work, self._rows.left, device.running
-        assert work is not None
-        assert device.opened is not None
-        where, why, hosts = device.opened.where, reason_of(error), (*work.lost_on, host)
+        host, where = self._seats[number].host, self.opened[number].where
+        left, running = self._rows.left, self._running.get(number)
+        why, hosts = reason_of(error), (*work.lost_on, host)
         self._listener.remark(f"{host} was lost: {why}")
-        device.end()
-        device.open(self._wanted)
+        self._kill(number)
+        self._begin(number)
         if isinstance(error, OutOfMemoryError) and work.lost_on and running in left:
             # Every step was said this time, so it is known which one it was.
             reason = f"the memory of {host} ran out: {why}"
@@ -304,26 +311,28 @@ class RayDevices:
         reason = f"{hosts[-1]} was lost while it was measured, and {hosts[0]} before: {why}"
         self._fail(work.units.ids, Status.CRASHED, reason, where)
 
-    def _admit(self, device: RayDevice) -> None:
+    def _admit(self, asked: Any) -> None:
         """A device that is back, or has joined."""
-        how = "is back" if device.opened else "joined"
-        try:
-            why = self._answer(device)
-        except EnvironmentUnmet as unlike_others:
-            why = str(unlike_others)
-        if why:
+        number, _ = self._opening[asked]
+        is_back, host = number in self.opened, self._seats[number].host
+        if why := self._answer(asked)[0]:
             self._listener.remark(f"not used: {why}")
-        elif device.actor is not None:
-            count = sum(one.actor is not None and not one.is_opening for one in self._devices)
-            self._listener.remark(f"{device.seat.host} {how}; devices now: {count}")
-            self._rows.store.add_devices(self.listed)
+            return
+        if is_back:
+            self._listener.remark(f"{host} is back")
+            return
+        count = len(self._idle) + len(self._busy)
+        self._listener.remark(f"{host} joined; devices now: {count}")
+        try:
+            self._rows.store.add_devices([self.opened[number].facts])
+        except BadInput as error:
+            self._listener.remark(f"{host} is not in run.json: {error}")
 
     def _stop(self, why: str) -> None:
         """End early: what was not measured to the end gets rows that say so."""
         reason = f"{why}; {HINT}"
-        for one in self._devices:
-            if one.work:
-                self._fail(one.work.units.ids, Status.INTERRUPTED, reason, {})
+        for _, work in self._busy.values():
+            self._fail(work.units.ids, Status.INTERRUPTED, reason, {})
         if self._rows.left:
             self._rows.not_reached(reason, where={})
 

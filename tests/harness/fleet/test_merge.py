@@ -37,7 +37,7 @@ def test_an_interrupted_case_is_missing_though_it_has_a_row(tmp_path: Path) -> N
 
 
 def test_a_merged_run_is_written_through_no_link(shards: list[Path], tmp_path: Path) -> None:
-    whole = Path(merged(shards, tmp_path)["path"])
+    whole = Path(merged(shards, tmp_path)["run"])
     (tmp_path / "elsewhere").mkdir()
     moved = whole.rename(tmp_path / "elsewhere" / whole.name)
     (tmp_path / "results" / "latest").unlink()
@@ -51,9 +51,9 @@ def test_the_same_rows_make_the_same_run_once_and_other_rows_another(
     shards: list[Path], tmp_path: Path
 ) -> None:
     one, two = merged(shards, tmp_path), merged(shards[::-1], tmp_path)
-    assert one["path"] == two["path"]
+    assert one["run"] == two["run"]
     assert (one["changed"], two["changed"]) == (True, False)
-    assert merged(shards[:2], tmp_path)["path"] != one["path"]
+    assert merged(shards[:2], tmp_path)["run"] != one["run"]
 
 
 def test_a_torn_last_line_of_a_shard_is_left_out_and_said(
@@ -132,7 +132,7 @@ def test_two_results_of_one_case_are_refused(shards: list[Path], tmp_path: Path)
 
 
 def test_what_was_merged_is_merged_no_further(shards: list[Path], tmp_path: Path) -> None:
-    part = Path(merged(shards[:2], tmp_path)["path"])
+    part = Path(merged(shards[:2], tmp_path)["run"])
     said = refused([part, shards[2]], tmp_path)
     assert said.endswith("run.json: made by merging already; give the shards that it was made of")
 

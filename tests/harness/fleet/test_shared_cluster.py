@@ -80,6 +80,14 @@ def test_too_few_devices_and_unlike_ones_end_the_command_with_one_line(nodes: No
     assert the_run(nodes) is None
 
 
+@pytest.mark.parametrize("nodes", [("1", "2")], indirect=True)
+def test_an_autoscaler_starts_the_nodes_that_a_run_lacks(nodes: Nodes) -> None:
+    run = nodes.run(*SLOW, *LENGTHS, "--devices", "3", "--wait")
+    assert "asked the cluster for 2 more" in nodes.said.read_text()
+    assert statuses_of(run) == {"ok"}
+    assert len(hosts_of(run)) == 3
+
+
 def test_files_of_own_backends_are_sent(nodes: Nodes) -> None:
     own = nodes.folder / "mine"
     own.mkdir()

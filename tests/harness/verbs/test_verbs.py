@@ -29,11 +29,12 @@ def test_advice_is_that_of_the_command(here: Any) -> None:
 def test_shards_are_merged_and_what_is_missing_is_told(here: Any, tmp_path: Path) -> None:
     some = [write_shard(tmp_path / "results", f"{number}/3") for number in (1, 2)]
     found = attnbench.merge(some, output=tmp_path / "whole")
-    assert (found["shards"], found["of"], found["absent_shards"]) == ([1, 2], 3, [3])
+    (one,) = found["runs"]
+    assert (one["shards"], one["of"], one["absent_shards"]) == ([1, 2], 3, [3])
     run = attnbench.open_run(found["path"])
-    assert run.statuses["not reached"] == len(found["missing"])
+    assert run.statuses["not reached"] == len(one["missing"])
     again = json.loads(here("merge", *some, "-o", tmp_path / "other", "--json").stdout)
-    assert again["missing"] == found["missing"]
+    assert again["runs"][0]["missing"] == one["missing"]
     with pytest.raises(attnbench.BadInput, match="another run, or one with other rows"):
         attnbench.merge(some, output=some[0])
 
