@@ -35,7 +35,7 @@ demo: $(USABLE)  ## measure scenarios/quickstart.yaml on this machine and write 
 test: $(STAMP)  ## before each commit: the short tests of the core, which need no GPU; two minutes on two cores
 	$(BIN)/python -m pytest -m "$(SHORT)" $(IN_PARALLEL)
 
-test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; 13 minutes
+test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes, and those of the packs; 17 minutes
 	$(BIN)/python -m pytest -m "not nightly" $(IN_PARALLEL)
 
 contract: $(STAMP)  ## what a user relies on, seen from outside: processes, files, exit codes; 6 minutes on two busy cores
