@@ -7,6 +7,7 @@ from typing import Any
 from ..cases.case import Case
 from ..measure.launch_flags import add_floor
 from ..process.child import CaseEnded
+from ..rows.plans import MOST_TRIES
 from ..rows.status import Status
 from .runtime import utc_now
 
@@ -25,8 +26,8 @@ STALE = (
 class CaseState:
     """`backend`: that its worker is for, "" if it shares the run's own. `beside`: of a baseline
     that has no row of its own, the case in whose worker it is timed. `judged`: its results that
-    were; `digests`: of first results, by process. `clocks`: seconds of each block, by our clock and
-    by the worker's.
+    were; `digests`: of first results, by process. `clocks`: seconds of each block, by our clock
+    less what lies between calls, and by the worker's.
     """
 
     case: Case
@@ -85,6 +86,13 @@ class CaseState:
             return
         if last[1] == numbers and any(map(any, numbers)):  # type: ignore[call-overload]
             raise CaseEnded(Status.INCORRECT, STALE, "latency")
+
+    def clocked(self, ours_s: float, theirs_s: float, *, calls: int = 0, tries: float = 1) -> None:
+        """Note a block by both clocks. `calls`: if theirs is of the calls alone, how many there
+        were, in each of so many `tries`, by the worker's word.
+        """
+        between_s = calls * min(tries, MOST_TRIES) * BETWEEN_CALLS_S
+        self.clocks.append((ours_s - between_s, theirs_s))
 
     def repeats(self) -> dict[str, bool | None]:
         """Fields of the row: whether equal inputs gave equal bits."""

@@ -20,10 +20,10 @@ from ..measure.launch_flags import launch_flags
 from ..measure.physical_floor import refutation
 from ..process.child import PHASES, CaseEnded
 from ..process.worker_process import WorkerFailure
-from ..rows.plans import MOST_TRIES, WARM_AGAIN_S, first_warm_up_s
+from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status
-from .case_state import BETWEEN_CALLS_S, CaseState
+from .case_state import CaseState
 from .runtime import Runtime
 from .sampling import Sampler
 from .worker_pool import Seat
@@ -220,13 +220,11 @@ class GroupRun:
         apart_s = time.monotonic() - since - max(0.0, (waited_s(ours) or 0.0) - waited)
         quantities = reply.quantities.model_dump()
         self.sampler.samplings[one.name].add(process, quantities, reply.spent_s)
-        if (
-            self.spec.device == "cpu"
-        ):  # the readings themselves; on a GPU a block has more than those
-            tries = min(quantities["conditions"].get("tries", 1), MOST_TRIES)
-            one.clocks.append((apart_s - calls * tries * BETWEEN_CALLS_S, reply.spent_s))
+        if self.spec.device == "cpu":  # theirs is of the calls alone, on a GPU of the whole block
+            tries = quantities["conditions"].get("tries", 1)
+            one.clocked(apart_s, reply.spent_s, calls=calls, tries=tries)
         else:
-            one.clocks.append((apart_s, reply.block_s))
+            one.clocked(apart_s, reply.block_s)
         if one.beside is None:
             self.runtime.listener.steps(one.name, 1 + self.sampler.done(one.name))
         is_last = not self.sampler.wants(one.name, process)

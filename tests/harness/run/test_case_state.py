@@ -28,6 +28,23 @@ def test_a_clock_that_disagrees_with_the_parents_in_every_block_is_wrong(clocks,
 
 
 @pytest.mark.parametrize(
+    ("ours_s", "calls", "tries", "wrong"),
+    [
+        (0.053, 200, 1, False),  # 200 tiny calls, as an idle machine had them: 30.7 ms by theirs
+        (0.085, 200, 2, False),
+        (0.085, 200, 1, True),
+        (0.120, 200, 100, True),  # no block is measured so often
+        (0.053, 0, 1, True),
+    ],
+)
+def test_what_lies_between_calls_is_no_sign_of_a_wrong_clock(ours_s, calls, tries, wrong):
+    state = CaseState(case=CASE, fields={})
+    for _ in range(2):
+        state.clocked(ours_s, 0.0307, calls=calls, tries=tries)
+    assert bool(state.clock_complaint) is wrong
+
+
+@pytest.mark.parametrize(
     ("digests", "repeats", "processes_repeat"),
     [
         ({0: ["a", "a"], 1: ["a", "a"]}, True, True),

@@ -66,17 +66,28 @@ def test_it_is_told_how_far_off_another_call_is_and_one_alone(
 def test_a_call_for_each_sequence_is_held_against_one_for_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def timed(calls: Any, _: torch.device) -> Any:
-        each, batch = (call() for call in calls)
-        assert torch.allclose(each, 1.01 * batch)
-        return {"alone_ratio": 3.05, "blocks": 3, "contended_blocks": 0}
+    timers = [[6.0, 6.2, 6.1, 6.1], [2.0, 2.0, 2.0, 2.0]]  # ms, of each block
+    made: list[torch.Tensor] = []
+
+    class Clock:
+        def time_ms(self, call: Callable[[], torch.Tensor]) -> float:
+            made.append(call())
+            return 1.0
+
+        def timer(self, call: Any, call_ms: float) -> Any:
+            blocks = iter(timers.pop(0))
+            return SimpleNamespace(
+                sample=lambda times: SimpleNamespace(block_ms=[next(blocks)] * times)
+            )
 
     own = depends_on(lambda problem, _: 0.01 * (problem.batch == 1))
     monkeypatch.setattr(batch_invariance, "exact_backends", lambda *_: [own])
-    monkeypatch.setattr(batch_invariance, "timed", timed)
+    monkeypatch.setattr(batch_invariance, "clock_for", lambda _: Clock())
     _, cost = batch_invariance.run(SMALL, CPU, 0, process=3)
-    assert cost["alone_ratio"] == 3.05
-    assert (cost["process"], cost["blocks"]) == (3, 3)
+    each, batch, *_ = made
+    assert torch.allclose(each, 1.01 * batch)
+    assert cost["alone_ratio"] == pytest.approx(3.05, rel=1e-3)
+    assert (cost["process"], cost["blocks"]) == (3, 4)
     # the batch's output and the other by which it is multiplied; alone, one sequence at a time
     assert 0 < cost["alone_peak_bytes"] < 2 * cost["batch_peak_bytes"]
 
