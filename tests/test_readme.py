@@ -94,7 +94,7 @@ def test_the_backends_of_the_table_exist(monkeypatch):
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for folder in (".", "docs", "results", "scenarios", "tests/example_backend")
+    for folder in (".", "docs", "docs/decisions", "results", "scenarios", "tests/example_backend")
     for path in (ROOT / folder).glob("*.md")
 )
 
@@ -119,10 +119,10 @@ def test_links_lead_to_files_and_headings(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_paths_of_code_exist(page):
-    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    recipes = (ROOT / "docs" / "extending.md").read_text()
     examples = {
         "impls/peak_formulas/mine.py",
-        *re.findall(r"^    # (\S+\.py)$", contributing, re.M),
+        *re.findall(r"^    # (\w+/\S+)$", recipes, re.M),
     }
     found = re.findall(
         r"(?<![\w/.])((?:harness|impls|reports|tests)/[\w/]+\.\w+)", (ROOT / page).read_text()

@@ -1,7 +1,7 @@
-"""The recipes of CONTRIBUTING.md: one file of each kind, added to a copy of the tree, is enough.
+"""The recipes of docs/extending.md: one file of each kind, added to a copy of the tree, is enough.
 
 Each is used as a user would: from the command line to the page. Then the tests that take up every
-file of a folder run in that copy.
+file of a folder run in that copy. CONTRIBUTING.md's table and its map say what is so.
 """
 
 import os
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,76 +20,19 @@ from tests.made_runs import read_rows
 from tests.search_path import searched
 
 FOLDERS = (".package", "harness", "impls", "reports", "scenarios", "tests", "docs")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CITATION.cff")
-FILES = ("Makefile", "pyproject.toml", *PAGES)
-
-ADDED = {
-    "impls/halves.py": '''
-"""The plain formula, for half of the queries at a time."""
-
-import torch
-
-from .layer import as_call
-
-COMPUTES = ("temperature",)
-
-
-def why_not(problem, device):
-    return "causal problems are not implemented" if problem.causal else None
-
-
-def prepare(problem, inputs, weights):
-    group, scale = problem.heads // problem.kv_heads, problem.scale / problem.temperature
-
-    def attend(q, k, v):
-        k, v = (x.repeat_interleave(group, 1) for x in (k, v))
-        parts = [(half @ k.mT * scale).softmax(-1) @ v for half in q.tensor_split(2, 2)]
-        return torch.cat(parts, 2)
-
-    return as_call(problem, inputs, weights, attend)
-''',
-    "reports/exports/names_only.py": '''
-"""The names of the cases, a line each below a title."""
-
-from ..data.load import rows_of
-from . import Exported
-
-MEANING = "the names of the cases, a line each"
-
-
-def export(runs):
-    lines = "".join(f"{case}\\n" for case in ("case", *(row["case"] for row in rows_of(runs))))
-    notes = tuple(note for run in runs for note in run.notes)
-    return Exported(content=lines, notes=notes)
-''',
-    "scenarios/five_files.yaml": """
-# yaml-language-server: $schema=schema.json
-# attnbench run five_files
-name: five_files
-question: Does one new file of each kind suffice?
-takes_min: 1
-backends: [fused, halves]
-baseline: fused
-grid: {batch: 1, seq_len: [32, 64], d_model: 32, heads: 2}
-plan: {like: quick, window_s: 0.2, budget_s: 0.2}
-measure: [latency, memory, waits]
-studies: [mine]
-""",
-}
-SHOWN = (
-    "impls/axes/temperature.py",
-    "impls/masks/mine.py",
-    "harness/devices/probes/mine.py",
-    "harness/studies/mine.py",
-    "reports/subjects/mine.py",
+FILES = (
+    *("Makefile", "pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("CODE_OF_CONDUCT.md", "SECURITY.md", "CITATION.cff"),
 )
-"""Files that CONTRIBUTING.md shows whole."""
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RECIPES = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 LINES = {
     "impls/problem_fields.py": "    softcap: float = 0.0\n",
     "harness/rows/fields.py": "    kernel_requested: str | None = None\n",
     "harness/worker/check.py": '            "first_call_ms": first_call_ms,\n',
+    "reports/claims/ledger.py": '    Claim(\n        "C1",\n',
 }
-"""Files of which CONTRIBUTING.md shows what to add, each with the line that it is added before."""
+"""Files of which a block is added, each with the line that it is added before."""
 README = (
     "scenarios/README.md",
     "| `temperature` | 1 | by what scaled scores are divided |\n",
@@ -102,12 +46,42 @@ BY_COMMAND = {
 """What `make approve` renews, and by which of its tests."""
 
 
-def shown(name: str) -> str:
-    """The indented block that begins with the file's name."""
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    block = re.search(rf"^    # {name}\n((?:(?: {{4}}.*)?\n)+)", page, re.M)
-    assert block is not None, name
-    return textwrap.dedent(block[1])
+def blocks() -> dict[str, str]:
+    """The indented blocks that begin with a file's name."""
+    found = re.findall(r"^    # (\w+/\S+)\n((?:(?: {4}.*)?\n)+)", RECIPES, re.M)
+    return {name: textwrap.dedent(block).rstrip("\n") + "\n" for name, block in found}
+
+
+SHOWN = blocks()
+ADDED = SHOWN.keys() - LINES.keys()
+
+
+def test_the_table_of_ways_has_every_file_and_its_lines() -> None:
+    ways = re.findall(
+        r"^\| an? .*?\| `(\S+)` \| (\d+) \|.*\| `(?:make )?(\S+)` \|$", CONTRIBUTING, re.M
+    )
+    lines = {name: sum(map(bool, block.splitlines())) for name, block in SHOWN.items()}
+    also = {"impls/problem_fields.py", "harness/worker/check.py"}
+    assert {name: int(count) for name, count, _ in ways} == {
+        name: count for name, count in lines.items() if name not in also
+    }
+    assert all(f"`{name}`" in CONTRIBUTING for name in also)
+    assert all((ROOT / test).exists() for _, _, test in ways if "/" in test)
+
+
+@pytest.mark.parametrize("folder", ["harness", "impls", "reports"])
+def test_the_map_has_the_layers_that_import_linter_checks(folder: str) -> None:
+    drawing = re.search(rf"^    {folder}\n((?: {{8}}.*\n)+)", CONTRIBUTING, re.M)
+    assert drawing is not None
+    rooms = [re.split(r" {2,}", line.strip())[0] for line in drawing[1].splitlines()]
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (
+        one["layers"]
+        for one in rules["contracts"]
+        if one.get("containers") == [f"attnbench.{folder}"]
+    )
+    drawn = [set(re.findall(r"\w+", line)) for line in rooms]
+    assert [one for one in drawn if one] == [set(re.findall(r"\w+", line)) for line in layers]
 
 
 @pytest.fixture(scope="module")
@@ -122,12 +96,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (house / "results" / "published").mkdir(parents=True)
     for page in ("README.md", "published/README.md"):
         shutil.copy(ROOT / "results" / page, house / "results" / page)
-    for name, content in (ADDED | {name: shown(name) for name in SHOWN}).items():
+    for name in ADDED:
         assert not (house / name).exists()
-        (house / name).write_text(content.lstrip("\n"))
+        (house / name).write_text(SHOWN[name])
     for name, before in LINES.items():
         indent = before[: -len(before.lstrip())]
-        add(house / name, textwrap.indent(shown(name), indent), before)
+        add(house / name, textwrap.indent(SHOWN[name], indent), before)
     add(house / README[0], *README[1:])
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *BY_COMMAND.values())
     python(house, *tests, ATTNBENCH_APPROVE="1")
@@ -142,8 +116,8 @@ def add(file: Path, text: str, before: str) -> None:
 
 def python(house: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": searched(house / ".package"), "OMP_NUM_THREADS": "1"}
-    environment |= more
     environment.pop("ATTNBENCH_BACKENDS", None)
+    environment |= more
     return ran([sys.executable, *arguments], cwd=house, env=environment, timeout=900)
 
 
@@ -160,7 +134,9 @@ def run(house: Path) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("what", "name"), [("backends", "halves"), ("probes", "wait_count")])
+@pytest.mark.parametrize(
+    ("what", "name"), [("backends", "halves"), ("probes", "wait_count"), ("models", "tiny")]
+)
 def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
     assert name in attnbench(house, "list", what)
 
@@ -202,9 +178,8 @@ def test_nothing_but_the_files_of_the_recipes_changed(house: Path) -> None:
         if not (old := ROOT / file.relative_to(house)).exists()
         or old.read_bytes() != file.read_bytes()
     }
-    assert changed == {*ADDED, *SHOWN, *LINES, README[0], *BY_COMMAND}
-    recipes = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert all(name in recipes for name in (README[0], *BY_COMMAND))
+    assert changed == {*SHOWN, README[0], *BY_COMMAND}
+    assert all(name in RECIPES for name in (README[0], *BY_COMMAND))
 
 
 @pytest.mark.long
@@ -244,12 +219,46 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
     assert len(cases) == 4
 
 
+@pytest.mark.long
+def test_advice_knows_a_new_model(house: Path) -> None:
+    advice = attnbench(house, "advise", "tiny", "--device", "cpu", "--memory-gib", "1")
+    assert "tiny" in advice
+    assert "128" in advice  # its longest context
+
+
+@pytest.mark.long
+def test_a_new_claim_is_judged(house: Path, tmp_path: Path) -> None:
+    claims = SHOWN["scenarios/five_files.yaml"].replace("five_files", "claims_five")
+    (tmp_path / "claims_five.yaml").write_text(claims)
+    run = attnbench(house, "run", str(tmp_path / "claims_five.yaml"), "--device", "cpu").strip()
+    told = attnbench(house, "show", run, "--format", "md")
+    assert re.search(r"C0\W.*Twice the tokens need four times the FLOPs", told)
+
+
+@pytest.mark.long
+def test_a_new_cheat_ends_as_it_says(house: Path) -> None:
+    sizes = ("--seq-len", "256", "--d-model", "64", "--heads", "2", "--plan", "quick")
+    words = ("-m", "attnbench", "run", "--backends", "doubles_its_values", *sizes)
+    done = python(house, *words, "--device", "cpu", ATTNBENCH_BACKENDS="tests/fakes/cheats")
+    (row,) = (row for row in read_rows(house / done.stdout.strip()) if row["kind"] == "latency")
+    assert row["status"] == "incorrect"
+    assert "times as far" in row["reason"]
+
+
+@pytest.mark.long
+def test_a_new_attack_is_tried(house: Path) -> None:
+    done = python(house, "-m", "tests.faults", "--short", "--only", "two_dry_runs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| two dry runs at once | 1 | 1 |" in done.stdout
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "tests",
     [
         ("tests/test_readme.py", "tests/scenarios", "tests/harness/scenario"),
         ("tests/harness/devices/probes/test_every_probe.py", "tests/harness/studies"),
+        ("tests/harness/models", "tests/reports/claims"),
         (
             "tests/reports/exports/test_every_format.py",
             "tests/reports/subjects",
