@@ -4,6 +4,7 @@ Each is used as a user would: from the command line to the page. Then the tests 
 file of a folder run in that copy. CONTRIBUTING.md's table and its map say what is so.
 """
 
+import json
 import os
 import re
 import shutil
@@ -228,11 +229,18 @@ def test_advice_knows_a_new_model(house: Path) -> None:
 
 @pytest.mark.long
 def test_a_new_claim_is_judged(house: Path, tmp_path: Path) -> None:
-    claims = SHOWN["scenarios/five_files.yaml"].replace("five_files", "claims_five")
-    (tmp_path / "claims_five.yaml").write_text(claims)
-    run = attnbench(house, "run", str(tmp_path / "claims_five.yaml"), "--device", "cpu").strip()
+    scenario = {
+        "name": "claims_mine",
+        "question": "?",
+        "takes_min": 1,
+        "backends": ["fused"],
+        "grid": {"batch": 1, "seq_len": [32, 64, 128, 256], "d_model": 32, "heads": 2},
+        "plan": {"like": "quick", "budget_s": 0.1},
+    }
+    (tmp_path / "claims_mine.yaml").write_text(json.dumps(scenario))
+    run = attnbench(house, "run", str(tmp_path / "claims_mine.yaml"), "--device", "cpu").strip()
     told = attnbench(house, "show", run, "--format", "md")
-    assert re.search(r"C0\W.*Twice the tokens need four times the FLOPs", told)
+    assert re.search(r"C0\W+supported\W+Twice the tokens need four times the FLOPs", told)
 
 
 @pytest.mark.long
