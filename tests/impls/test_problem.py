@@ -171,7 +171,8 @@ def test_every_axis_has_a_field() -> None:
 
 @pytest.mark.parametrize("name", [name for name, axis in AXES.items() if axis.scores])
 def test_backends_compute_what_an_axis_makes_of_scores(name: str) -> None:
-    problem = replace(PROBLEMS["wide_values"], **{name: AXES[name].default + 1.5})
+    more = 2 if AXES[name].type is int else 1.5
+    problem = replace(PROBLEMS["wide_values"], **{name: AXES[name].default + more})
     found = complaints(problem, [one for one in computing(name) if not load(one).compiles], 0)
     assert found
     assert not any(found.values()), found
