@@ -31,7 +31,7 @@ from tests.made_runs import case, problem, row, write_run
 
 PAGES = (
     "README.md",
-    "docs/*.md",
+    "docs/**/*.md",
     "scenarios/README.md",
     "results/README.md",
     "CONTRIBUTING.md",
