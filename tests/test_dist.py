@@ -139,12 +139,12 @@ def test_a_release_names_the_repository_that_it_is_built_in(monkeypatch):
     home = "https://git.example/some/fork"
     named = core()
     assert named.urls["Source"] == home
-    assert f"[glossary]({home}/blob/f00d/docs/glossary.md)" in named.readme
+    assert f"[terms]({home}/blob/f00d/docs/reading.md#terms)" in named.readme
     assert f"]({home}/raw/f00d/docs/wall.png)" in named.readme
     monkeypatch.delenv("GITHUB_REPOSITORY")
     nameless = core()
     assert nameless.urls == {}
-    assert "then the glossary." in nameless.readme
+    assert "then the terms." in nameless.readme
     assert "docs/wall.png" not in nameless.readme
     for one in (named, nameless):
         assert one.readme_content_type == "text/markdown"

@@ -27,7 +27,7 @@ def test_what_reading_results_needs_is_all_but_torch_and_the_driver():
 
 
 def test_the_readme_is_short_and_its_first_screen_has_a_picture_and_the_first_command():
-    assert len(README.encode()) <= 9_000
+    assert len(README.encode()) <= 8_000
     first = README[: README.index("## Start") + 400]
     assert first.index("](docs/wall.png)") < first.index("    make demo")
 
@@ -68,18 +68,16 @@ def flash_attn_func(q, k, v, softmax_scale, causal):
 @pytest.mark.parametrize("flags", [("--causal",), ("--scope", "layer")])
 def test_functions_are_backends(attnbench, tmp_path, flags):
     (tmp_path / "flash_attn.py").write_text(FLASH_ATTN)  # stands for the package, which needs a GPU
-    for name in ("my_attention", "my_flash"):
+    for name in ("mha", "my_flash"):
         code = re.search(rf"```python\n(# {name}.py\n.*?)```", README + BACKENDS, re.DOTALL)
         (tmp_path / f"{name}.py").write_text(code[1])
-    command = re.search(r"`attnbench (run --backends my_attention:attend,.*?)`", README)
-    asked = (
-        command[1].replace("1k", "64").replace("512", "32").replace("sdpa", "sdpa,my_flash:attend")
-    )
-    done = attnbench(*asked.split(), *flags, *QUICK, check=True)
+    shown = re.search(r"`attnbench run quickstart --backends (mha:attend,\S*)`", README)
+    done = attnbench("run", *axes(f"{shown[1]},my_flash:attend"), *flags, *QUICK, check=True)
     rows = read_rows(Path(done.stdout.strip()))
     assert {row["backend"]: row["status"] for row in rows} == {
-        "attend@my_attention": "ok",
+        "attend@mha": "ok",
         "attend@my_flash": "ok",
+        "fused": "ok",
         "sdpa": "ok",
     }
 
@@ -92,10 +90,24 @@ def test_the_backends_of_the_table_exist(monkeypatch):
     assert {"naive", "fused", "sdpa", "triton"} < set(named) <= set(impls.names())
 
 
+def test_the_six_questions_have_short_commands():
+    table = README.partition("## Six questions")[2].partition("\n### ")[0]
+    commands = re.findall(r"^\|[^|]*\| `(attnbench [^`]*)` \|", table, re.M)
+    assert len(commands) == 6
+    assert [one for one in commands if len(one) > 60] == []
+
+
+def test_the_pages_for_users_are_fourteen_and_short():
+    pages = {page.stem: len(page.read_bytes()) for page in (ROOT / "docs").glob("*.md")}
+    for_developers = {"extending", "release"}
+    assert len(pages.keys() - for_developers) == 14
+    assert sum(pages.values()) <= 200_000
+
+
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for folder in (".", "docs", "docs/decisions", "results", "scenarios", "tests/example_backend")
-    for path in (ROOT / folder).glob("*.md")
+    for pattern in ("*", "docs/**/*", "results/*", "scenarios/*", "tests/example_backend/*")
+    for path in ROOT.glob(f"{pattern}.md")
 )
 
 

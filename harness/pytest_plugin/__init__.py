@@ -1,4 +1,4 @@
-"""The pytest plugin: scenario files become tests, reported by pytest-benchmark (docs/pytest.md).
+"""The pytest plugin: scenario files become tests, reported by pytest-benchmark (docs/ci.md).
 
 This file is loaded in every pytest session of an environment that has attnbench. What measures is
 imported with the first scenario file, what checks options with the first that is given.

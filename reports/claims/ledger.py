@@ -1,6 +1,6 @@
 """The claims: what textbooks state, the quantity that decides it, and the range that holds.
 
-docs/theory.md says why, with the sources.
+docs/internals/theory.md says why, with the sources.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Runs as files for other programs: every module of this folder is a format.
 
 Modules that begin with `_` are not; `pytest_benchmark.py` is the format pytest-benchmark.
-docs/exports.md describes the formats.
+docs/cookbook.md, Exports, describes the formats.
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
     python -m tests.faults [--minutes M | --share S | --short] [--seed N] [--only NAME[,NAME]]
 
 Exit code 1 if a row was lost or doubled, a process was left, anything hung, a traceback was shown
-or another promise of docs/reliability.md was broken.
+or another promise of docs/internals/reliability.md was broken.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def table(tallies: Sequence[Tally]) -> str:
-    """As docs/reliability.md has it of the last whole sweep."""
+    """As docs/internals/reliability.md has it of the last whole sweep."""
     lines = [f"| attack | {' | '.join(COLUMNS)} |", f"|---|{'---|' * len(COLUMNS)}"]
     total = Tally("all", sum((tally.counts for tally in tallies), Counter()))
     for tally in (*tallies, total):

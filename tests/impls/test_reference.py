@@ -14,7 +14,7 @@ from attnbench.impls.reference import reference, same_dtype_reference
 from attnbench.impls.shared.mask_tensors import mask_matrix
 from tests.impls.conftest import MASKED, PROBLEMS, SCORED, copies, exact_copies
 
-# theory.md, "The worked example"
+# docs/internals/theory.md, The layer
 Q = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
 K = [[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 1]]
 V = [[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]

@@ -134,21 +134,19 @@ def test_results_and_memory_are_checked_without_timing_where_that_is_asked_for(t
 
 def test_the_functions_of_readme_and_docs_are_measured_once_their_import_is_allowed(tmp_path):
     (function,) = re.findall(
-        r"```python\n(# my_attention\.py\n.+?)```", (ROOT / "README.md").read_text(), re.DOTALL
+        r"```python\n(# mha\.py\n.+?)```", (ROOT / "README.md").read_text(), re.DOTALL
     )
-    text = (ROOT / "docs" / "pytest.md").read_text()
+    text = (ROOT / "docs" / "ci.md").read_text()
     (block,) = re.findall(
         r"^    # bench\.scenario\.yaml.+?(?=\n\n)", text, re.DOTALL | re.MULTILINE
     )
-    scenario(tmp_path, function, "src/my_attention.py")
+    scenario(tmp_path, function, "src/mha.py")
     scenario(tmp_path, textwrap.dedent(block), "bench.scenario.yaml")
     small = ("--attnbench-set", "grid.seq_len=[16,32]", "--attnbench-set", "grid.d_model=32")
     small += ("--attnbench-set", "plan={processes: 1, min_blocks: 2, max_blocks: 2}")
     refused = child(tmp_path, "bench.scenario.yaml", *small)
     assert refused.returncode == 1
-    assert "workers import and run my_attention; add --attnbench-allow-import if you" in (
-        refused.stdout
-    )
+    assert "workers import and run mha; add --attnbench-allow-import if you" in (refused.stdout)
     assert not runs(tmp_path)
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\npythonpath = src\nattnbench_allow_import = true\n"
@@ -157,7 +155,7 @@ def test_the_functions_of_readme_and_docs_are_measured_once_their_import_is_allo
     assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout
     (run,) = runs(tmp_path)
     assert {row["status"] for row in rows(run).values()} == {"ok"}
-    assert {row["backend"] for row in rows(run).values()} == {"attend@my_attention", "sdpa"}
+    assert {row["backend"] for row in rows(run).values()} == {"attend@mha", "sdpa"}
 
 
 def test_a_busy_device_is_an_error_in_words_and_can_be_waited_for(tmp_path):

@@ -293,7 +293,7 @@ def test_claims_on_attention_take_no_evidence_from_other_computations(tmp_path: 
 
 
 def test_the_ledger_has_the_claims_of_the_theory() -> None:
-    theory = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    theory = (ROOT / "docs/internals/theory.md").read_text(encoding="utf-8")
     cells = re.findall(r"^\| (C\d[^|]*) \|", theory, re.MULTILINE)
     assert ", ".join(cells).split(", ") == NAMES
     assert len(set(NAMES)) == len(NAMES) >= 20
