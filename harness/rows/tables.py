@@ -1,51 +1,57 @@
-"""Prints the tables of docs/format.md from the files of fields; a test compares them."""
+"""The tables of docs/format.md, from the descriptions of fields; tests/harness/rows/test_tables.py
+writes them into the page and compares.
+"""
 
-from .fields import ShapeOfWall
-from .kinds import PARTS
-from .model import FIELDS, KINDS, Column
-from .values import Part
+from collections.abc import Iterable, Mapping
 
-SHARED = "as in a row of a case"
-Line = tuple[list[Column], str]
+from pydantic import BaseModel
+
+from .fields import PARTS, ShapeOfWall
+from .model import KINDS, columns_of
+
+Line = tuple[list[str], str, str]
+"""Fields of one type that share a text."""
 
 
-def lines(kind: str) -> list[Line]:
-    """Columns that share a line, and their text."""
+def lines(model: type[BaseModel]) -> list[Line]:
+    """The model's fields; one without a text shares the line of the next one that has a text."""
     found: list[Line] = []
-    waiting: list[Column] = []
-    last_part = None
-    for name, field in KINDS[kind].model_fields.items():
-        column = FIELDS[kind][field.alias or name]
-        part = _part_of(kind, name)
-        if kind != "latency" and part in (*PARTS["latency"], ShapeOfWall):
-            if last_part is part:
-                found[-1][0].append(column)
-            else:
-                found.append(([column], SHARED))
-        else:
-            waiting.append(column)
-            if text := part.model_fields[name].description:
-                found.append((waiting, " ".join(text.split())))
-                waiting = []
-        last_part = part
+    waiting: list[str] = []
+    for column, field in zip(columns_of(model), model.model_fields.values(), strict=True):
+        waiting.append(column.name)
+        if text := field.description:
+            kind = f"{column.kind} or null" if column.nullable else column.kind
+            found.append((waiting, kind, " ".join(text.split())))
+            waiting = []
     return found
 
 
-def _part_of(kind: str, name: str) -> type[Part]:
-    """The part that says what the field is."""
-    return [part for part in PARTS[kind] if name in part.model_fields][-1]
-
-
-def markdown(kind: str) -> str:
-    """The table of a kind."""
+def table(model: type[BaseModel], *, without: tuple[str, ...] = ()) -> str:
     rows = ["| field | type | meaning |", "|---|---|---|"]
-    for columns, text in lines(kind):
-        names = " ".join(f"`{one.name}`" for one in columns)
-        types = {f"{one.kind} or null" if one.nullable else one.kind for one in columns}
-        kind_text = "" if text == SHARED else types.pop()
-        rows.append(f"| {names} | {kind_text} | {text} |")
+    for names, kind, text in lines(model):
+        if not set(names) <= set(without):
+            rows.append(f"| {_code(names)} | {kind} | {text} |")
     return "\n".join(rows) + "\n"
 
 
-if __name__ == "__main__":
-    print("\n".join(map(markdown, KINDS)))  # noqa: T201 - the tables
+def of_kind(kind: str) -> str:
+    """The table of a kind of rows, after a sentence on what all kinds share."""
+    if kind == "latency":
+        return table(KINDS[kind])
+    own = PARTS[kind][-1].model_fields
+    names = [one.name for one in columns_of(KINDS[kind])]
+    shared = tuple(name for name in names if name not in own)
+    axes = set(ShapeOfWall.model_fields)
+    said = _code(name for name in shared if name not in axes)
+    problem = ", and the fields of the problem but `seq_len`" if axes & set(shared) else ""
+    return f"As in a row of a case: {said}{problem}.\n\n{table(KINDS[kind], without=shared)}"
+
+
+def of_texts(texts: Mapping[str, str]) -> str:
+    """The table of what is said of each name."""
+    rows = [f"| `{name}` | {text} |" for name, text in texts.items()]
+    return "\n".join(["| key | meaning |", "|---|---|", *rows]) + "\n"
+
+
+def _code(names: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)
