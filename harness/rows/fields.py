@@ -33,9 +33,9 @@ class Named(Part):
     schema_version: Int = Field(alias="schema")
     """format version"""
     kind: str
-    """`latency`: a planned case, measured or with the reason why not"""
+    """`latency` (a planned case), `wall` or `study`"""
     case: str
-    """stable id, as `fused-b1-n4096-d512-h8-bf16-forward-core`; without parts of default value"""
+    """stable id, as `fused-b1-n4096-d512-h8-bf16-forward-core`"""
 
 
 class OfBackend(Part):
@@ -44,7 +44,7 @@ class OfBackend(Part):
     backend: str
     """name and variant (`sdpa:flash`), or `attribute@module` of a user's own"""
     python: str | None = None
-    """earlier versions: the interpreter that measured the case, in which `case` ends"""
+    """earlier versions: the interpreter that measured the case"""
     parameters: dict[str, PlainValue] | None = None
     """those in the backend's name: `{"rank": 64}` of `linformer[rank=64]`"""
 
@@ -53,7 +53,7 @@ class Copied(Part):
     """Which copy of the plan, in earlier versions."""
 
     replica: Int | None = None
-    """earlier versions: the number of the copy, from 1; `case` of the second ends in `replica2`"""
+    """earlier versions: the number of the copy, from 1"""
 
 
 class Placed(Part):
@@ -64,7 +64,7 @@ class Placed(Part):
     host: str | None = None
     device_uuid: str | None = None
     device_name: str | None = None
-    """the machine's network name; the GPU's UUID; the name of the GPU, or of the processor"""
+    """network name; UUID of the GPU; name of the GPU or processor"""
 
 
 P = TypeVar("P", bound=Part)
@@ -99,9 +99,9 @@ class Claimed(Part):
     """What the backend says of itself."""
 
     exactness: Literal["exact", "approximate", "other"] | None = None
-    """what the backend claims: `other` computes something else; null if it was not read"""
+    """what the backend claims; `other` computes something else"""
     input_order: Literal["heads", "model"] | None = None
-    """scope `core`: q, k, v in memory head by head, or token by token as Hugging Face has them"""
+    """scope `core`: memory order, head by head, or token by token as in Hugging Face"""
 
 
 class Outcome(Part):
@@ -119,31 +119,31 @@ class Sampled(Part):
     phase: str
     """where it ended: refuse, prepare, compile, gate, memory, latency, utilization or kernels"""
     block_ms: Samples | None = None
-    """latency samples, [process][block][call]. CUDA: by events, queue filled before, L2 cold"""
+    """latency samples, [process][block][call]; on CUDA by events, L2 cold"""
     beside: str | None = None
-    """the baseline timed in the same worker: a backend from outside has a worker of its own"""
+    """the baseline timed in the same worker, of a backend from outside"""
     beside_ms: Samples | None = None
     """its samples there, nested as `block_ms`"""
     wall_block_ms: Samples | None = None
-    """CUDA: host clock around call and synchronize, at most 10 calls per block, L2 not flushed"""
+    """CUDA: host clock around call and synchronize, at most 10 calls per block"""
     hot_block_ms: Samples | None = None
-    """CUDA: as `block_ms` without flushing L2, at most 10 calls per block"""
+    """CUDA: as `block_ms`, L2 not flushed"""
     graph_block_ms: Samples | None = None
-    """CUDA: the call replayed as a CUDA graph, L2 cold, at most 10 calls per block"""
+    """CUDA: the call replayed as a CUDA graph"""
     graph_reason: str | None = None
     """CUDA: why there is no graph; "" if there is one"""
     graph_failed: bool | None = None
     """CUDA: whether capturing the graph was tried and failed"""
     late_calls: Int | None = None
-    """CUDA: calls that began before the host had launched all of them: may include launch gaps"""
+    """CUDA: calls that began before all of them was launched: launch gaps may count"""
     launch_ms: Number | None = None
     """CUDA: the shortest time that the host takes to launch the call"""
     unseen_work: bool | None = None
-    """CUDA: `wall_block_ms` - `launch_ms` is above 1.5 x `block_ms` + 0.2 ms: work no event saw"""
+    """CUDA: the wall clock saw much more than the events"""
     shortest_call_ms: Number | None = None
     """the least that any call takes here; a shorter latency is an `error`"""
     kv_copies: Int | None = None
-    """CPU: copies of keys and values that took turns, so that each call reads them from memory"""
+    """CPU: copies of keys and values that took turns, to be read from memory"""
     conditions: Each[Each[Readings]] | None = None
     """the machine during each block, [process][block]: [objects](#conditions-of-a-block)"""
     processes: Int | None = None
@@ -151,15 +151,13 @@ class Sampled(Part):
     stop: str | None = None
     """why sampling ended: `ci` (precise enough), `budget` (time), `blocks` (the plan's most)"""
     half_width_ratio: Number | None = None
-    """half the width of the latency's interval, on the log scale: 0.03 is 3 % each way"""
     pair_half_width_ratio: Number | None = None
-    """the same of the widest reported ratio of the case; null without one"""
+    """half the interval of the latency, of its widest ratio, on the log scale: 0.03 is 3 %"""
     contended_blocks: Int | None = None
-    """blocks that lost more than 5 % of their time waiting for a core; kept, not dropped"""
     throttled_blocks: Int | None = None
-    """blocks slowed by a CPU quota, heat, power, or a clock below 75 % of the median; kept"""
+    """blocks that waited for a core; slowed by a quota, heat, power or a low clock; all kept"""
     warmup_stationary: bool | None = None
-    """whether call times were stationary after each warm-up; null with too few calls to tell"""
+    """call times were stationary after each warm-up; null: too few calls to tell"""
 
 
 class Weighed(Part):
@@ -168,31 +166,30 @@ class Weighed(Part):
     input_bytes: Count | None = Field(None, title="inputs")
     """inputs and weights, and the output's gradient if gradients are computed"""
     peak_bytes: Count | None = Field(None, title="peak")
-    """extra bytes above these at the highest point of a call, output included"""
+    """bytes above these at the highest point of a call, output included"""
     output_bytes: Count | None = Field(None, title="output")
-    """the part of `peak_bytes` that lives as long as the result: the output, or the gradients"""
+    """the part of `peak_bytes` that is the result: output, or gradients"""
     saved_bytes: Count | None = Field(None, title="kept for backward")
-    """with gradients: what the forward pass keeps for the backward pass, its output included"""
+    """what the forward pass keeps for the backward pass, output included"""
     peak_source: str | None = None
-    """`allocator events`, `cuda requested bytes`, `resident pages`; `at least` without oneDNN's"""
+    """how it was counted; `at least`: without oneDNN's buffers"""
     workspace_bytes: Count | None = Field(None, title="kept between calls")
-    """torch's memory that `prepare` and earlier calls keep between calls; beside `peak_bytes`"""
+    """torch's memory that is kept between calls, beside `peak_bytes`"""
     outside_bytes: Count | None = Field(None, title="outside torch")
-    """memory outside torch's allocator, by pages; CPU: null below 4 MiB; CUDA: all processes'"""
+    """memory outside torch's allocator, by pages; on a CPU null below 4 MiB"""
     memory_missing: Reasons | None = None
-    """why `peak_bytes`, `workspace_bytes` or `outside_bytes` is null: name and reason"""
+    """why a number of bytes is null: name and reason"""
     resident_peak_bytes: Int | None = None
-    """CPU: `peak_bytes` as the kernel sees it (VmHWM), from a separate call of at most 1 s"""
+    """CPU: `peak_bytes` as the kernel sees it (VmHWM), in a separate call"""
     allocated_peak_bytes: Int | None = None
-    """CUDA: `peak_bytes` as rounded by the allocator"""
     reserved_peak_bytes: Int | None = None
-    """CUDA: segments taken from the device, starting from an empty cache; from a separate call"""
+    """CUDA: `peak_bytes` as rounded by the allocator; segments that it took from the device"""
     device_used_bytes: Int | None = None
-    """CUDA: all memory in use on the device after that call (NVML), other processes included"""
+    """CUDA: in use on the device after that call, by all processes"""
     predicted_peak_bytes: Count | None = Field(None, title="predicted peak")
-    """`peak_bytes` before anything runs; present also if the case ran out of memory"""
+    """`peak_bytes`, computed before anything runs"""
     predicted_source: str | None = None
-    """the backend's `formula`; earlier versions also `meta`: its code on tensors without memory"""
+    """`formula`; earlier versions also `meta`"""
     predicted_reason: str
     """why there is no prediction; "" if there is one"""
 
@@ -201,32 +198,31 @@ class Counted(Part):
     """The work of exact attention."""
 
     work_flops: Count | None = Field(None, title="work")
-    """FLOPs of the matrix products that exact attention needs, whatever the backend does"""
+    """FLOPs of the matrix products of exact attention, whatever the backend does"""
     work_exps: Count | None = None
-    """exponentials of its softmax, and tanh of a softcap; 0 for the backward pass alone"""
+    """exponentials of its softmax, and tanh of a softcap"""
     minimal_bytes: Count | None = Field(None, title="minimal traffic")
-    """bytes that any backend reads or writes once: inputs that the mask leaves, and results"""
+    """bytes that any backend must move: inputs that the mask leaves, and results"""
     padding_ratio: Number | None = None
-    """ragged batch: the share of padding if every sequence were padded to the longest"""
+    """ragged batch: the share of padding, if padded to the longest"""
 
 
 class Checked(Part):
     """Against the exact result."""
 
     error_l2_ratio: Number | None = None
-    """norm of the error over that of the exact result (float64); the worst of all results"""
+    """norm of the error over that of the exact result (float64), at worst"""
     output_cosine: Number | None = None
-    """`approximate` backends: cosine between their output and the exact one, over checked rows"""
+    """`approximate` backends: cosine between their output and the exact one"""
     error_ratio: Number | None = Field(None, title="error ratio")
     """the error over that of the textbook formula in the same dtype"""
     error_limit_ratio: Number | None = None
-    """up to which `error_ratio` passes: 2 and what summing keys in fp32 explains; null: any"""
+    """the highest `error_ratio` that passes; null: any"""
     repeats_exactly: bool | None = None
-    """whether two calls with equal inputs gave equal bits, before each process times the case"""
     processes_repeat_exactly: bool | None = None
-    """whether the first of these calls gave the same bits in all processes"""
+    """two calls with equal inputs gave equal bits in each process, and in all of them"""
     judged: Each[Object] | None = None
-    """timed results judged apart: `process`, `values_seed`, `places_seed`, `error_ratio`"""
+    """timed results that were judged apart: seeds and `error_ratio`"""
 
 
 class Prepared(Part):
@@ -235,38 +231,38 @@ class Prepared(Part):
     kernel_requested: str | None = None
     """the kernel that the user pinned: `flash`, of any generation; `flash3`, of FA3 alone"""
     kernel: str | None = None
-    """the kernel that ran, observed inside the call; null if no known one was seen"""
+    """the kernel that ran, observed inside the call"""
     kernel_generation: str | None = None
-    """CUDA: which `flash`, or varlen_attn, ran: torch's own `FA2`, or an activated `FA3`, `FA4`"""
+    """CUDA: which `flash` ran: torch's own `FA2`, or an activated `FA3`, `FA4`"""
     session: str | None = None
     """rows of one session shared interleaved blocks: their ratios are paired"""
     mask_build_ms: Number | None = Field(None, title="its mask")
-    """building the mask, alone, one reading: in the latency if each call builds it (sdpa, fused)"""
+    """building the mask alone; part of the latency if each call builds it"""
     mask_build_peak_bytes: Count | None = Field(None, title="mask's peak")
     """the most bytes alive while it is built, itself included"""
     prepare_peak_bytes: Count | None = Field(None, title="set-up's peak")
-    """the most bytes of torch's allocator alive during the set-up: mask, tuning, compiled code"""
+    """the most bytes of torch's allocator alive during the set-up"""
     prepare_ms: Number | None = None
-    """the backend's set-up, tuning included, one reading; never part of a latency"""
+    """the backend's set-up, tuning included; never part of a latency"""
     compile_ms: Number | None = Field(None, title="compiling")
-    """how long compilers took in it, and before it; null if nothing was compiled"""
+    """how long compilers took in it and before; null: nothing was compiled"""
     first_call_ms: Number | None = None
-    """the first call after the set-up, with late compilation and the look at its kernel"""
+    """the first call, with late compilation"""
 
 
 class Watched(Part):
     """Utilization."""
 
     utilization_tier: str | None = None
-    """how it is known: `gpm` (counters), `busy` (any kernel), `derived` (FLOPs), `host` (CPU)"""
+    """`gpm` (counters), `busy` (any kernel), `derived` (FLOPs) or `host` (CPU)"""
     windows: Each[Window] | None = None
     """the device while the case runs in a steady loop: [objects](#windows)"""
     tables: Object | None = None
-    """what probes with calls of their own found, by name: [Windows](#windows)"""
+    """what probes with calls of their own found"""
     missing: Reasons | None = None
-    """why a value of `windows` or `tables` is null: name and reason"""
+    """why a value of these is null: name and reason"""
     configuration: Object | None = None
-    """what the backend chose while it was prepared; of `triton` see [Tuning](#tuning)"""
+    """what the backend chose in its set-up; of `triton`: [Tuning](#tuning)"""
 
 
 class Ended(Part):
@@ -279,16 +275,12 @@ class Ended(Part):
     spent_s: Number | None = None
     """time spent on the case, all phases"""
     log_tail: str | None = None
-    """after a crash, timeout or error: the end of what the worker printed, or the traceback"""
+    """the end of what the worker printed, or a traceback"""
 
 
 class Studied(Part):
     """Something beside the cases."""
 
-    kind: str
-    """`study`"""
-    case: str
-    """stable id, `study-` and the name of the study"""
     study: str
     """its name"""
     part: Object | None = None
@@ -300,18 +292,13 @@ class Studied(Part):
 class Searched(Part):
     """The longest N of a backend."""
 
-    kind: str
-    """`wall`"""
-    case: str
-    """stable id, for example `wall-fused-b1-d512-h8-fp32-forward-core`"""
     kv_seq_len: Int | None = None
     """the length of keys and values if it is fixed; null if it follows N"""
     status: StatusWord
     """`ok`: some N fits. `oom`: not even N = 1 fits. Else the result of the first trial"""
     seq_len_low: Int | None = None
-    """the longest N that fitted, with no failure at or below it"""
     seq_len_high: Int | None = None
-    """the shortest N that failed, with no fit at or above it; null if nothing failed"""
+    """the longest N that fitted, no failure below; the shortest that failed, no fit above"""
     predicted_seq_len: Int | None = None
     """the longest N whose inputs and predicted peak fit; 0 if not even N = 1 does"""
     predicted_source: str | None = None
@@ -324,8 +311,6 @@ class Searched(Part):
     """every trial in order: `{seq_len, status, reason, spent_s}`"""
     spent_s: Number | None = None
     """time that the search took, starting workers included"""
-    log_tail: str | None = None
-    """as in a row of a case, of the first trial"""
     predicted_reason: str
     """why there is no prediction; "" if there is one"""
 

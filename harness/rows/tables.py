@@ -2,11 +2,11 @@
 writes them into the page and compares.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pydantic import BaseModel
 
-from .fields import PARTS, ShapeOfWall
+from .fields import PARTS
 from .model import KINDS, columns_of
 
 Line = tuple[list[str], str, str]
@@ -20,38 +20,25 @@ def lines(model: type[BaseModel]) -> list[Line]:
     for column, field in zip(columns_of(model), model.model_fields.values(), strict=True):
         waiting.append(column.name)
         if text := field.description:
-            kind = f"{column.kind} or null" if column.nullable else column.kind
+            kind = f"{column.kind}?" if column.nullable else column.kind
             found.append((waiting, kind, " ".join(text.split())))
             waiting = []
     return found
 
 
-def table(model: type[BaseModel], *, without: tuple[str, ...] = ()) -> str:
+def table(model: type[BaseModel]) -> str:
     rows = ["| field | type | meaning |", "|---|---|---|"]
     for names, kind, text in lines(model):
-        if not set(names) <= set(without):
-            rows.append(f"| {_code(names)} | {kind} | {text} |")
+        rows.append(f"| {' '.join(f'`{name}`' for name in names)} | {kind} | {text} |")
     return "\n".join(rows) + "\n"
 
 
 def of_kind(kind: str) -> str:
-    """The table of a kind of rows, after a sentence on what all kinds share."""
-    if kind == "latency":
-        return table(KINDS[kind])
-    own = PARTS[kind][-1].model_fields
-    names = [one.name for one in columns_of(KINDS[kind])]
-    shared = tuple(name for name in names if name not in own)
-    axes = set(ShapeOfWall.model_fields)
-    said = _code(name for name in shared if name not in axes)
-    problem = ", and the fields of the problem but `seq_len`" if axes & set(shared) else ""
-    return f"As in a row of a case: {said}{problem}.\n\n{table(KINDS[kind], without=shared)}"
+    """The table of a kind of rows: of a case all fields, of another what it alone has."""
+    return table(KINDS[kind] if kind == "latency" else PARTS[kind][-1])
 
 
 def of_texts(texts: Mapping[str, str]) -> str:
     """The table of what is said of each name."""
     rows = [f"| `{name}` | {text} |" for name, text in texts.items()]
     return "\n".join(["| key | meaning |", "|---|---|", *rows]) + "\n"
-
-
-def _code(names: Iterable[str]) -> str:
-    return " ".join(f"`{name}`" for name in names)

@@ -82,7 +82,7 @@ class RunSpec(BaseModel):
     shard: PartOfPlan | None = None
     """of `--shard`: `number`, `of`, and `elsewhere`: the cases, walls and studies of the others"""
     merged: list[Document] | None = None
-    """of `attnbench merge`: each shard's `number`, `of`, `run`, `environment`, `calibration`, ..."""
+    """of `attnbench merge`: each shard's `number`, `run`, `environment`, `calibration`, ..."""
 
     @classmethod
     def new(

@@ -13,9 +13,9 @@ from . import Watch, gpu_window
 
 MEASURES = ("utilization",)
 COLUMNS = {
-    "kernel_busy_ratio": "share of the time in which at least one kernel ran",
+    "kernel_busy_ratio": "share of the time in which a kernel ran",
     "memory_busy_ratio": "share of the time in which device memory was read or written",
-    "busy_sample_count": "the driver's samples of kernel_busy_ratio that lie inside the window",
+    "busy_sample_count": "the driver's samples inside the window",
 }
 EDGES = 2  # samples at the ends of a window that also cover time outside it
 BOARD_ONLY = "the driver counts busy time for whole GPUs only, not for an instance (MIG)"
