@@ -55,7 +55,7 @@ def new_run(
     if selected.duplicates:
         rows.remarks.append(f"{selected.duplicates} duplicate problems were left out")
     if why := why_unreadable(root):
-        rows.remarks.append(f"{why}; this run knows no peaks of the device")
+        rows.remarks.append(f"{why}; shares of the device's peaks are left out")
     return rows
 
 
@@ -79,7 +79,7 @@ def finished_result(
         return None
     statuses = Counter(last.statuses.values())
     failed = sum(statuses[status] for status in RETRIED)
-    again = f"{failed} failed; {option('retry_failed', True)} measures again what did"
+    again = f"{failed} failed; {option('retry_failed', True)} measures them again"
     counts = {kind: len(ones) for kind, ones in planned.items()}
     listener.begin(Begun(path, counts, len(cases), [again] if failed else []))
     if remark := point_latest(path.parent, path.name):
@@ -94,15 +94,15 @@ def stored_spec(path: Path, meta: Document) -> RunSpec:
     replicas = any(one.get("replica") for one in meta.get("cases", ()))
     if meta.get("kernels") or meta.get("environments") or replicas:
         raise BadInput(
-            f"{option('resume')}: {path.name} is of an older version, and holds what this one does"
-            " not measure; start another run"
+            f"{option('resume')}: {path.name} comes from an older version and plans what this one"
+            " does not measure; start a new run"
         )
     try:
         return RunSpec.stored(meta)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise BadInput(
-            f"{shown_path(path / META)}: {visible(first_line(error))}; the run cannot be resumed:"
-            " start another"
+            f"{shown_path(path / META)}: {visible(first_line(error))}; the run cannot be resumed;"
+            " start a new run"
         ) from None
 
 
@@ -126,9 +126,8 @@ def resumed_run(
     if changed and not force:
         one = changed[0]
         raise EnvironmentUnmet(
-            f"the run was measured with {one.fact} {one.then!r}, this environment has {one.now!r};"
-            " rows of both would not be comparable: start a new run, or add"
-            f" {option('force', True)}"
+            f"{one.fact} was {one.then!r} when the run began and is {one.now!r} now; wanted the"
+            f" same for all rows: start a new run, or add {option('force', True)}"
         )
     devices.attach(spec.memory_bytes)
     with ExitStack() as undone:
@@ -142,6 +141,5 @@ def resumed_run(
     rows = RunRows(spec, store, left, options.listener, last)
     if changed:
         names = ", ".join(one.fact for one in changed)
-        how = f"measured in a different environment ({names} changed), as {option('force')} asked"
-        rows.remarks.append(how)
+        rows.remarks.append(f"{names} changed since the run began ({option('force')})")
     return rows

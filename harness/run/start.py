@@ -54,7 +54,7 @@ def resume_run(
     meta = read_meta(path)
     if meta.get("court"):
         raise BadInput(
-            f"{option('resume')}: {path.name} is a court of backends, which has one start"
+            f"{option('resume')}: {path.name} tests backends that cheat, and cannot be resumed"
         )
     last = LastRows.read(path)
     final = last.final(retry_failed=retry_failed)
@@ -91,5 +91,5 @@ def _opened(
     if options.engine is None:
         return open_here(device, attachments, options)
     for one in attachments:
-        raise BadInput(f"{one.flag}: is looked at on this machine; leave out {option('on')}")
+        raise BadInput(f"{one.flag}: works on this machine only; leave out {option('on')}")
     return options.engine.open(device, backends, options)

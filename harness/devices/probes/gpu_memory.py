@@ -16,8 +16,7 @@ COLUMNS = {
     "other_process_count": "other processes with a compute context on the device",
 }
 NOT_LISTED = (
-    "the driver does not list this process: in a container it gives the host's process numbers, or"
-    " none"
+    "the driver does not list this process: in a container it lists the host's numbers, or none"
 )
 
 

@@ -41,7 +41,7 @@ OCCUPANCY = "est. achieved occupancy %"
 """Resident warps over the most that fit: as many blocks as registers, shared memory and threads of
 an SM allow, or as it gets of the grid, if those are fewer. A calculation, in spite of its name.
 """
-NO_CUPTI = "torch's profiler has no CUPTI here, without which it sees no kernel of a GPU"
+NO_CUPTI = "torch's profiler lacks CUPTI here and sees no GPU kernel"
 NO_KERNEL = "the profiler saw no kernel"
 
 

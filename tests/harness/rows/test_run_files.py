@@ -64,7 +64,7 @@ def test_rows_without_an_end_are_refused_and_salvage_leaves_them_out(
         list(read_rows(tmp_path))
     notes: list[str] = []
     assert len(list(read_rows(tmp_path, notes, salvage=True))) == 1
-    assert "all that follows line" in " ".join(notes)
+    assert "everything after line" in " ".join(notes)
 
 
 def test_what_is_read_of_a_file_without_an_end_is_bounded(tmp_path: Path) -> None:
