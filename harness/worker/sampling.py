@@ -26,9 +26,8 @@ from ..measure.warm_heap import WarmHeap
 from ..process.child import CaseEnded
 from ..rows.plans import most_warm_up_s
 from ..rows.status import Status
+from .blocks import BlockTimer, call_until_stationary
 from .settings import Settings
-from .timed_block import BlockTimer
-from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time

@@ -100,11 +100,3 @@ def test_of_many_mistakes_the_first_is_told(name: str, value: Any, said: str) ->
     assert said in str(caught.value)
     with pytest.raises(ValueError, match=r"cases\[0\]"):
         check_meta({"run": "", "device": "", "scenario": {}, "environment": {}, "cases": value})
-
-
-def test_backends_of_the_users_are_names() -> None:
-    with pytest.raises(ValueError, match="own_backends: found True, wanted a valid list"):
-        check_meta(
-            {"run": "", "device": "", "scenario": {}, "environment": {}, "cases": []}
-            | {"own_backends": True}
-        )
