@@ -98,8 +98,8 @@ def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:
     shows = f"only differences above {TOLD_APART[processes > 1]}x will show"
     usual = f"{shows if processes else 'the run takes longer'}; memory is exact"
     fewer = f", or use {option('threads', 1)}" if processes else ""
-    stop = f"stop and add {option('wait_idle', '10m')}{fewer}"
-    return f"This machine is busy: {load.text}. If that lasts, {means or usual}; {stop}."
+    stop = f"Stop and add {option('wait_idle', '10m')}{fewer}"
+    return f"This machine is busy: {load.text}. If that lasts, {means or usual}. {stop}."
 
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
