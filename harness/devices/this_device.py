@@ -10,8 +10,8 @@ from .host import CHOICE, cpu_name, host_available_bytes
 from .nvml import Gpu, SharedMemory, each_gpu, has_gpu, memory_info, nvml_device, open_gpu, text
 
 NO_TORCH = (
-    "torch is not installed, and only reading results does without: README.md, Install, says which"
-    " to take"
+    "torch is not installed; measuring needs it, reading results does not; README.md, Install, says"
+    " which to take"
 )
 
 

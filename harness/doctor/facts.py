@@ -26,8 +26,8 @@ from ..devices.environment import (
     pick_device,
     shares_host_memory,
 )
-from ..devices.gpu_users import Users, users
 from ..devices.host import memory_limit, quota
+from ..devices.load import Users, users
 from ..devices.nvml import (
     BOARD_READINGS,
     Device,

@@ -22,12 +22,12 @@ from ..rows.record import Blocks, Record, Status
 from ..rows.run_files import COMPARED_FACTS, SCHEMA
 from ..run.engine import RunOptions
 from ..run.listener import Begun
-from ..run.planning import SAFE_SHARE
 from ..run.run_rows import steps_of
 from ..run.runtime import Runtime
 from ..run.schedule import Schedule
 from ..run.session import open_here
 from ..run.spec import RunSpec
+from ..run.start import SAFE_SHARE
 from ..scenario import Limits, Plan, Scenario
 from ..stats.intervals import Interval, log_ratios, ratio_interval
 

@@ -16,8 +16,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from ...impls.discovery.registry import FOLDERS_VARIABLE
-from ..devices.gpu_users import users
 from ..devices.host import CHOICE, SETTINGS
+from ..devices.load import users
 from ..devices.nvml import SPLIT, Device, open_gpu
 from ..files.errors import EnvironmentUnmet, Refusal
 from ..files.printable import visible

@@ -58,8 +58,7 @@ def device_lock(
                     ) from None
             except OSError as error:
                 raise EnvironmentUnmet(
-                    f"{place / name}: {error.strerror}, wanted a file of this user, which tells"
-                    " that a run is measuring; remove it"
+                    f"{place / name}: {error.strerror}; wanted a lock file of this user; remove it"
                 ) from None
             time.sleep(POLL_S)
         yield
@@ -94,8 +93,8 @@ def _meeting_place() -> tuple[Path, int]:
         except OSError as error:
             refusals.append(f"{path} ({error.strerror})")
     raise EnvironmentUnmet(
-        "no folder of this user's own for the lock of a device: tried"
-        f" {', '.join(refusals)}; set {CHOSEN} to one"
+        f"no folder for device locks that only this user can write to: tried {', '.join(refusals)};"
+        f" set {CHOSEN} to one"
     )
 
 

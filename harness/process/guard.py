@@ -33,7 +33,7 @@ def guarded(parent: int, fds: Iterable[int], status_fd: int | None = None) -> No
 
     `parent`: the process that started this one, whose end is the worker's. `fds`: those of the
     worker only. `status_fd`: the worker tells the guard's number and its own there, the guard at
-    the end how the worker ended (guard_status.py).
+    the end how the worker ended (GuardStatus).
     """
     pass_on_nice()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, no status would be kept

@@ -22,8 +22,7 @@ import psutil
 from ..devices.host import RUN, host_oom_kills
 from ..rows.record import Status
 from .child import CaseEnded
-from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, end_guarded
-from .guard_status import GuardStatus
+from .command import PACKAGE_PARENT, SAFE_PATH, TERM_S, GuardStatus, end_guarded
 from .replies import SHOWN_BYTES, WORKER, BadReply, CaseEnd, Replies, parse
 from .worker_log import WorkerLog
 

@@ -1,6 +1,6 @@
-"""The fields of rows.jsonl, in parts that kinds of rows share; which parts each kind has.
+"""The fields of rows.jsonl, in parts that kinds of rows share; of what parts each kind consists.
 
-Below a field stands what docs/format.md says of it; without a text it shares that of the next one.
+Below a field stands its line of docs/format.md; without one it shares that of the next field.
 A field that may be null may also be absent, as in rows of earlier versions.
 """
 
@@ -22,6 +22,7 @@ from .values import (
     Reasons,
     Samples,
     StatusWord,
+    Trial,
     Window,
 )
 
@@ -32,31 +33,27 @@ class Named(Part):
     schema_version: Int = Field(alias="schema")
     """format version"""
     kind: str
-    """`latency`: a planned case, measured or with the reason why not"""
+    """`latency` (a planned case), `wall` or `study`"""
     case: str
-    """stable id, for example `fused-b1-n4096-d512-h8-bf16-forward-core`; parts with their default
-    value are left out"""
+    """stable id, as `fused-b1-n4096-d512-h8-bf16-forward-core`"""
 
 
 class OfBackend(Part):
     """Which backend."""
 
     backend: str
-    """name, with the variant after a colon: `sdpa:flash`; `attribute@module` for a user's own"""
+    """name and variant (`sdpa:flash`), or `attribute@module` of a user's own"""
     python: str | None = None
-    """in earlier versions, which measured cases in several interpreters: the name of the one that
-    measured the case, in which `case` ends. Else null"""
+    """earlier versions: the interpreter that measured the case"""
     parameters: dict[str, PlainValue] | None = None
-    """the parameters that the backend's name gives, as `{"rank": 64}` of `linformer[rank=64]`;
-    columns `parameter_rank` when loaded. Null without any"""
+    """those in the backend's name: `{"rank": 64}` of `linformer[rank=64]`"""
 
 
 class Copied(Part):
     """Which copy of the plan, in earlier versions."""
 
     replica: Int | None = None
-    """in earlier versions, which measured each case on several devices: the number of the copy,
-    from 1; `case` of the second ends in `replica2`. Else null"""
+    """earlier versions: the number of the copy, from 1"""
 
 
 class Placed(Part):
@@ -67,8 +64,7 @@ class Placed(Part):
     host: str | None = None
     device_uuid: str | None = None
     device_name: str | None = None
-    """the machine that measured the case, by its network name; the GPU's UUID, null on a CPU; the
-    name of the GPU, or of the processor"""
+    """network name; UUID of the GPU; name of the GPU or processor"""
 
 
 P = TypeVar("P", bound=Part)
@@ -103,99 +99,65 @@ class Claimed(Part):
     """What the backend says of itself."""
 
     exactness: Literal["exact", "approximate", "other"] | None = None
-    """what the backend claims: `exact` attention, `approximate`, or `other` (it computes something
-    else). Null if the case ended before the backend was read, and in rows of the first version,
-    whose backends are exact"""
+    """what the backend claims; `other` computes something else"""
     input_order: Literal["heads", "model"] | None = None
-    """how q, k and v of scope `core` lie in memory: `heads`, head by head, or `model`, as a model
-    of Hugging Face has them: queries and the output's gradient token by token, keys and values too
-    unless a decoder reads them from its cache. Null in other scopes, if the case ended before the
-    backend was read, and in earlier versions, where it was `heads`"""
+    """scope `core`: memory order, head by head, or token by token as in Hugging Face"""
 
 
 class Outcome(Part):
     """How it ended."""
 
     status: StatusWord
-    """`ok`, `oom`, `predicted_oom`, `unsupported`, `unavailable`, `incorrect`, `timeout`,
-    `crashed`, `error`, `interrupted`"""
+    """see [Statuses](#statuses)"""
     reason: str
-    """why, as text; "" if and only if `status` is `ok`"""
+    """why, in words; "" if and only if `status` is `ok`"""
 
 
 class Sampled(Part):
     """Latency, and what disturbed it."""
 
     phase: str
-    """the phase in which the case ended: `refuse`, `prepare`, `compile` (before it, or for a
-    backend that compiles in it), `gate`, `memory`, `latency`, `utilization`, `kernels`; "" if ok or
-    never started"""
+    """where it ended: refuse, prepare, compile, gate, memory, latency, utilization or kernels"""
     block_ms: Samples | None = None
-    """latency samples, [process][block][call]. CPU: host clock. CUDA: events around one call on a
-    stream filled beforehand, L2 cold"""
+    """latency samples, [process][block][call]; on CUDA by events, L2 cold"""
     beside: str | None = None
-    """the baseline that was timed beside the case, in the same worker: a backend from outside has
-    one of its own. Null for cases that share the run's workers, and in earlier versions"""
+    """the baseline timed in the same worker, of a backend from outside"""
     beside_ms: Samples | None = None
-    """its latency samples there, in the blocks of `block_ms` and nested as those; null without
-    `beside`"""
+    """its samples there, nested as `block_ms`"""
     wall_block_ms: Samples | None = None
-    """CUDA: host clock around call and synchronize, same nesting, at most 10 calls per block, L2 as
-    the call leaves it; null on a CPU, where it would repeat `block_ms`"""
+    """CUDA: host clock around call and synchronize, at most 10 calls per block"""
     hot_block_ms: Samples | None = None
-    """CUDA: as `block_ms` without flushing L2; same nesting, at most 10 calls per block; null on a
-    CPU"""
+    """CUDA: as `block_ms`, L2 not flushed"""
     graph_block_ms: Samples | None = None
-    """CUDA: the call replayed as a CUDA graph, events inside the graph, L2 cold; same nesting, at
-    most 10 calls per block; null on a CPU and without a graph"""
+    """CUDA: the call replayed as a CUDA graph"""
     graph_reason: str | None = None
-    """CUDA: why there is no graph (a call of more than 10 ms, or one that cannot be captured); ""
-    if there is one; null on a CPU and without a warm-up"""
+    """CUDA: why there is no graph; "" if there is one"""
     graph_failed: bool | None = None
-    """CUDA: whether capturing the graph was tried and failed; null on a CPU and without a
-    warm-up"""
+    """CUDA: whether capturing the graph was tried and failed"""
     late_calls: Int | None = None
-    """CUDA: calls of `block_ms` and `hot_block_ms` that began on the GPU before the host had
-    launched all of them, so that launch gaps may be in their time; null on a CPU"""
+    """CUDA: calls that began before all of them was launched: launch gaps may count"""
     launch_ms: Number | None = None
-    """CUDA: how long the host is busy with launching the call, the shortest of some readings; null
-    on a CPU"""
+    """CUDA: the shortest time that the host takes to launch the call"""
     unseen_work: bool | None = None
-    """CUDA: whether the wall clock saw much more than the events: `wall_block_ms` - `launch_ms`
-    above 1.5 x `block_ms` + 0.2 ms, so that work may have run where no event saw it; null on a
-    CPU"""
+    """CUDA: the wall clock saw much more than the events"""
     shortest_call_ms: Number | None = None
-    """what a call takes at least here that does anything, measured before any backend was loaded. A
-    shorter latency is an `error`"""
+    """the least that any call takes here; a shorter latency is an `error`"""
     kv_copies: Int | None = None
-    """CPU: so many copies of keys and values took turns in `block_ms`, one in each call, so that
-    they came from memory (`plan.caches: cold`): all copies together are twice the last-level caches
-    or more. Null if every call read the same ones, which caches may have held, and on a GPU, whose
-    L2 is flushed"""
+    """CPU: copies of keys and values that took turns, to be read from memory"""
     conditions: Each[Each[Readings]] | None = None
-    """what the machine did during each block: objects, [process][block], in the order of
-    `block_ms`; see Conditions of a block"""
+    """the machine during each block, [process][block]: [objects](#conditions-of-a-block)"""
     processes: Int | None = None
     """worker processes that contributed samples"""
     stop: str | None = None
-    """why sampling ended: `ci` (the latency and every reported ratio that could still be measured
-    are as precise as requested), `budget` (time spent), `blocks` (the plan's maximum)"""
+    """why sampling ended: `ci` (precise enough), `budget` (time), `blocks` (the plan's most)"""
     half_width_ratio: Number | None = None
-    """half the width of the latency's interval when sampling ended, on the log scale: 0.03 is 3 %
-    to either side. Computed at 96.5 %, which covers the truth in 95 % of runs (method.md). Null
-    with one block"""
     pair_half_width_ratio: Number | None = None
-    """the same for the widest reported ratio of the case: to the baseline (else the first backend),
-    to the first value of a `contrast` axis, to the first environment; null without such a ratio"""
+    """half the interval of the latency, of its widest ratio, on the log scale: 0.03 is 3 %"""
     contended_blocks: Int | None = None
-    """blocks in which threads waited for a core or the hypervisor took time, together for more than
-    5 % of the block's time; kept, not dropped; null if unknown"""
     throttled_blocks: Int | None = None
-    """blocks in which a CPU quota held the process back, heat or the power supply slowed the GPU
-    down, or its mean clock was below 75 % of the median; kept, not dropped; null if unknown"""
+    """blocks that waited for a core; slowed by a quota, heat, power or a low clock; all kept"""
     warmup_stationary: bool | None = None
-    """whether call times were stationary at the end of every warm-up of every process: false if one
-    was not; null if one had too few calls to tell, or there was no warm-up"""
+    """call times were stationary after each warm-up; null: too few calls to tell"""
 
 
 class Weighed(Part):
@@ -204,45 +166,30 @@ class Weighed(Part):
     input_bytes: Count | None = Field(None, title="inputs")
     """inputs and weights, and the output's gradient if gradients are computed"""
     peak_bytes: Count | None = Field(None, title="peak")
-    """extra bytes above these at the highest point of a call, output included"""
+    """bytes above these at the highest point of a call, output included"""
     output_bytes: Count | None = Field(None, title="output")
-    """the part of `peak_bytes` that the call leaves alive while its result is held: the output, or
-    the gradients. The rest are temporaries (`temporary_bytes` when loaded)"""
+    """the part of `peak_bytes` that is the result: output, or gradients"""
     saved_bytes: Count | None = Field(None, title="kept for backward")
-    """with gradients: what the forward pass leaves alive for the backward pass, its output
-    included, beyond inputs and weights. Null without gradients"""
+    """what the forward pass keeps for the backward pass, output included"""
     peak_source: str | None = None
-    """how `peak_bytes` was counted: `allocator events`, `cuda requested bytes`, or `resident pages`
-    for a call on a CPU whose result is not in torch's memory. In half precision and in backward
-    passes on a CPU it says `at least`: oneDNN's buffers are not counted"""
+    """how it was counted; `at least`: without oneDNN's buffers"""
     workspace_bytes: Count | None = Field(None, title="kept between calls")
-    """memory of torch's allocator that `prepare` and earlier calls keep between calls, beyond
-    inputs, weights and a mask that counts as an input. In addition to `peak_bytes`"""
+    """torch's memory that is kept between calls, beside `peak_bytes`"""
     outside_bytes: Count | None = Field(None, title="outside torch")
-    """memory outside torch's allocator (numpy, malloc, a library's own) that is kept between calls,
-    or that a call takes in addition to `peak_bytes`. CPU: what malloc has in use and the kernel's
-    count of pages, so off by some MiB, and null below 4 MiB. CUDA: device memory between calls,
-    other processes included. `needed_bytes` when loaded is peak and workspace, and this if it can
-    be seen (method.md)"""
+    """memory outside torch's allocator, by pages; on a CPU null below 4 MiB"""
     memory_missing: Reasons | None = None
-    """why `peak_bytes`, `workspace_bytes` or `outside_bytes` is null: name and reason"""
+    """why a number of bytes is null: name and reason"""
     resident_peak_bytes: Int | None = None
-    """CPU: `peak_bytes` as the kernel sees it, VmHWM above what was resident before; from a
-    separate call. Null if a call takes more than 1 s, if the kernel cannot reset VmHWM, if the heap
-    holds free blocks of earlier cases, and with the default allocator"""
+    """CPU: `peak_bytes` as the kernel sees it (VmHWM), in a separate call"""
     allocated_peak_bytes: Int | None = None
-    """CUDA: `peak_bytes` as rounded by the allocator"""
     reserved_peak_bytes: Int | None = None
-    """CUDA: segments that the allocator took from the device for the call, starting from an empty
-    cache; from a separate call"""
+    """CUDA: `peak_bytes` as rounded by the allocator; segments that it took from the device"""
     device_used_bytes: Int | None = None
-    """CUDA: everything in use on the device at the end of that call, contexts and other processes
-    included (NVML v2); null without pynvml"""
+    """CUDA: in use on the device after that call, by all processes"""
     predicted_peak_bytes: Count | None = Field(None, title="predicted peak")
-    """`peak_bytes` before anything runs; present also if the case ran out of memory"""
+    """`peak_bytes`, computed before anything runs"""
     predicted_source: str | None = None
-    """its source: the backend's `formula`; in earlier versions also `meta`, its code run on tensors
-    without memory"""
+    """`formula`; earlier versions also `meta`"""
     predicted_reason: str
     """why there is no prediction; "" if there is one"""
 
@@ -251,106 +198,71 @@ class Counted(Part):
     """The work of exact attention."""
 
     work_flops: Count | None = Field(None, title="work")
-    """floating-point operations of the matrix products that exact attention needs on this problem,
-    whatever the backend does; null if more than 2^63 - 1, as for every number of the plan"""
+    """FLOPs of the matrix products of exact attention, whatever the backend does"""
     work_exps: Count | None = None
-    """exponentials of the softmax of exact attention, and tanh of a softcap; 0 for the backward
-    pass alone"""
+    """exponentials of its softmax, and tanh of a softcap"""
     minimal_bytes: Count | None = Field(None, title="minimal traffic")
-    """bytes that any backend must read or write once: inputs that the mask does not exclude, and
-    results"""
+    """bytes that any backend must move: inputs that the mask leaves, and results"""
     padding_ratio: Number | None = None
-    """of a ragged batch: the share of its tokens that would be padding if every sequence were
-    padded to the longest; null without `lengths`, and in earlier versions"""
+    """ragged batch: the share of padding, if padded to the longest"""
 
 
 class Checked(Part):
     """Against the exact result."""
 
     error_l2_ratio: Number | None = None
-    """norm of the backend's error over the norm of the exact result (float64), the worst of output
-    and gradients; null if `exactness` is `other`"""
+    """norm of the error over that of the exact result (float64), at worst"""
     output_cosine: Number | None = None
-    """`approximate` backends: cosine of the angle between their output and the exact one, over all
-    rows that are checked; 1 is equal but for a factor, near 0 carries no information on it"""
+    """`approximate` backends: cosine between their output and the exact one"""
     error_ratio: Number | None = Field(None, title="error ratio")
-    """that error over the error of the textbook formula in the same dtype. Up to 2 passes, and what
-    summing the keys in sequence in fp32 explains; for `approximate` backends it has no limit"""
+    """the error over that of the textbook formula in the same dtype"""
     error_limit_ratio: Number | None = None
-    """up to which `error_ratio` passes; null for backends that have no limit"""
+    """the highest `error_ratio` that passes; null: any"""
     repeats_exactly: bool | None = None
-    """whether two calls with equal inputs, before a process times the case, gave equal bits, at up
-    to 65 536 elements of the output or of each gradient, whichever is timed; false if one did not.
-    Null without two such calls, and in the first versions"""
     processes_repeat_exactly: bool | None = None
-    """whether the first of these calls, whose inputs are equal in every process, gave the same bits
-    in all processes. Null with one process, and in the first versions"""
+    """two calls with equal inputs gave equal bits in each process, and in all of them"""
     judged: Each[Object] | None = None
-    """the results of timed calls that were judged apart, at least one in each process: the number
-    of the `process`, `values_seed`, of the inputs' numbers, `places_seed`, from which the places
-    were drawn that were compared, and `error_ratio` there. Null if none was; earlier versions had
-    `check` and `rows_seed`"""
+    """timed results that were judged apart: seeds and `error_ratio`"""
 
 
 class Prepared(Part):
     """What ran, and its set-up."""
 
     kernel_requested: str | None = None
-    """the kernel that the user pinned (`flash`; `flash3` is `flash` of the generation `FA3`); null
-    if the choice was open, or the variant is not a kernel"""
+    """the kernel that the user pinned: `flash`, of any generation; `flash3`, of FA3 alone"""
     kernel: str | None = None
-    """the kernel that ran, observed inside the call; null if no known part of attention was seen,
-    as in compiled code that calls no operator for it"""
+    """the kernel that ran, observed inside the call"""
     kernel_generation: str | None = None
-    """CUDA: which implementation answered to the name `flash`, or to that of varlen_attn: `FA2` is
-    torch's own, `FA3` and `FA4` have been activated in its place; null for other kernels and on a
-    CPU"""
+    """CUDA: which `flash` ran: torch's own `FA2`, or an activated `FA3`, `FA4`"""
     session: str | None = None
-    """rows with equal sessions were measured in the same interleaved blocks, so that their ratios
-    are paired; a row with `beside` only with that baseline and with rows of its own backend"""
+    """rows of one session shared interleaved blocks: their ratios are paired"""
     mask_build_ms: Number | None = Field(None, title="its mask")
-    """one reading of the host clock: building the backend's mask alone, a second time. `naive`,
-    `fused`, `sdpa` and `padded` build it in each call, so that it is in their latency and peak too;
-    `flex` builds its block mask, and whoever passes a matrix that one, once in the set-up, and it
-    is in neither. Null without a mask, without `measure: memory`, and in earlier versions"""
+    """building the mask alone; part of the latency if each call builds it"""
     mask_build_peak_bytes: Count | None = Field(None, title="mask's peak")
     """the most bytes alive while it is built, itself included"""
     prepare_peak_bytes: Count | None = Field(None, title="set-up's peak")
-    """the most bytes of torch's allocator alive during the set-up, `prepare_ms`: what building a
-    mask, tuning and the first call of compiled code take. What a compiler takes itself is not
-    torch's. Null as `workspace_bytes`, and in earlier versions"""
+    """the most bytes of torch's allocator alive during the set-up"""
     prepare_ms: Number | None = None
-    """one reading of the host clock: the backend's set-up, tuning included, and compiling that is
-    no phase of its own; never part of a latency"""
+    """the backend's set-up, tuning included; never part of a latency"""
     compile_ms: Number | None = Field(None, title="compiling")
-    """how long compilers took in it, and in the phase before it if the backend has one: by torch's
-    own count of frames and backward passes, else that of Triton's kernels, of the phase before by
-    the host clock. What a cache on disk held was not compiled anew. Null if nothing was compiled,
-    and in earlier versions"""
+    """how long compilers took in it and before; null: nothing was compiled"""
     first_call_ms: Number | None = None
-    """the same for the first call after the set-up, with gradients if they are computed; includes
-    late compilation and the time to observe which kernel runs"""
+    """the first call, with late compilation"""
 
 
 class Watched(Part):
     """Utilization."""
 
     utilization_tier: str | None = None
-    """the kind of utilization that the windows have: `gpm` (performance counters), `busy` (any
-    kernel at all), `derived` (work over the measured peak), `host` (CPU time); null if none was
-    requested"""
+    """`gpm` (counters), `busy` (any kernel), `derived` (FLOPs) or `host` (CPU)"""
     windows: Each[Window] | None = None
-    """what the device did while the case ran in a steady loop, one object per window; see
-    Windows"""
+    """the device while the case runs in a steady loop: [objects](#windows)"""
     tables: Object | None = None
-    """what probes with calls of their own found, by name; see Windows"""
+    """what probes with calls of their own found"""
     missing: Reasons | None = None
-    """why a value of `windows` or `tables` is null: name and reason"""
+    """why a value of these is null: name and reason"""
     configuration: Object | None = None
-    """what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
-    sizes, warps and stages per kernel, how they were chosen and at what cost, and which forward
-    kernel ran (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`); see Tuning. A `note`
-    says that rows of queries without keys were filled by attnbench"""
+    """what the backend chose in its set-up; of `triton`: [Tuning](#tuning)"""
 
 
 class Ended(Part):
@@ -363,4 +275,52 @@ class Ended(Part):
     spent_s: Number | None = None
     """time spent on the case, all phases"""
     log_tail: str | None = None
-    """after a crash, a timeout or an error: the end of what the worker printed, or the traceback"""
+    """the end of what the worker printed, or a traceback"""
+
+
+class Studied(Part):
+    """Something beside the cases."""
+
+    study: str
+    """its name"""
+    part: Object | None = None
+    """which part of a study that has several: `{"task": "recall", "heads": 8}`"""
+    findings: Each[Object]
+    """flat objects of numbers, text and lists; empty unless `status` is `ok`"""
+
+
+class Searched(Part):
+    """The longest N of a backend."""
+
+    kv_seq_len: Int | None = None
+    """the length of keys and values if it is fixed; null if it follows N"""
+    status: StatusWord
+    """`ok`: some N fits. `oom`: not even N = 1 fits. Else the result of the first trial"""
+    seq_len_low: Int | None = None
+    seq_len_high: Int | None = None
+    """the longest N that fitted, no failure below; the shortest that failed, no fit above"""
+    predicted_seq_len: Int | None = None
+    """the longest N whose inputs and predicted peak fit; 0 if not even N = 1 does"""
+    predicted_source: str | None = None
+    """`formula`; `nearest`: that of another dtype or backend, so at least this N fits"""
+    limited_by: str | None = None
+    """what ended the search: `memory`, `time`, `length` (2^31 tokens), `backend` (it fails)"""
+    memory_bytes: Int
+    """the budget: inputs, weights, output's gradient and peak together"""
+    probes: Each[Trial]
+    """every trial in order: `{seq_len, status, reason, spent_s}`"""
+    spent_s: Number | None = None
+    """time that the search took, starting workers included"""
+    predicted_reason: str
+    """why there is no prediction; "" if there is one"""
+
+
+PARTS: dict[str, tuple[type[Part], ...]] = {
+    "latency": (
+        *(Named, OfBackend, Copied, Placed, Shape, Claimed, Outcome),
+        *(Sampled, Weighed, Counted, Checked, Prepared, Watched, Ended),
+    ),
+    "wall": (Named, OfBackend, Placed, ShapeOfWall, Claimed, Outcome, Ended, Searched),
+    "study": (Named, Placed, Outcome, Ended, Studied),
+}
+"""Of each kind of row, in the order of its fields; a later part may say more of a field."""

@@ -1,9 +1,8 @@
 """What a row of rows.jsonl holds, for each kind of row: one model for all who write or read rows.
 
-fields.py has the fields. record.py checks what it writes by them, run_files.py what it reads,
-process/replies.py what a worker says; docs/format.md shows them (tables.py prints its tables), and
-the columns of reports have their types and titles from here. Rows are checked and stay
-dictionaries: fields that only later versions know are kept.
+fields.py has the fields. record.py checks by them what it writes, run_files.py what it reads,
+process/replies.py what a worker says; the columns of reports have their types and titles from here.
+Rows are checked and stay dictionaries: fields that only later versions know are kept.
 """
 
 from functools import cache
@@ -21,8 +20,7 @@ from pydantic.fields import FieldInfo
 
 from ...impls.problem import AXES
 from ..cases.case import ADDED_LATER
-from .fields import Named, Outcome, Placed, Shape, ShapeOfWall
-from .kinds import PARTS
+from .fields import PARTS, Named, Outcome, Placed, Shape, ShapeOfWall
 from .values import Count, Each, Int, Object, Part
 
 # For reports, which do not import impls; what is defined here is public, too.
@@ -71,17 +69,17 @@ def _plain(annotation: Any) -> list[Any]:
         return [origin]
     if origin is Literal:
         return [str]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [dict]
     inner = get_args(annotation)[:1] if origin is Annotated else get_args(annotation)
     return [plain for one in inner for plain in _plain(one)]
 
 
-FIELDS: dict[str, dict[str, Column]] = {
-    kind: {
-        column.name: column
-        for column in (_column(name, field) for name, field in model.model_fields.items())
-    }
-    for kind, model in KINDS.items()
-}
+def columns_of(model: type[BaseModel]) -> list[Column]:
+    return [_column(name, field) for name, field in model.model_fields.items()]
+
+
+FIELDS = {kind: {one.name: one for one in columns_of(model)} for kind, model in KINDS.items()}
 """By kind and name, in the order of a row."""
 SAMPLES = tuple(name for name in FIELDS["latency"] if name.endswith(("block_ms", "beside_ms")))
 USUAL: dict[str, dict[str, Any]] = {

@@ -56,15 +56,12 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunSta
     if not state.statuses[Status.OK]:
         ended = ", ".join(f"{count} {status}" for status, count in state.statuses.items())
         raise BadInput(
-            f"{run.name}: no case is ok ({ended}); wanted a run with at least one, to compare with;"
-            f" see the reasons with `attnbench show {shlex.quote(str(run))}`"
+            f"{run.name}: no case is ok ({ended}); wanted at least one; see why with"
+            f" `attnbench show {shlex.quote(str(run))}`"
         )
     compared = (row.get("block_ms") or row.get("peak_bytes") is not None for row in read_rows(run))
     if not any(compared):
-        raise BadInput(
-            f"{run.name}: no case has a time or bytes, and walls and studies are not compared;"
-            " wanted a run that measures cases"
-        )
+        raise BadInput(f"{run.name}: no case has a time or bytes; wanted a run that measures cases")
     base = root.resolve()
     document = {
         "schema": SCHEMA,
@@ -171,7 +168,9 @@ def _published(name: str) -> Path:
     """The folder of what others published. Raises BadInput."""
     known = sorted(path.parent.name for path in SHIPPED.glob(f"*/{META}"))
     if name not in known:
-        raise BadInput(f"{shown(PUBLISHED + name)}: not published here; {instead_of(name, known)}")
+        raise BadInput(
+            f"{shown(PUBLISHED + name)}: no such published run; {instead_of(name, known)}"
+        )
     return (SHIPPED / name).resolve()
 
 
@@ -182,7 +181,7 @@ def number_of_last(name: str) -> int:
     digits = name.removeprefix(LAST)
     if re.fullmatch("[0-9]{1,3}", digits) and int(digits):
         return int(digits)
-    raise BadInput(f"{shown(name)}: wanted a number of runs, 1 to {MOST_LAST}, such as last:5")
+    raise BadInput(f"{shown(name)}: wanted 1 to {MOST_LAST} runs, such as last:5")
 
 
 def earlier_runs(run: Path, root: Path) -> Iterator[Path]:

@@ -23,8 +23,8 @@ Tier = Literal["gpm", "busy", "derived", "host"]
 """The kinds of utilization, which mean different things, so a row names its kind."""
 MEANING: dict[Tier, str] = {
     "gpm": "share of the SMs at work, from the GPU's own performance counters",
-    "busy": "share of the time in which any kernel ran, not how much of the GPU was at work",
-    "derived": "the model's FLOPs over the highest rate that calibration measured, no counter",
+    "busy": "share of the time in which any kernel ran, on however few SMs",
+    "derived": "FLOPs over the highest rate that calibration measured; not a counter",
     "host": "CPU time of the process over the time of its threads",
 }
 HEADLINES: dict[str, tuple[str, str]] = {

@@ -141,7 +141,7 @@ def _encoded(name: str, value: Any) -> bytes:
     try:
         return ENCODER.encode(value).encode()
     except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"{name}: not JSON ({error}); wanted null where nothing is") from None
+        raise ValueError(f"{name}: not JSON ({error}); wanted null for a missing value") from None
 
 
 def _refuse_contradictions(row: Mapping[str, Any]) -> None:

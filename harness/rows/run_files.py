@@ -54,7 +54,7 @@ def read_document(path: Path) -> Document:
     where = shown_path(path)
     file = open_file(path)
     if file is None:
-        raise BadRun(f"{where}: no such file; wanted the folder of a run, with {META} in it")
+        raise BadRun(f"{where}: no such file; wanted a run's folder with {META} in it")
     with file, _refusals(where):
         text = file.read(DOCUMENT_CAP_BYTES + 1)
         if len(text) > DOCUMENT_CAP_BYTES:
@@ -87,8 +87,7 @@ def read_lines(
         for number, line in enumerate(lines_of(file, LINE_CAP_BYTES), 1):
             if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
                 notes.append(
-                    f"the last line of rows.jsonl (line {number}) was torn off in the middle and"
-                    " was left out"
+                    f"line {number}, the last of rows.jsonl, is incomplete and was left out"
                 )
                 break
             try:
@@ -105,11 +104,11 @@ def read_lines(
         else:
             if file.read(1):
                 notes.append(
-                    f"all that follows line {number} of rows.jsonl was left out: too much before"
-                    " it was no row"
+                    f"everything after line {number} of rows.jsonl was left out: too much before it"
+                    " holds no rows"
                 )
     if left_out > MOST_NOTES:
-        notes.append(f"{left_out} lines of rows.jsonl were left out, of which these are the first")
+        notes.append(f"{left_out} lines of rows.jsonl were left out; the first are listed")
 
 
 def parsed_row(line: bytes) -> Document:

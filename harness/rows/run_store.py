@@ -216,8 +216,8 @@ def point_latest(root: Path, name: str) -> str:
     latest = root / LATEST
     if latest.exists() and not latest.is_symlink():
         return (
-            f"{shown_path(latest)} is not a link and was left alone; `latest` on the command line"
-            " names the newest run all the same"
+            f"{shown_path(latest)} is not a link and stays as it is; `latest` on the command line"
+            " still names the newest run"
         )
     try:
         with temporary(root, is_folder=True) as (folder, _):
@@ -226,7 +226,7 @@ def point_latest(root: Path, name: str) -> str:
     except OSError as error:
         if latest.is_symlink():
             return (
-                f"{shown_path(latest)}: cannot be changed ({error.strerror}), and names an earlier"
+                f"{shown_path(latest)}: cannot be changed ({error.strerror}) and names an earlier"
                 " run; name this one by its folder"
             )
     return ""

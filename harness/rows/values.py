@@ -61,10 +61,14 @@ StatusWord = Annotated[
 class Window(OpenPart):
     """What the device did for a while; probes add columns."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
     __pydantic_extra__: dict[str, PlainValue]
     way: str
+    """`eager`, or `graph`: the call replayed as a CUDA graph, without launch gaps"""
     window_s: Annotated[Number, Field(gt=0)]
+    """its length"""
     calls: Annotated[int, Field(gt=0)]
+    """that the device completed in it"""
     sm_active_ratio: float | None = None
     kernel_busy_ratio: float | None = None
     host_cpu_ratio: float | None = None

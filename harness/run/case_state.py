@@ -16,10 +16,7 @@ BETWEEN_CALLS_S = 1e-4
 """Between two calls on a CPU, which is no call's time: new tokens and six readings of clocks, 37 to
 46 us on two machines, about 90 on a busy one.
 """
-STALE = (
-    "a timed call gave the result of earlier inputs: it answers from memory, not from the values"
-    " that the inputs have"
-)
+STALE = "a timed call returned the result of earlier inputs: it answers from memory"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -117,6 +114,6 @@ class CaseState:
         if ours < CLOCKS_APART_RATIO * theirs:
             return ""
         return (
-            f"its blocks took at least {ours * 1e3:.3g} ms by the clock of the parent process, and"
-            f" {theirs * 1e3:.3g} ms by that of its own: the clock in its process is wrong"
+            f"its blocks took at least {ours * 1e3:.3g} ms by the parent's clock and"
+            f" {theirs * 1e3:.3g} ms by its own: the clock in its process is wrong"
         )

@@ -327,8 +327,8 @@ class GroupRun:
             reason = failure.reason
             if failure.status is Status.TIMEOUT:
                 reason = (
-                    f"more than {self._limit_s(one):g} s in one step; raise it with --timeout, or"
-                    " make the case smaller"
+                    f"one step took more than {self._limit_s(one):g} s; raise the limit with"
+                    " --timeout, or make the case smaller"
                 )
             tail = pool.dismiss(seat) or failure.log_tail
             failed = failure.status, reason, PHASES.get(self.op, ""), tail

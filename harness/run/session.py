@@ -28,7 +28,7 @@ from .studies import StudyRunner, tried
 from .wall_runner import WallRunner
 from .worker_pool import WorkerPool, open_workers
 
-LOST_LOGS = "logs lack some of what workers printed"
+LOST_LOGS = "logs are incomplete"
 HINT = "continue with attnbench run --resume"
 
 

@@ -43,28 +43,46 @@ class HowToMeasure(Part):
 
 
 class RunSpec(BaseModel):
-    """The fields are those of run.json, in its order, which docs/format.md explains; the properties
-    are what measuring asks for.
+    """The fields are those of run.json, in its order, and below each its line of docs/format.md;
+    the properties are what measuring asks for.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
     attnbench: str = ""
+    """the package's version"""
     started_utc: str = ""
+    """ISO 8601"""
     command: list[str] = []
+    """how the run was started"""
     scenario: Document
+    """with defaults filled in: `name`, `question`, `backends`, `plan`, `limits`, `measure`, ..."""
     own_backends: list[str] = []
+    """the backends from outside: the user's own, or another package's"""
     device: DeviceKind
+    """`cpu` or `cuda`"""
     memory_bytes: Count
+    """the budget of a case: inputs and peak together"""
     seed: Int
+    """of the inputs and of the order of measuring"""
     environment: Document
+    """machine, versions and settings that numbers depend on; null: not known"""
     calibration: Document | None = None
+    """the newest line of [calibration.jsonl](#calibrationjsonl) for this device"""
     devices: list[Document] | None = None
+    """`--on ray`, or merged: what measured: `host`, `device_uuid`, `device_name`, `environment`"""
     cases: list[Document]
+    """the plan: `case`, its `group`, and the problem. A case without a row was not reached"""
     walls: list[Document] = []
+    """the searches to make: `case` and the problem"""
     studies: list[Document] = []
+    """the studies to run: `case`, `study`, its `part` if it has several, and the problem"""
     shard: PartOfPlan | None = None
+    """of `--shard`: `number`, `of`, and `elsewhere`: the cases, walls and studies of the others"""
     merged: list[Document] | None = None
+    """of `attnbench merge`: each shard's `number`, `run`, `environment`, `calibration`, ..."""
 
     @classmethod
     def new(

@@ -46,8 +46,8 @@ def tried(
                 problems += worker.ask("open_attachment", OPEN_S, **fields).problems
             except WorkerFailure as failure:
                 problems.append(
-                    f"{name}: the process that opened it ended: {failure.reason}; wanted a model"
-                    " that fits into memory"
+                    f"{name}: its process ended ({failure.reason}); wanted a model that fits into"
+                    " memory"
                 )
                 break
     finally:

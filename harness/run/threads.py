@@ -34,8 +34,8 @@ def worker_threads(device: str, meta: Mapping[str, Any] | None = None) -> Iterat
         if load := meter.busy():
             count = max(1, int(load.cores - load.others))
             text = (
-                f"measured with {count} of {load.cores} threads, because {load.text}; take all with"
-                f" {option('threads', load.cores)}"
+                f"measured with {count} of {load.cores} threads because {load.text};"
+                f" {option('threads', load.cores)} takes all"
             )
     if count is not None:
         os.environ[THREADS] = str(count)

@@ -178,8 +178,8 @@ class WallRunner:
         except WorkerFailure as failure:
             status, reason, spent_s = failure.status, failure.reason, time.monotonic() - since
             if status is Status.TIMEOUT:
-                hint = "raise it with --timeout, or give less memory"
-                reason = f"more than {self.timeout_s:g} s; {hint}"
+                hint = "raise the limit with --timeout, or give less memory"
+                reason = f"it took more than {self.timeout_s:g} s; {hint}"
             one.log_tail = pool.dismiss() or failure.log_tail
         return Trial(seq_len=seq_len, status=status, reason=reason, spent_s=spent_s)
 

@@ -269,3 +269,14 @@ def trend(values: Sequence[float] | np.ndarray) -> float:
     n = len(x)
     rises = float(np.sign(x[None, :] - x[:, None])[np.triu_indices(n, 1)].sum())
     return rises / sqrt(n * (n - 1) * (2 * n + 5) / 18) if n > 1 else 0.0
+
+
+def median_bounds(values: Sequence[float]) -> tuple[float, float]:
+    """Of the median, by ranks: whatever the distribution, and with values that may be infinite.
+
+    The innermost ranks that reach the level; NaN if even the smallest and largest value do not, as
+    of fewer than six.
+    """
+    ordered, count = sorted(values), len(values)
+    reach = [rank for rank in range((count + 1) // 2) if 1 - 2 * tail(count, rank) >= CONFIDENCE]
+    return (ordered[reach[-1]], ordered[-1 - reach[-1]]) if reach else (nan, nan)

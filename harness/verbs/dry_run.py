@@ -11,7 +11,7 @@ from ..devices.environment import available_bytes, pick_device
 from ..devices.this_device import no_device
 from ..files.errors import EnvironmentUnmet, option
 from ..files.printable import spaced
-from ..run.planning import budget_bytes_of
+from ..run.start import budget_bytes_of
 from ..run.suite import SuiteEntry
 from ..scenario.preflight import Preflight, not_imported, predict, preflight_outside_worker
 from ..scenario.selection import select

@@ -29,8 +29,7 @@ from .kernel import observed
 from .settings import Settings
 
 COPIES = (
-    "copies its inputs in `prepare`, which may view them, never copy them: their values change"
-    " between calls"
+    "copies its inputs in `prepare`; wanted views, since the values of inputs change between calls"
 )
 POSITIONS = 512  # of a first result, by which it is known again
 SAME_RATIO = {"fp32": 2.0**-16, "bf16": 2.0**-6, "fp16": 2.0**-9}

@@ -26,15 +26,14 @@ from ..measure.warm_heap import WarmHeap
 from ..process.child import CaseEnded
 from ..rows.plans import most_warm_up_s
 from ..rows.status import Status
+from .blocks import BlockTimer, call_until_stationary
 from .settings import Settings
-from .timed_block import BlockTimer
-from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
 ROOM_SHARE = 0.9
-SAME_MEMORY = "returns the same memory in every call; wanted storage of its own"
+SAME_MEMORY = "every call returns the same memory; wanted new memory for each result"
 UNJOINED = "works on another stream than the current one, after the call's last event"
 
 

@@ -44,7 +44,7 @@ def main() -> None:
 
 def answer(steps: "Steps", request: dict[str, Any]) -> dict[str, Any]:
     """The one place that catches everything: a backend may raise anything, the others go on."""
-    from .ended import outcome
+    from .trials import outcome
 
     op = request.pop("op")
     try:

@@ -20,8 +20,7 @@ from ..scenario.preflight import predict
 from .check import Checker
 from .sampling import Sampling
 from .settings import Settings
-from .study import run_study, try_attachment
-from .wall import try_length
+from .trials import run_study, try_attachment, try_length
 
 Reply = dict[str, Any]
 TINY = Problem(batch=1, seq_len=16, d_model=32, heads=2, passes="forward+backward")

@@ -166,10 +166,6 @@ LENGTHS = Axis(
     scenario_wide=True,
     part=lambda p: short_name(p.lengths),
     text=words,
-    in_rows=(
-        "the sequences of a ragged batch, packed into one row: `2q2k_32q1s1k` is 2 sequences of"
-        " 2048 tokens and 32 of 1024 of which one is new; `seq_len` and `kv_seq_len` are the"
-        ' sums. "" if the batch is not ragged; absent in earlier versions'
-    ),
+    in_rows="ragged batch: `2q2k_32q1s1k` is 2 sequences of 2k tokens and 32 of 1k with one new",
     opt_in=True,
 )

@@ -44,10 +44,7 @@ MASK = Axis(
     scenario_wide=True,
     part=lambda p: f"{p.mask}{p.window or ''}" if p.mask != "none" else "",
     text=lambda value: "" if value == "none" else f"{value} mask",
-    in_rows=(
-        f"the mask in addition to `causal`: `{'`, `'.join(ALL_MASKS)}` (scenarios/README.md)."
-        " Absent in rows of the first version, which had no masks"
-    ),
+    in_rows=f"the mask in addition to `causal`: {', '.join(ALL_MASKS)}",
     earliest="none",
     type=Literal[ALL_MASKS],
 )

@@ -19,9 +19,6 @@ SCOPE = Axis(
     given="core",
     scenario_wide=True,
     part=lambda p: p.scope,
-    in_rows=(
-        "`core`: from q, k, v per head; `layer`: with all four projections; `block`: a pre-norm"
-        " transformer block around the layer, with a feed-forward layer of width 4 d_model"
-    ),
+    in_rows="`core`: from q, k, v; `layer`: with projections; `block`: with a feed-forward layer",
     check=_check,
 )

@@ -13,7 +13,7 @@ import pytest
 from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.harness.run.engine import RunOptions
 from attnbench.harness.run.listener import Listener
-from attnbench.harness.run.planning import new_run
+from attnbench.harness.run.start import new_run
 from attnbench.harness.scenario.selection import Selection
 from tests.fakes.fleet import FakeRay
 from tests.fakes.shard_runs import scenario

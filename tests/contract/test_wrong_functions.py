@@ -180,7 +180,7 @@ WRONG: dict[str, tuple[str, str, str]] = {  # scenario, file, and what the row s
     "one_buffer": (
         SELF,
         plain("o = KEPT.setdefault('o', torch.empty_like(q))", f"return o.copy_({OUT})"),
-        "returns the same memory in every call",
+        "every call returns the same memory",
     ),
     "answers_from_memory": (
         SELF,

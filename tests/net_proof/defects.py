@@ -122,7 +122,7 @@ DEFECTS = (
         "warm-up of one call",
         "tests/contract/test_clock.py::test_calls_are_not_timed_before_they_are_as_fast_as_they_get",
         Patch(
-            "harness/worker/warm_up.py",
+            "harness/worker/blocks.py",
             "    least_s, most_s = seconds\n",
             "    least_s, most_s = seconds\n    if readings:\n        return None, readings[-1]\n",
         ),

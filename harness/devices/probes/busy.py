@@ -13,9 +13,9 @@ from . import Watch, gpu_window
 
 MEASURES = ("utilization",)
 COLUMNS = {
-    "kernel_busy_ratio": "share of the time in which at least one kernel ran",
+    "kernel_busy_ratio": "share of the time in which a kernel ran",
     "memory_busy_ratio": "share of the time in which device memory was read or written",
-    "busy_sample_count": "the driver's samples of kernel_busy_ratio that lie inside the window",
+    "busy_sample_count": "the driver's samples inside the window",
 }
 EDGES = 2  # samples at the ends of a window that also cover time outside it
 BOARD_ONLY = "the driver counts busy time for whole GPUs only, not for an instance (MIG)"
@@ -54,12 +54,12 @@ def percentages(gpu: Gpu, kind: int, start_us: int, end_us: int) -> Reading:
     samples: list[Any] = sorted(ring.value[1], key=lambda sample: sample.timeStamp)
     inside = [s.sampleValue.uiVal for s in samples if start_us < s.timeStamp <= end_us]
     if not inside:
-        reason = "the driver's ring holds no sample of the window: it is stale, or the window short"
+        reason = "the driver kept no sample of the window, which may be too short"
         return Reading(None, reason)
     if len(inside) <= EDGES:
         reason = (
-            f"the window holds {len(inside)} of the driver's samples, of which the first and the"
-            " last do not count"
+            f"only {len(inside)} samples of the driver in the window; the first and the last do not"
+            " count"
         )
         return Reading(None, reason)
     wrong = (plausible("busy_ratio", Reading(value / 100)) for value in inside[1:-1])

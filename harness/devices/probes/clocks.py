@@ -11,12 +11,9 @@ COLUMNS = {
     "sm_clock_mhz": "clock of the SMs at the end of the window, under load",
     "memory_clock_mhz": "clock of the memory at the end of the window",
     "temperature_c": "of the die at the end of the window",
-    "clock_event_mask": (
-        "why the clock was below its maximum at the end of the window (nvml.h,"
-        " nvmlClocksEventReasons)"
-    ),
-    "power_throttled_s": "how long the power limit held the clocks down during the window",
-    "sync_boost_throttled_s": "how long other GPUs of a sync boost group held the clocks down",
+    "clock_event_mask": "why the clock was below its maximum (nvml.h, nvmlClocksEventReasons)",
+    "power_throttled_s": "how long the power limit held the clocks down",
+    "sync_boost_throttled_s": "how long other GPUs of a sync boost group held them down",
 }
 THROTTLED = ("power_throttled_s", "sync_boost_throttled_s")
 

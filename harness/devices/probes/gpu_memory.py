@@ -11,16 +11,12 @@ from . import Watch, gpu_window
 
 MEASURES = ("utilization",)
 COLUMNS = {
-    "device_used_bytes": (
-        "used on the device at the end of the window by all processes, contexts included, without"
-        " the driver's reserve"
-    ),
+    "device_used_bytes": "used on the device by all processes, without the driver's reserve",
     "process_used_bytes": "used by this process, its context included",
-    "other_process_count": "processes of others with a compute context on the device",
+    "other_process_count": "other processes with a compute context on the device",
 }
 NOT_LISTED = (
-    "the driver does not list this process: in a container it gives the host's process numbers, or"
-    " none"
+    "the driver does not list this process: in a container it lists the host's numbers, or none"
 )
 
 

@@ -14,9 +14,7 @@ from . import Watch, Window
 MEASURES = ("utilization",)
 COLUMNS = {
     "host_cpu_ratio": "CPU time of this process over the window's time and torch's threads",
-    "host_busy_cores": (
-        "CPU time of this process over the window's time: how many cores it kept busy"
-    ),
+    "host_busy_cores": "cores that this process kept busy",
     "host_thread_count": "threads that torch computes with",
     "host_resident_bytes": "memory of this process in RAM at the end of the window",
 }

@@ -21,9 +21,8 @@ MEASURES = ("kernels",)
 CALLS = 5
 COLUMNS = {
     "kernel_table": (
-        "per kernel and launch shape: name, launch_count and time_ms over the profiled calls, grid,"
-        " block, thread_register_count, block_shared_bytes, waves (blocks of the grid over SMs),"
-        " occupancy_ratio (the profiler's estimate of what this launch allows; not measured)"
+        "per kernel and launch shape: name, launch_count, time_ms, grid, block,"
+        " thread_register_count, block_shared_bytes, waves, occupancy_ratio (estimated)"
     ),
     "profiled_call_count": "calls that kernel_table sums over",
 }
@@ -42,7 +41,7 @@ OCCUPANCY = "est. achieved occupancy %"
 """Resident warps over the most that fit: as many blocks as registers, shared memory and threads of
 an SM allow, or as it gets of the grid, if those are fewer. A calculation, in spite of its name.
 """
-NO_CUPTI = "torch's profiler has no CUPTI here, without which it sees no kernel of a GPU"
+NO_CUPTI = "torch's profiler lacks CUPTI here and sees no GPU kernel"
 NO_KERNEL = "the profiler saw no kernel"
 
 

@@ -13,8 +13,7 @@ import pandas as pd
 
 from ....harness.heads.findings import TrainedHeads
 from ....harness.rows.findings import findings_of
-from ....harness.stats.counted import median_bounds
-from ....harness.stats.intervals import latency_interval, mean_interval
+from ....harness.stats.intervals import latency_interval, mean_interval, median_bounds
 from ...data.row_groups import Row, by
 from ...data.run_meta import Meta
 from ...elements import Block, Card, Figure, Marked, Panel, Series, Table, Text, note, table_of

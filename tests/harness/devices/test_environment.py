@@ -4,9 +4,7 @@ import os
 import sys
 
 import pytest
-import torch
 
-from attnbench.harness.devices import environment as facts
 from tests.conftest import environment as command_environment
 from tests.conftest import ran
 
@@ -30,9 +28,3 @@ def test_threads_keep_to_the_quota_and_to_what_the_user_says():
     assert threads_under(1.5) == min(2, cores)
     assert threads_under(10_000) == cores
     assert threads_under(10_000, OMP_NUM_THREADS="1") == 1
-
-
-def test_threads_and_affinity_are_recorded():
-    found = facts.collect(torch.device("cpu"))
-    assert found["threads"] == torch.get_num_threads()
-    assert found["affinity"] == sorted(os.sched_getaffinity(0))

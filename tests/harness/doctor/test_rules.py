@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.devices.gpu_users import Process, Users
+from attnbench.harness.devices.load import Process, Users
 from attnbench.harness.devices.nvml import Reading
 from attnbench.harness.doctor.facts import as_facts
 from attnbench.harness.doctor.rules import CALIBRATION, GPU_RULES, findings

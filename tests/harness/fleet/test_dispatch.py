@@ -20,7 +20,7 @@ from attnbench.harness.rows.record import Planned  # noqa: E402
 from attnbench.harness.rows.run_files import read_meta, read_rows  # noqa: E402
 from attnbench.harness.run.engine import RunOptions  # noqa: E402
 from attnbench.harness.run.listener import Listener  # noqa: E402
-from attnbench.harness.run.planning import new_run  # noqa: E402
+from attnbench.harness.run.start import new_run  # noqa: E402
 from attnbench.harness.scenario.selection import Selection  # noqa: E402
 from tests.fakes.fleet import FakeRay, died  # noqa: E402
 from tests.fakes.shard_runs import scenario  # noqa: E402

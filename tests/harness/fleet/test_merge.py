@@ -63,7 +63,7 @@ def test_a_torn_last_line_of_a_shard_is_left_out_and_said(
     rows.write_bytes(rows.read_bytes()[:-5])
     found = merged(shards, tmp_path)
     assert len(found["missing"]) == 1
-    assert any("torn off" in note for note in found["notes"])
+    assert any("incomplete" in note for note in found["notes"])
 
 
 # ---- what is refused: one line, before anything is written ---------------------------------------

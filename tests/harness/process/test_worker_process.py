@@ -106,12 +106,6 @@ def test_a_child_that_reads_nothing_does_not_stop_the_parent(child: WorkerProces
     assert failure.value.status is Status.TIMEOUT
 
 
-def test_a_child_that_prints_without_end_blocks_nobody(child: WorkerProcess) -> None:
-    assert child.ask("print", PATIENCE_S, count=16 << 20).value is None
-    child.kill()
-    assert set(child.log.tail() or "") == {"x", "\n"}
-
-
 def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
     child: WorkerProcess,
 ) -> None:

@@ -85,7 +85,7 @@ ENDS = {
     "crashes": ("FAILED", "crashed: SIGSEGV"),
     "lies": ("FAILED", "incorrect: "),
     "raises": ("FAILED", "error: KeyError: 'a bug of the backend'"),
-    "hangs": ("FAILED", "timeout: more than 5 s in one step; raise it with --timeout"),
+    "hangs": ("FAILED", "timeout: one step took more than 5 s; raise the limit with --timeout"),
     "runs_out_of_memory": ("XFAIL", "oom: 64.00 GiB more did not fit into the budget of"),
 }
 

@@ -126,7 +126,7 @@ def test_earlier_runs_are_finished_ones_of_the_same_scenario_newest_first(stored
     "name", ["last:", "last:0", "last:-1", "last:1000", "last:٣", "last:5@old"]
 )
 def test_a_wrong_number_of_runs_is_refused(name):
-    with pytest.raises(BadInput, match="wanted a number of runs, 1 to 999"):
+    with pytest.raises(BadInput, match="wanted 1 to 999 runs"):
         number_of_last(name)
 
 

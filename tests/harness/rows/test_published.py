@@ -72,7 +72,7 @@ def test_a_run_of_ours_is_compared_with_one_and_nothing_is_confirmed(tmp_path: P
 
 
 def test_what_is_not_published_is_refused_with_what_is_near(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not published here; did you mean cudnn-h200"):
+    with pytest.raises(ValueError, match="no such published run; did you mean cudnn-h200"):
         find("published/cudnn-h300", tmp_path)
 
 

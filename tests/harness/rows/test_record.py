@@ -2,7 +2,6 @@
 fit the format becomes an error row that says why, and what is written can be read.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +10,8 @@ from attnbench.harness.cases.case import Case, PlannedStudy, Wall
 from attnbench.harness.rows.model import FIELDS
 from attnbench.harness.rows.record import MOST_CHARACTERS, Planned, Record, Status
 from attnbench.harness.rows.run_files import parsed_row
-from attnbench.harness.rows.run_store import Store
 from attnbench.impls.problem import Problem
-from attnbench.reports.data.read import read_run
-from tests.fakes.stored_runs import case, plan, record
+from tests.fakes.stored_runs import case, record
 from tests.faults.mutations import ODD, ODD_NUMBERS, ODD_TEXTS
 
 PLANNED: dict[str, Planned] = {
@@ -130,11 +127,3 @@ def test_no_value_of_any_field_can_make_a_run_unreadable(kind: str) -> None:
         for odd in (*ODD, *ODD_NUMBERS, *ODD_TEXTS):
             made = of(kind, Status.CRASHED, "made up", **{name: odd})
             assert parsed_row(made.line)["case"] == PLANNED[kind].id
-
-
-def test_a_run_with_such_rows_is_read_and_counts_them_as_errors(tmp_path: Path) -> None:
-    store = Store.create(tmp_path, "odd", plan([case(number) for number in range(3)]))
-    odd = ({"peak_bytes": 7}, {"peak_bytes": 7.5}, {"error_ratio": float("inf")})
-    store.append(record(case(number), **values) for number, values in enumerate(odd))
-    store.close()
-    assert [row["status"] for row in read_run(store.path).rows] == ["ok", "error", "error"]

@@ -55,7 +55,7 @@ def test_latest_is_the_last_finished_run(tmp_path: Path) -> None:
     [
         ({}, "an empty run"),
         ({"a": "ok"}, "not finished: 1 of 2"),
-        ({"a": "crashed", "b": "oom"}, r"no case is ok \(1 crashed, 1 oom\); wanted a run"),
+        ({"a": "crashed", "b": "oom"}, r"no case is ok \(1 crashed, 1 oom\); wanted at least one"),
     ],
 )
 def test_a_baseline_is_a_finished_run(tmp_path: Path, rows: dict[str, str], why: str) -> None:
@@ -70,9 +70,7 @@ def test_a_baseline_is_a_finished_run(tmp_path: Path, rows: dict[str, str], why:
 
 def test_a_run_without_times_and_bytes_is_no_baseline(tmp_path: Path) -> None:
     path = run(tmp_path, 1, DONE, measured=False)
-    with pytest.raises(
-        BadInput, match="no case has a time or bytes, and walls and studies are not"
-    ):
+    with pytest.raises(BadInput, match="no case has a time or bytes; wanted a run"):
         names.save("main", path, tmp_path, force=False)
     assert not (tmp_path / names.FOLDER).exists()
 

@@ -16,6 +16,6 @@ from attnbench.harness.scenario.selection import Selection
 def test_files_are_looked_at_on_this_machine_alone(tmp_path: Path) -> None:
     given: Any = SimpleNamespace(name="m", study="any", flag="--given m")
     options = RunOptions(command=(), listener=Listener(), engine=SimpleNamespace())
-    with pytest.raises(BadInput, match="is looked at on this machine; leave out --on"):
+    with pytest.raises(BadInput, match="works on this machine only; leave out --on"):
         start_run(load("quickstart"), tmp_path, 0, Selection(attachments=(given,)), options)
     assert [*tmp_path.iterdir()] == []

@@ -24,7 +24,7 @@ def test_a_clock_that_disagrees_with_the_parents_in_every_block_is_wrong(clocks,
     complaint = CaseState(case=CASE, fields={}, clocks=clocks).clock_complaint
     assert bool(complaint) is wrong
     if wrong:
-        assert complaint.startswith("its blocks took at least 330 ms by the clock of the parent")
+        assert complaint.startswith("its blocks took at least 330 ms by the parent's clock")
 
 
 @pytest.mark.parametrize(

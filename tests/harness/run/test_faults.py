@@ -3,12 +3,10 @@ exactly one row.
 """
 
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from attnbench.harness.run.run_rows import RunResult
 from tests.conftest import ROOT
 from tests.harness.run.small_runs import QUICK, axes, by_backend, rows_of, run_in
 
@@ -19,7 +17,7 @@ FAULTS = [
     ("killed", "crashed", "SIGKILL, maybe by the host's out-of-memory killer"),
     ("dies_of_signal_35", "crashed", "signal 35 (SIGRTMIN+1)"),
     ("scribbles", "error", "bad reply: b'nonsense' is not a reply"),
-    ("copies_inputs", "error", "copies its inputs in `prepare`, which may view them, never copy"),
+    ("copies_inputs", "error", "copies its inputs in `prepare`; wanted views"),
     ("falls_back:flash", "error", "the kernel flash was requested, but matmul+softmax ran"),
 ]
 RIGHT = ("naive", "chooses", "talks", "sdpa")
@@ -45,44 +43,12 @@ def test_a_fault_is_one_row_and_the_others_are_measured(run, backend, status, re
     assert rows["naive"]["session"] == rows["sdpa"]["session"]
 
 
-@pytest.mark.parametrize(("status", "exit_code"), [("error", 1), ("oom", 0), ("unavailable", 0)])
-def test_what_cannot_be_measured_is_no_failure(run, status, exit_code):
-    statuses = Counter({"ok": 2, status: 1})
-    assert RunResult(path=run, statuses=statuses).exit_code == exit_code
-
-
 def test_what_a_backend_chose_while_it_was_set_up_is_kept_and_its_time_is_in_no_latency(run):
     chooses = by_backend(run)["chooses"]
     assert chooses["configuration"] == {"tile": [16, 64], "tune_ms": 50}
     assert chooses["prepare_ms"] >= 50
     assert chooses["first_call_ms"] > 0
     assert min(min(block) for block in chooses["block_ms"][0]) < 50
-
-
-BAD_REPLIES = {
-    "deeply": "is not a reply",
-    "wrong_type": "check.fields: Input should be a valid dictionary",
-    "wrong_field": "check.more: Extra inputs are not permitted",
-    "unknown_op": "op 'finished' is not one of",
-    "another_answer": "free does not answer check",
-    "our_words": "status: Extra inputs are not permitted",
-    "too_long": "more than 16777216 bytes",
-}
-
-
-@pytest.mark.nightly
-def test_whatever_comes_through_the_reply_channel_costs_only_the_case_that_sent_it(attnbench):
-    backends = [f"babbles:{variant}" for variant in BAD_REPLIES]
-    done = attnbench("run", *axes(",".join(["sdpa", *backends])), *QUICK)
-    rows = rows_of(done)
-    assert rows.pop("sdpa")["status"] == "ok"
-    assert {row["status"] for row in rows.values()} == {"error"}
-    for variant, said in BAD_REPLIES.items():
-        reason = rows[f"babbles:{variant}"]["reason"]
-        assert reason.startswith("bad reply: ")
-        assert said in reason
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
 
 
 def test_what_backends_print_goes_to_a_capped_log_and_not_to_stdout(run):
@@ -126,4 +92,4 @@ def test_compiling_may_take_five_times_as_long_as_another_step(attnbench, backen
     assert row["status"] == status
     if status == "timeout":
         assert row["phase"] == "gate"
-        assert row["reason"].startswith("more than 20 s in one step")
+        assert row["reason"].startswith("one step took more than 20 s")

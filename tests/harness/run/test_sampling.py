@@ -164,13 +164,6 @@ def test_calls_that_take_about_equally_long_get_equal_numbers_of_calls():
     assert sampler.calls(["far"], "cuda") == {"far": 5}
 
 
-def test_the_number_of_calls_follows_the_latest_block():
-    sampler = sampler_of(a=1.0)
-    assert sampler.calls(["a"], "cpu") == {"a": 10}
-    sampler.samplings["a"].add(0, {"block_ms": [2.0, 5.0, 4.9]}, 0.012)
-    assert sampler.calls(["a"], "cpu") == {"a": 3}
-
-
 def test_the_number_of_calls_follows_the_work_of_a_disturbed_block():
     sampler = sampler_of(a=1.0)
     conditions = {"wall_s": 0.04, "waited_s": 0.04, "thread_ms": 2.0}

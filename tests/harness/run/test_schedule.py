@@ -260,7 +260,7 @@ def test_a_step_that_takes_too_long_says_what_to_do(measured):
     _, (record,) = measured([[case(8)]], breaks=("sample", "fused", late))
     assert record.status is Status.TIMEOUT
     assert record.reason == (
-        "more than 10 s in one step; raise it with --timeout, or make the case smaller"
+        "one step took more than 10 s; raise the limit with --timeout, or make the case smaller"
     )
 
 

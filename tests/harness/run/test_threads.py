@@ -32,7 +32,7 @@ def test_workers_have_the_cores_that_are_idle(
     beside(others, cores, unchosen)
     with worker_threads("cpu") as text:
         assert os.environ.get(THREADS) == count
-    assert text.startswith(f"measured with {count} of {cores} threads, " if count else "")
+    assert text.startswith(f"measured with {count} of {cores} threads because " if count else "")
     assert bool(text) == bool(count)
     assert THREADS not in os.environ
 
@@ -73,7 +73,7 @@ def test_a_run_from_python_says_first_and_last_that_it_takes_the_idle_cores(
     )  # fmt: skip
     assert json.loads((run.path / "run.json").read_text())["environment"]["threads"] == 1
     told = " ".join(capsys.readouterr().err.split())
-    sentence = "measured with 1 of 4 threads, because other programs use 3.0 of its 4 cores"
-    assert told.count(f"{sentence}; take all with threads=4") == 2
+    sentence = "measured with 1 of 4 threads because other programs use 3.0 of its 4 cores"
+    assert told.count(f"{sentence}; threads=4 takes all") == 2
     assert told.endswith("threads=4")
     assert THREADS not in os.environ

@@ -35,7 +35,7 @@ def test_a_run_of_several_interpreters_is_not_resumed_and_no_program_of_its_file
     meta = {"environments": [one]} if "environments" in more else {}
     cases = [case("fused", problem(64, 2)) | ({} if meta else more)]
     run = write_run(tmp_path / "results", cases, [], name="made", **meta)
-    with pytest.raises(BadInput, match="is of an older version, and holds what") as refusal:
+    with pytest.raises(BadInput, match="comes from an older version and plans what") as refusal:
         resume_run(run, OPTIONS)
     assert not (tmp_path / "ran").exists()
     assert str(program) not in str(refusal.value)

@@ -1,6 +1,7 @@
 """Intervals and tests on small examples, and against scipy if it has the same."""
 
 import math
+from math import inf, isnan
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from attnbench.harness.stats.intervals import (
     CONFIDENCE,
     lag1_correlation,
     latency_interval,
+    median_bounds,
     ratio_interval,
     stationary,
     trend,
@@ -93,13 +95,6 @@ def test_ratio_uses_only_common_blocks():
     assert ratio_interval([[[2.0], [2.0], [50.0]]], [[[1.0], [1.0]]]).value == pytest.approx(2.0)
 
 
-# ---- equivalence ---------------------------------------------------------------------------------
-
-
-def blocks_of(logs):
-    return [[[math.exp(value)] for value in logs]]
-
-
 # ---- correlation, trend, outliers ----------------------------------------------------------------
 
 
@@ -145,3 +140,23 @@ def test_stationary_noise_is_found_to_be_so():
     rng = np.random.default_rng(7)
     found = [stationary(rng.lognormal(0, 0.05, 40)) for _ in range(500)]
     assert sum(map(bool, found)) >= 494
+
+
+# ---- medians by ranks
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([6, 5, 4, 3, 2, 1], (1, 6)),
+        ([1, 2, 3, inf, inf, inf], (1, inf)),
+        ([*range(9), inf, inf], (1, inf)),
+        ([*range(11), inf], (1, 10)),
+    ],
+)
+def test_the_median_lies_between_ranks(values: list[float], wanted: tuple[float, float]) -> None:
+    assert median_bounds(values) == wanted
+
+
+def test_five_values_do_not_bound_the_median() -> None:
+    assert all(map(isnan, median_bounds([1, 2, 3, 4, 5])))

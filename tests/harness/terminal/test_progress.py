@@ -23,7 +23,7 @@ CASES = [
     for heads in (1, 8)
     for backend in ("naive", "fused", "sdpa:efficient")
 ]
-REASON = "more than 60 s in one step; raise it with --timeout, or make the case smaller"
+REASON = "one step took more than 60 s; raise the limit with --timeout, or make the case smaller"
 
 
 def listener(width: int, *, terminal: bool = True) -> tuple[LiveProgress, StringIO]:

@@ -111,7 +111,7 @@ def test_the_rows_are_kept_and_no_court_is_resumed(tmp_path):
     assert [one.fate for one in found] == ["convicted", precision, "untouched"]
     assert all(one.as_said for one in found)
     assert len([*read_rows(path)]) == len(found) + 1  # the neighbour of what is contained
-    with pytest.raises(BadInput, match="is a court of backends"):
+    with pytest.raises(BadInput, match="tests backends that cheat, and cannot be resumed"):
         resume_run(path, options)
 
 

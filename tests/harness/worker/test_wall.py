@@ -6,7 +6,7 @@ from time import perf_counter
 import pytest
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.worker.wall import try_length
+from attnbench.harness.worker.trials import try_length
 from attnbench.impls import Problem
 from tests.conftest import FAKE_BACKENDS
 from tests.harness.worker.configs import settings, steps_on

@@ -42,7 +42,7 @@ def test_a_torn_last_line_has_a_note(name: str, tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(512,))
     with (run / "rows.jsonl").open("a") as file:
         file.write('{"torn')
-    assert any("torn off" in note for note in export(run, name).notes)
+    assert any("incomplete" in note for note in export(run, name).notes)
 
 
 @pytest.mark.long

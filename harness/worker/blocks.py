@@ -1,14 +1,59 @@
-"""One block of one case: measured again, while that may help, if other work disturbed it."""
+"""How often a case is called before its blocks, and which blocks are measured again."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import median
 from typing import Any, NamedTuple
 
-from ..measure.clock import Between, Samples, Timer
+from ..measure.clock import Between, Clock, Samples, Timer, nothing, now_s
 from ..measure.conditions import HostConditions, always_ready, contended, has_low_clock
 from ..measure.short_waits import ShortWaits
-from ..rows.plans import MOST_TRIES
+from ..rows.plans import CALLS_TO_TELL, MOST_TRIES, WARM_UP_S
+from ..stats.intervals import stationary
+
+
+def call_until_stationary(
+    run: Callable[[], object],
+    clock: Clock,
+    readings: list[float],
+    seconds: tuple[float, float],
+    between: Between = nothing,
+) -> tuple[bool | None, float]:
+    """Call for the least of `seconds`, then until the times are stationary or the most is over.
+
+    Calls that are short are made `CALLS_TO_TELL` times, however long the first one took.
+
+    `readings`: of the calls so far, in ms, by the host's clock; those of calls here are the
+    device's. Returns whether times are stationary, None if there were too few calls to tell, and
+    how long a call takes now, in ms.
+    """
+    least_s, most_s = seconds
+    before = len(readings)
+    start = now_s() - sum(readings) / 1e3
+    look_s = least_s
+    while True:
+        # Looks at growing times: a search for a trend after each of many short calls is slow.
+        spent_s = now_s() - start
+        if spent_s >= look_s:
+            is_known = len(readings) - before >= CALLS_TO_TELL
+            found = stationary(readings[before:] if is_known else readings)
+            if found or (spent_s >= most_s and _has_settled(readings, most_s)):
+                return found, median(readings[-5:])
+            look_s = 1.25 * spent_s
+        between(last=False)
+        readings.append(clock.time_ms(run))
+
+
+def _has_settled(readings: list[float], most_s: float) -> bool:
+    """Whether time ended the warm-up, and not the first call alone, which may load libraries.
+
+    On an H200 that took 50 to 100 ms of a call that then takes 0.02 ms.
+    """
+    if len(readings) < 2:
+        return min(readings, default=0.0) > WARM_UP_S * 1e3
+    return len(readings) >= CALLS_TO_TELL or CALLS_TO_TELL * min(readings) > most_s * 1e3
+
 
 MOST_FAULTS = 1_000  # pages of a block with a warm heap; 4 MiB
 MOST_COLD_S = 3.0  # a block that found the heap cold may take so long to be repeated
