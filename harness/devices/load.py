@@ -88,7 +88,7 @@ def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:
     """
     if load is None:
         return ""
-    times = f"times are told apart only from a factor of about {TOLD_APART[processes > 1]} on"
-    usual = f"{times}, memory is exact" if processes else "it takes longer, memory is exact"
-    wait = f"Ctrl-C, then {option('wait_idle', '10m')} waits until it is idle"
-    return f"This machine is busy: {load.text}. If that lasts, {means or usual}; {wait}."
+    times = f"only differences above {TOLD_APART[processes > 1]}x will show"
+    usual = f"{times if processes else 'the run takes longer'}; memory is exact"
+    wait = f"Stop and add {option('wait_idle', '10m')} to wait for idle cores."
+    return f"This machine is busy: {load.text}. If that lasts, {means or usual}. {wait}"

@@ -39,40 +39,40 @@ def run_argument(name: str) -> Option:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest:
     base: Annotated[str, run_argument("BASE")] = "latest"
-    """Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five runs
-    of its scenario before NEW.
+    """Reference run: folder, name, 'latest' or a baseline; last:5 takes the five runs of the
+    scenario before NEW.
     """
     new: Annotated[str | None, run_argument("NEW")] = None
-    """Run that is judged. Without it: --against."""
+    """Run to judge; leave it out with --against."""
     against: Annotated[
         str | None,
         Option("BACKEND", also=("baseline",), complete=completion.one_backend),
     ] = None
-    """Within one run: the other backends against this one."""
+    """Within one run, compare the other backends with this one."""
     turns: Annotated[bool, Option()] = False
-    """BASE and NEW are folders of runs that were measured in turns: one of each, and again."""
+    """BASE and NEW are folders of runs that were measured alternately."""
     only: Annotated[Several, Option("PATTERN", parse=listed)] = ()
     """Compare only cases whose id or backend matches; repeatable."""
     margin: Margin = USUAL_MARGIN
     allow_different_devices: Annotated[bool, Option()] = False
-    """Compare runs of different devices."""
+    """Allow runs of different devices."""
     salvage: Salvage = False
     gate: Annotated[str | None, Option("FILE|EXPR")] = None
-    """Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise
-    explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.
+    """Exit 3 if a case is worse by more than 'latency: 5%, peak_bytes: 0%', than 'latency: noise'
+    (the machine's own), or than a YAML file says. Exit 6 if nothing is decided.
     """
     fail_on_undecided: Annotated[bool, Option(needs="gate")] = False
-    """With --gate: exit 3 also if a case is not confirmed."""
+    """With --gate, also exit 3 if a case is not confirmed."""
     save: Annotated[str | None, Option("NAME", of=Spelling.SHELL)] = None
-    """Name BASE, to compare with it later; compare nothing now."""
+    """Name BASE for later comparisons; compare nothing now."""
     force: Annotated[bool, Option(needs="save", of=Spelling.SHELL)] = False
-    """With --save: replace a baseline of this name."""
+    """With --save, replace a baseline of this name."""
     format: Annotated[Literal["table", "html", "md", "json"] | None, Option(of=Spelling.SHELL)] = (
         None
     )
-    """How it is printed; without it what FILE ends in."""
+    """Output format (default: by FILE's ending, else table)."""
     output: Annotated[str | None, Option("FILE", short="-o", of=Spelling.SHELL)] = None
-    """A page, html or md, or json, as it ends; - is stdout."""
+    """File to write: a page (.html, .md) or .json; - is stdout."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
@@ -101,8 +101,7 @@ def tell(request: CompareRequest) -> int:
     """Compare two runs, or the backends of one run. Each case is faster, slower, the same or not
     confirmed.
 
-    Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
-    differ.
+    Exit code 3: --gate found a regression; 6: it decided nothing; 4: the devices differ.
     """
     if request.save is not None:
         save(request.save, request)

@@ -7,11 +7,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from .fields import GROUPS
-from .request import Option, Verb, declared
+from .request import Option, Verb, as_typed, declared
 
 MOST_COLUMNS, FEWEST_COLUMNS = 100, 40
 SCREEN_LINES = 23  # beside the next prompt
@@ -92,11 +91,19 @@ def _usage(argument: Option) -> str:
 def _line(one: Option) -> Line:
     """Other names are those of an earlier release."""
     if one.argument:
-        return one.value, one.help
+        return one.value, _with_default(one)
     names = [*filter(None, [one.short]), f"--{one.name.replace('_', '-')}"]
     value = "" if one.is_switch else f" {one.value or 'VALUE'}"
-    known = isinstance(one.default, str | int | float | Path) and one.default not in ("", False)
-    return f"{', '.join(names)}{value}", f"{one.help}{f' (default: {one.default})' * known}"
+    return f"{', '.join(names)}{value}", _with_default(one)
+
+
+def _with_default(one: Option) -> str:
+    """Behind the first sentence or its first part, which is all that -h has of a help."""
+    default, brief = one.default, _brief(one.help)
+    if default in (None, "", (), MISSING) or isinstance(default, bool) or "(default:" in one.help:
+        return one.help
+    rest = one.help.removeprefix(brief) or "."
+    return f"{brief} (default: {as_typed(default)}){rest}"
 
 
 def _examples(lines: Sequence[str]) -> Iterator[str]:

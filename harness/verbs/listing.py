@@ -28,14 +28,12 @@ Table = tuple[Row, Sequence[Row]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
     what: Annotated[What | None, Option("WHAT", argument=True)] = None
-    """backends, scenarios, models, studies, probes, runs or baselines; what to begin with if not
-    given.
-    """
+    """backends, scenarios, models, studies, probes, runs or baselines (default: where to begin)."""
     all: Annotated[bool, Option()] = False
-    """Without WHAT: every scenario with its question."""
-    device: Annotated[DeviceKind, device_option("Of backends.")] = "auto"
+    """Without WHAT, list every scenario with its question."""
+    device: Annotated[DeviceKind, device_option("Device that backends should run on.")] = "auto"
     refresh: Annotated[bool, Option()] = False
-    """Ask every backend again; else only if a file changed."""
+    """Ask every backend again, even if no file changed."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
@@ -45,7 +43,7 @@ class ListRequest:
 
 
 def tell(request: ListRequest) -> int:
-    """List scenarios, backends, models, runs and more. Without a word: what to begin with."""
+    """List scenarios, backends, models, runs and more. Without WHAT: where to begin."""
     from ..rows.names import no_runs
 
     if request.what is None:

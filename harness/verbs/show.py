@@ -30,30 +30,30 @@ class ShowRequest:
         Several,
         Option(
             "RUN",
-            help=f"{RunName} The latest if not given.",
+            help=RunName,
             complete=completion.runs,
             parse=listed,
             argument=True,
         ),
     ] = (LATEST,)
     all: Annotated[bool, Option()] = False
-    """All sections; of long tables their names, which --sections shows whole."""
+    """Print all sections; long tables by name only, which --sections prints whole."""
     sections: Annotated[str, Option("NAME[,NAME]")] = ""
-    """Which, in place of the answers."""
+    """Print these sections instead of the answers."""
     open: Annotated[bool, Option()] = False
-    """The page, in a browser; report.html in the run's folder."""
+    """Open the page in a browser: report.html in the run's folder."""
     format: Annotated[
         str | None,
         Option(
             "FORMAT",
-            help="A page, html or md; for other programs the answers, json, or rows:"
-            f" {', '.join(ROWS[1:])}. Without it: what FILE ends in.",
+            help="A page (html, md), the answers (json) or rows"
+            f" ({', '.join(ROWS[1:])}; default: by FILE's ending).",
             complete=completion.show_formats,
         ),
     ] = None
     output: OutputFile = None
     figures: Annotated[Path | None, Option("DIR")] = None
-    """With a page: every figure too, as SVG and PNG."""
+    """Also write each figure of the page as SVG and PNG."""
     salvage: Salvage = False
     anonymous: Anonymous = False
     runs: Runs = DEFAULT_ROOT
@@ -87,8 +87,8 @@ def tell(request: ShowRequest) -> int:
 
 
 def tell_report(request: ShowRequest) -> int:
-    """Open a run's page: show -o report.html --open. One self-contained file of one run or several;
-    its path is printed.
+    """Open a run's page, as show --open does. Several runs share one self-contained file, whose
+    path is printed.
     """
     return tell(replace(request, format=request.format or "html", open=True))
 

@@ -19,7 +19,7 @@ def _check(p: ProblemFields) -> None:
 BATCH = Axis(
     "Sequences per batch; 1 if not given.",
     alias="B",
-    option="Batch sizes, as 1,8; 1 if not given.",
+    option="Batch sizes, such as 1,8 (default: 1).",
     given=1,
     part=lambda p: f"b{p.batch}",
     symbol="B",
@@ -27,7 +27,7 @@ BATCH = Axis(
 SEQ_LEN = Axis(
     "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024.",
     alias="N",
-    option="Sequence lengths, as 512,1k,8k (1k = 1024).",
+    option="Sequence lengths, such as 512,1k,8k (1k = 1024).",
     symbol="N",
 )
 KV_SEQ_LEN = Axis(

@@ -50,9 +50,9 @@ def test_our_own_processes_are_no_other_work(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("processes", "says"),
     [
-        (3, "times are told apart only from a factor of about 1.5 on, memory is exact"),
-        (1, "from a factor of about 4 on"),
-        (0, "it takes longer, memory is exact"),
+        (3, "If that lasts, only differences above 1.5x will show; memory is exact. Stop and add"),
+        (1, "only differences above 4x will show"),
+        (0, "the run takes longer; memory is exact"),
     ],
 )
 def test_what_other_work_means_for_a_run_is_said(processes: int, says: str) -> None:

@@ -39,7 +39,10 @@ def test_it_waits_until_the_machine_is_idle_and_no_longer_than_was_said(
 
 @pytest.mark.parametrize(
     ("means", "says"),
-    [("", "a factor of about 1.5 on, memory is exact"), ("noise comes out too large", "too large")],
+    [
+        ("", "only differences above 1.5x will show; memory is exact"),
+        ("noise comes out too large", "too large"),
+    ],
 )
 def test_what_takes_minutes_says_once_that_the_machine_is_busy_and_what_that_means(
     means: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

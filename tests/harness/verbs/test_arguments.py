@@ -100,7 +100,7 @@ def test_remarks_name_arguments_too(capfd: Any) -> None:
 
 def test_help_says_what_each_argument_is() -> None:
     about = attnbench.run.__doc__
-    assert "\nthreads (a whole number from 1 to 4096): Threads of torch on a CPU" in about
+    assert "\nthreads (a whole number from 1 to 4096): Torch threads on a CPU" in about
     assert "quiet=True" in str(inspect.signature(attnbench.run))
 
 
