@@ -94,7 +94,9 @@ def tell(request: AdviseRequest) -> int:
         )
     except Ended as stopped:
         if not request.quiet:
-            go_on = "Go on: the same command; without --measure it answers from what is kept."
+            go_on = (
+                "Continue with the same command; without --measure it answers from the kept rows."
+            )
             say(f"{kept(stopped.result.statuses)} {go_on}", stderr=True)
         return stopped.result.exit_code
     for note in found.rows.notes:

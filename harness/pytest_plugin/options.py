@@ -97,7 +97,7 @@ def requested(config: pytest.Config) -> PytestRequest:
     try:
         request = checked(PytestRequest, given(config), Spelling.PYTEST)
         if config.getoption("attnbench_against") and not request.fail_slower:
-            raise BadInput(f"{option('against')} belongs to {option('fail_slower')}")
+            raise BadInput(f"{option('against')} needs {option('fail_slower')}")
     except BadInput as error:
         raise pytest.UsageError(*error.spelled(Spelling.PYTEST).splitlines()) from None
     root = config.invocation_params.dir if config.getoption("attnbench_runs") else config.rootpath

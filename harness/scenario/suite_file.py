@@ -139,5 +139,7 @@ def _scenario_of(document: Document, number: int, name: str) -> Document:
         )
     scenario = read_yaml(path)
     if isinstance(scenario.data, list):
-        raise BadInput(f"{place}: {shown(name)} is a suite itself; wanted a scenario; list those")
+        raise BadInput(
+            f"{place}: {shown(name)} is a suite itself; wanted a scenario; list its scenarios"
+        )
     return scenario

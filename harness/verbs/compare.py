@@ -84,15 +84,15 @@ class CompareRequest:
                 f"--save: names one run; leave out {new}, {against} and {gate}": self.save
                 is not None
                 and (self.new or self.against or self.gate),
-                f"{option('turns')}: one folder of runs; name two, those of {option('BASE')} and"
-                f" those of {new}": self.turns and is_one,
-                f"both {new} and {against}; name two runs, or one run and {one_of}": not is_one
+                f"{option('turns')}: one folder given; wanted two: {option('BASE')},"
+                f" {new}": self.turns and is_one,
+                f"both {new} and {against}; wanted two runs, or one run and {one_of}": not is_one
                 and self.against is not None,
-                f"one run and nothing to hold it against; name a second run, or {one_of}": is_one
+                f"one run given; wanted a second run to compare with, or {one_of}": is_one
                 and self.against is None
                 and self.save is None,
-                f"--format table: for the terminal; with {option('output')} wanted html, md or"
-                " json": self.format == "table" and self.output is not None,
+                f"--format table: only for the terminal; with {option('output')} wanted html, md"
+                " or json": self.format == "table" and self.output is not None,
             }
         )
 
@@ -112,7 +112,7 @@ def tell(request: CompareRequest) -> int:
     given = None if request.format == "table" else request.format
     form = form_of(given, request.output, FORMS, None)
     if form == "html" and request.output is None:
-        raise BadInput(f"html: a page; name its file with {option('output', 'FILE')}")
+        raise BadInput(f"html: wanted a file for the page; add {option('output', 'FILE')}")
     found = compared(request)
     if form is None:
         print_comparison(found)
@@ -187,8 +187,7 @@ def runs_in(folder: str | Path) -> list[Path]:
     found = runs(Path(folder))
     if not found:
         raise BadInput(
-            f"{folder}: no runs in this folder; wanted what {option('runs')} named when the runs of"
-            " one side were measured in turns"
+            f"{folder}: no runs here; wanted the {option('runs')} folder of the runs of one side"
         )
     return found
 
@@ -243,16 +242,15 @@ def _what_it_shows(run: Path) -> str:
 
     timed = [row for row in rows_of([read_run(run)]) if row["latency_ms"] is not None]
     if not timed:
-        return "It shows changes of bytes; no case was timed."
+        return "Later comparisons show changes of bytes; no case was timed."
     ratio = timed[0]["between_runs_ratio"]
     differ = rough_percent_text(ASSUMED_RATIO if ratio is None else ratio)
     known = (
-        " that runs differ by here."
+        "the run-to-run noise of this machine."
         if ratio is not None
-        else ": how much runs differ on this machine is not known. Find out once, in about 2 min:"
-        " attnbench doctor --deep"
+        else "until this machine's noise is known. Measure it once: attnbench doctor --deep (2 min)"
     )
-    return f"It shows changes of bytes, and of times by more than {differ}{known}"
+    return f"Later comparisons show all changes of bytes, and of time above {differ}, {known}"
 
 
 VERBS = {

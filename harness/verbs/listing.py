@@ -38,7 +38,7 @@ class ListRequest:
 
     def __post_init__(self) -> None:
         both = f"{option('all')}: {self.what} are listed whole; leave it out"
-        other = f"{option('refresh')} belongs to backends"
+        other = f"{option('refresh')} needs backends; use `attnbench list backends --refresh`"
         refuse({both: self.all and self.what, other: self.refresh and self.what != "backends"})
 
 

@@ -128,9 +128,9 @@ class RunRequest(Measured):
         leave_out = ("backends", "set", "only", "skip", "shard", "plan", "device", "timeout")
         refuse(
             {
-                f"{option('devices')} belongs to {option('on', 'ray')}; to measure a part, give"
+                f"{option('devices')} needs {option('on', 'ray')}; to measure a part, use"
                 f" {option('shard', '1/8')}": self.on is None and self.devices is not None,
-                f"{option('resume')}: the run is measured as it was planned; leave out scenarios,"
+                f"{option('resume')}: continues the run as it was planned; leave out scenarios,"
                 f" axes, {', '.join(map(option, leave_out))}, {option('memory_gib')} and"
                 f" {option('dry_run')}": self.resume is not None and (any(planned) or self.dry_run),
             }
@@ -256,7 +256,7 @@ def separated(words: Sequence[Any], arguments: Sequence[str]) -> str:
         return ""
     before = [*([first] if equals else []), *arguments[options[-1] + 1 : place]]
     joined = ",".join(word.strip(",") for word in [*before, *words])
-    return f"{given}: values are separated by commas; wanted {given} {joined}"
+    return f"{given}: found spaces between values; wanted commas: {given} {joined}"
 
 
 # ---- the verb ------------------------------------------------------------------------------------

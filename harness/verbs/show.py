@@ -66,7 +66,7 @@ class ShowRequest:
             )
         if self.form and (self.sections or self.all):
             given = option("sections" if self.sections else "all")
-            raise BadInput(f"{given}: for the terminal; a page has all")
+            raise BadInput(f"{given}: only for the terminal; a page always has all sections")
 
     @property
     def form(self) -> str | None:
@@ -102,8 +102,8 @@ def _run_paths(request: ShowRequest) -> list[Path]:
     latest = request.run == (LATEST,)
     if latest and (newer := unfinished_after(paths[0], request.runs)) is not None:
         typer.echo(
-            f"note: latest is what finished last; {newer.name} was started later and is not"
-            f" finished: attnbench run --resume {shlex.quote(str(newer))}",
+            f"note: the newer run {newer.name} is unfinished; continue it: attnbench run --resume"
+            f" {shlex.quote(str(newer))}",
             err=True,
         )
     return list(dict.fromkeys(paths))
@@ -189,7 +189,7 @@ def _write_rows(request: ShowRequest, form: str) -> None:
     to_stdout = file_of(request.output) is None
     if to_stdout and isinstance(done.content, bytes) and sys.stdout.isatty():
         raise BadInput(
-            f"{form}: bytes, which a terminal cannot show; name a file with"
+            f"{form}: found a terminal, which shows no bytes; wanted a file: add"
             f" {option('output', 'FILE')}"
         )
     write(done.content, request.output)

@@ -86,8 +86,8 @@ def tell(request: WallRequest) -> int:
     if words := request.words:
         raise BadInput(
             separated(words, sys.argv)
-            or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; how"
-            " long a context a model may have: attnbench advise MODEL"
+            or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; for a"
+            " model's longest context use `attnbench advise MODEL`"
         )
     return tell_entries([planned(request)], request)
 

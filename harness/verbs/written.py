@@ -22,7 +22,7 @@ def form_of(
     if (given and form not in known) or (output and not form):
         name, value = ("format", form) if given else ("output", output)
         hint = instead_of(given or ending, [*known])
-        raise BadInput(f"{option(name)} {shown(value)}: names no format; {hint}")
+        raise BadInput(f"{option(name)} {shown(value)}: unknown format; {hint}")
     return form
 
 
