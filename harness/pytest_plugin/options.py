@@ -20,7 +20,7 @@ Expectable = Literal["oom", "predicted_oom", "crashed", "error", "incorrect", "t
 
 def percentage(value: str) -> str:
     """Raises ValueError."""
-    from ..verbs.margins import NOISE, PERCENT
+    from ..verbs.compare import NOISE, PERCENT
 
     if value != NOISE and not PERCENT.fullmatch(value):
         raise ValueError("wanted a percentage from 0%, or noise; write it as 5%")

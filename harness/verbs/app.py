@@ -15,10 +15,9 @@ import typer
 from typer.core import TyperGroup
 
 from ... import __version__
-from .help import SHORT, of_program
 from .output import LOST, lasting_output, make_streams_safe
 from .request import Verb
-from .shell import PLAIN, Parsed, command, exit_code
+from .shell import PLAIN, SHORT, Parsed, command, exit_code, of_program
 
 HARNESS = __name__.rpartition(".verbs.")[0]
 HOMES = {

@@ -13,8 +13,8 @@ from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, instead_of, option
 from . import completion
 from .fields import DEFAULT_ROOT, Anonymous, OutputFile, RunName, Runs, Salvage, Several, listed
+from .output import file_of, form_of, write, written_to
 from .request import Option, Verb
-from .written import file_of, form_of, write, written_to
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report

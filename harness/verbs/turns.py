@@ -28,8 +28,7 @@ from ..files.printable import visible
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import SAFE_PATH, run_command
 from . import completion, fields
-from .compare import USUAL_MARGIN, as_text, runs_in
-from .margins import margin_ratio, read_margins
+from .compare import USUAL_MARGIN, as_text, margin_ratio, read_margins, runs_in
 from .request import Option, words
 from .run import RunRequest
 
