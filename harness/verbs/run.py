@@ -178,8 +178,8 @@ class RunRequest(Measured):
 def planned(request: RunRequest) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..run.suite import SuiteEntry
-    from ..scenario.of_study import alone, beside
     from ..scenario.selection import refuse_unmatched
+    from ..scenario.suite_file import alone, beside
 
     selection, changes = request.selection(), request.changes()
     attachments, are_several = selection.attachments, False
