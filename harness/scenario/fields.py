@@ -289,18 +289,18 @@ class Plan(Strict):
     like: Literal["quick", "standard", "rigorous"] = "standard"
     """The named plan that gives the other fields."""
     processes: int = Field(default=10, ge=1, le=64)
-    """Worker processes that each measure every case; with one, run-to-run variation is not
-    included."""
+    """Worker processes, each of which measures every case; one process cannot show run-to-run
+    variation."""
     min_blocks: int = Field(default=2, ge=1, le=1000)
     """Fewest blocks per process; a block calls every backend in turn."""
     max_blocks: int = Field(default=3, ge=1, le=1000)
     """Most blocks per process."""
     precision_ratio: float = Field(default=0.03, gt=0, le=1)
-    """Stop once the 95 % intervals of the latency and of its ratios have this half-width: 0.05 is 5
+    """Stop when the 95 % intervals of the latency and its ratios reach this half-width: 0.05 is 5
     %."""
     budget_s: float = Field(default=10.0, gt=0, le=86_400)
-    """Stop a case after this many seconds of sampling, precise or not; each process has an equal
-    share of them."""
+    """Stop a case after this many seconds of sampling, precise or not, shared equally by its
+    processes."""
     windows: int = Field(default=3, ge=1, le=100)
     """How often utilization and energy are measured per case; with one there is no interval."""
     window_s: float = Field(default=6.0, ge=0.2, le=600)
@@ -342,13 +342,12 @@ class Limits(Strict):
     """Time limit of one step of a case (a call, a warm-up, a block); a case that exceeds it is
     stopped, with the status timeout."""
     memory_gib: float | None = Field(default=None, gt=0)
-    """Memory for inputs and peak together, in GiB; a safe share of what is available if not
-    given."""
+    """Memory for inputs and peak together, in GiB (default: a safe share of what is available)."""
     wall_tolerance_ratio: float = Field(default=0.003, gt=0, le=0.5)
-    """How close the search for a wall comes: it ends when the longest N that fits and the shortest
-    that fails differ by this share."""
+    """Precision of a wall: the search ends when the longest N that fits and the shortest that fails
+    differ by this share."""
     wall_budget_s: float | None = Field(default=None, gt=0, le=86_400)
-    """Time for the trials of all walls together; a wall that is not reached by then is limited by
-    time. No limit if not given."""
+    """Time for the trials of all walls together (default: no limit); walls not reached by then are
+    limited by time."""
     max_cases: int = Field(default=10_000, ge=1)
     """A scenario with more cases is refused before anything is expanded."""
