@@ -40,29 +40,29 @@ class Question:
             "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
         ),
     ]
-    """A name from attnbench list models, or a config.json; that of Hugging Face, or its folder."""
+    """Name from attnbench list models, a Hugging Face config.json or its folder."""
     context: Annotated[str | None, Option("SIZE,SIZE", SHAPE, parse=text_of)] = None
-    """Tokens of context, as 8k,32k; 8k if not given, or what the model takes."""
+    """Tokens of context (default: 8k or the model's limit); such as 8k,32k."""
     batch: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
-    """Sequences."""
+    """Number of sequences."""
     dtype: Annotated[str | None, Option("NAME", SHAPE, complete=completion.values_of("dtype"))] = (
         None
     )
-    """fp32, bf16 or fp16; that of the model's weights if not given."""
+    """fp32, bf16 or fp16 (default: that of the model's weights)."""
     kv_dtype: Annotated[str | None, Option("fp8|q8|q4", SHAPE)] = None
-    """Keys and values are kept so, for their bytes."""
+    """Format of stored keys and values, for their bytes."""
     phase: Annotated[str | None, Option("A,B", SHAPE, parse=text_of)] = None
-    """Of prefill, chunk, decode, verify, training; prefill and decode if not given."""
+    """Some of prefill, chunk, decode, verify, training (default: prefill,decode)."""
     chunk: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Tokens of a prompt that phase chunk computes; 512."""
+    """Prompt tokens computed in phase chunk (default: 512)."""
     draft: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Drafted tokens that phase verify computes; 4."""
+    """Drafted tokens computed in phase verify (default: 4)."""
     tp: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
-    """Devices that share the heads (tensor parallelism); bytes are those of one."""
+    """Tensor parallelism: devices that share the heads; bytes are per device."""
     memory_gib: Annotated[float | None, Option("G", LIMITS, above=0, most=MOST_GIB)] = None
-    """Memory for weights, keys, values and attention; in GiB, the device's if not given."""
+    """Memory in GiB (default: the device's); for weights, keys, values and attention."""
     beside_weights: Annotated[bool, Option(group=LIMITS)] = False
-    """--memory-gib is without the weights."""
+    """--memory-gib excludes the weights."""
 
 
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":

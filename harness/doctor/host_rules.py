@@ -105,16 +105,15 @@ def lacks_compiler(facts: Facts) -> bool:
 
 
 ON_THE_CPU = (
-    "runs measure the CPU: latency by the host's clock, exact memory and CPU time per thread, but"
-    " no SM utilization"
+    "runs use the CPU: latency, exact memory and CPU time per thread; SM utilization needs a GPU"
 )
-COSTS = "without it clocks, power, energy and counters are not measured; latency and memory are"
+COSTS = "runs measure latency and memory only, without clocks, power, energy and counters"
 NO_GPU_LISTED = "{driver_version}, loaded, lists no GPU"
 GIVE_ONE = "give the container a GPU (--gpus all), or look for 'fallen off the bus' in dmesg"
 DERIVED = "no counters; derived from FLOPs once attnbench doctor --deep has measured peaks"
 UPDATE = "update the driver, or install a build of torch for the driver's CUDA version"
 OTHER_CUDNN = "sdpa:cudnn will not run; usually LD_LIBRARY_PATH names another cuDNN"
-KERNELS = "its results are checked in every run all the same; make gpu notes what this GPU runs"
+KERNELS = "every run still checks its results; make gpu notes which kernels this GPU has run"
 SOFTWARE_RULES = (
     Rule("driver", "ok", why_unlisted, when=no_driver),
     # a note: without torch's GPU the finding on torch is bad, with it only counters are lost
@@ -182,7 +181,7 @@ def settings(facts: Facts) -> str:
 
 
 SET_IT = "set OMP_NUM_THREADS, so that runs on other machines can be compared"
-WAIT = "other processes will disturb CPU latencies; wait for them, or measure with --threads 1"
+WAIT = "other processes will disturb CPU latencies: wait for them, or measure with --threads 1"
 RECORDED = "these environment variables change numbers and are recorded"
 CROWD = "{load:.1f} on {cores} cores"
 HOST_RULES = (

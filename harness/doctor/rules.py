@@ -73,7 +73,7 @@ def calibrated(facts: Facts) -> str:
     return f"of {facts['calibration']['utc']}: {counts}"
 
 
-DEEP = "attnbench doctor --deep measures the peaks that utilization is a share of"
+DEEP = "to see utilization as a share of peak, run attnbench doctor --deep once"
 REPEAT = (
     "counters or peaks cannot be trusted here: repeat attnbench doctor --deep with nothing else on"
     " this device"

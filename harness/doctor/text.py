@@ -97,9 +97,8 @@ def calibration_sentences(line: Mapping[str, Any], root: Path) -> Iterator[str]:
             yield f"{word}: measured at {line['clocks_mhz'][name]:.0f} MHz."
         if stated is not None and best is not None and best > stated:
             yield (
-                f"{word}: {Quantity(best, unit)} is more than the {Quantity(stated, unit)} that are"
-                " specified: the device is another one than its data sheet's, or the clock is"
-                " wrong."
+                f"{word}: {Quantity(best, unit)} measured, {Quantity(stated, unit)} specified: the"
+                " device differs from its data sheet, or the clock is wrong."
             )
     if off := sum(check["verdict"] == "off" for check in checks):
         yield (
@@ -111,7 +110,7 @@ def calibration_sentences(line: Mapping[str, Any], root: Path) -> Iterator[str]:
 
 # ---- noise ---------------------------------------------------------------------------------------
 
-REPEAT_IDLE = " Repeat it on an idle machine: comparisons would allow for as much."
+REPEAT_IDLE = " Repeat this on an idle machine, since later comparisons use this floor."
 
 
 def of_noise(floor: NoiseFloor, root: Path) -> Iterator[Block]:
@@ -125,7 +124,7 @@ def of_noise(floor: NoiseFloor, root: Path) -> Iterator[Block]:
             "95 % interval": lambda pair: ratio_bounds_text(
                 pair.ratio.low, pair.ratio.high, "{:.3f}".format
             ),
-            "told apart": lambda pair: "yes" if pair.told_apart else "no",
+            "different": lambda pair: "yes" if pair.told_apart else "no",
         },
     )
     yield from (Text(text=one) for one in noise_sentences(floor, root))
@@ -145,27 +144,27 @@ def noise_sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
     )
     if floor.contended_blocks or floor.throttled_blocks:
         yield (
-            f"Of {floor.blocks} blocks {floor.contended_blocks} were contended and"
-            f" {floor.throttled_blocks} throttled: other work on this machine is part of the floor."
+            f"Other work on this machine is part of the floor: of {floor.blocks} blocks"
+            f" {floor.contended_blocks} were contended and {floor.throttled_blocks} throttled."
             f"{REPEAT_IDLE if 2 * floor.contended_blocks > floor.blocks else ''}"
         )
     if floor.false_alarms > MAX_FALSE_ALARMS:
         yield (
-            f"Equals were told apart in {floor.false_alarms} of {len(floor.pairs)} pairs: do not"
-            " trust intervals from here now."
+            f"Intervals cannot be trusted here now: {floor.false_alarms} of {len(floor.pairs)}"
+            " equal pairs appeared different. Repeat this on an idle machine."
         )
     elif floor.false_alarms:
         yield (
-            "One pair of equals was told apart, which happens by chance in 1 check of 7; run it"
+            "One equal pair appeared different, which happens by chance in 1 of 7 checks; run it"
             " again."
         )
     else:
-        yield "No equals were told apart."
+        yield "No equal pair appeared different."
     known = newest_noise(floor, root)
     if known is not None and known.between_runs is None:
         yield (
-            f"Start {known.starts} of {FEWEST_STARTS} that tell how much runs differ, which"
-            " attnbench compare of two runs must know: repeat it, as far apart as such runs are."
+            f"Run-to-run noise needs {FEWEST_STARTS} starts; this was start {known.starts}. Repeat"
+            " it at intervals like those between the runs that you compare."
         )
     elif known is not None and known.between_runs is not None:
         yield (

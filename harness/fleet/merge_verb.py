@@ -32,7 +32,7 @@ class MergeRequest:
     ]
     """Folders of shards, or their names under --runs."""
     output: Annotated[Path | None, Option("RUN", short="-o")] = None
-    """Folder of the merged run; if not given, one under --runs."""
+    """Folder of the merged run (default: a new one under --runs)."""
     runs: Runs = DEFAULT_ROOT
     json: AsJson = False
 
@@ -52,9 +52,9 @@ def merged(request: MergeRequest, command: Sequence[str]) -> dict[str, Any]:
 
 
 def tell(request: MergeRequest) -> int:
-    """Make one run of shards that were measured apart.
+    """Join shards that were measured apart into one run.
 
-    Prints its folder. Exit code 1 if cases are missing, and says which.
+    Prints its folder. Exit code 1: cases are missing; they are listed.
     """
     found = merged(request, ["attnbench", *sys.argv[1:]])
     if request.json:

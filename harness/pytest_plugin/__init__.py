@@ -15,7 +15,7 @@ from .options import given, requested
 from .options import pytest_addoption as pytest_addoption  # a hook
 
 if TYPE_CHECKING:
-    from .items import ScenarioFile
+    from .runs import ScenarioFile
 
 MARKS = (
     "gpu: measured on a GPU",
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioFile | None":
     if file_path.suffix not in (".yaml", ".yml") or not is_ours(file_path, parent):
         return None
-    from .items import ScenarioFile
+    from .runs import ScenarioFile
 
     parent.config.pluginmanager.import_plugin(f"{__name__}.runs")
     return ScenarioFile.from_parent(parent, path=file_path)

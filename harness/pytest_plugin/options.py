@@ -20,7 +20,7 @@ Expectable = Literal["oom", "predicted_oom", "crashed", "error", "incorrect", "t
 
 def percentage(value: str) -> str:
     """Raises ValueError."""
-    from ..verbs.margins import NOISE, PERCENT
+    from ..verbs.compare import NOISE, PERCENT
 
     if value != NOISE and not PERCENT.fullmatch(value):
         raise ValueError("wanted a percentage from 0%, or noise; write it as 5%")
@@ -97,7 +97,7 @@ def requested(config: pytest.Config) -> PytestRequest:
     try:
         request = checked(PytestRequest, given(config), Spelling.PYTEST)
         if config.getoption("attnbench_against") and not request.fail_slower:
-            raise BadInput(f"{option('against')} belongs to {option('fail_slower')}")
+            raise BadInput(f"{option('against')} needs {option('fail_slower')}")
     except BadInput as error:
         raise pytest.UsageError(*error.spelled(Spelling.PYTEST).splitlines()) from None
     root = config.invocation_params.dir if config.getoption("attnbench_runs") else config.rootpath

@@ -9,8 +9,7 @@ from .document import Document, parse_yaml, placeless, read_yaml
 from .fields import Limits, Plan
 from .model import Scenario
 from .names import find, is_study, summaries
-from .of_study import alone
-from .suite_file import Entry, SuiteFile, entries_of, validated
+from .suite_file import Entry, SuiteFile, alone, entries_of, validated
 
 __all__ = [
     "Change",

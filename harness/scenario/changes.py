@@ -123,8 +123,8 @@ def set_head_dim(document: Document, given: str) -> None:
         raise BadInput(f"{given}: {len(widths)} widths; wanted one; measure one after the other")
     if len(heads) > 1:
         raise BadInput(
-            f"{given}: with {len(heads)} numbers of heads the width of the model is open; wanted"
-            f" {option('d_model')} too"
+            f"{given}: {len(heads)} numbers of heads leave the model's width open; add"
+            f" {option('d_model')}"
         )
     if heads and all(type(number) is int and number > 0 for number in (*heads, *widths)):
         document.replace(("grid", "d_model"), heads[0] * widths[0], given)
@@ -146,7 +146,7 @@ def apply(document: Document, changes: Sequence[Change]) -> None:
             other = labels.setdefault(keys_of(change), change.label)
             if other is not change.label:
                 raise BadInput(
-                    f"{change.label}: {other} sets {change.path} already; wanted it once; remove"
+                    f"{change.label}: {other} already sets {change.path}; wanted it once; remove"
                     " one"
                 )
             apply_one(document, change)

@@ -283,7 +283,7 @@ def _reason(values: model.Values) -> str:
 
 def _wall_reason(values: model.Values) -> str:
     if values.get("lengths"):
-        return "lengths say how long the sequences are, which a wall searches; leave lengths out"
+        return "lengths fix the length, which a wall searches; leave lengths out"
     if values.get("mask") == "strided" and "window" not in values:
         return (
             "the window of mask strided depends on the length, which a wall searches; give window"

@@ -6,7 +6,7 @@ show the descriptions through scenarios/schema.json.
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -33,6 +33,7 @@ from ..studies import spellings
 from . import lengths
 
 LARGEST_SIZE = 1 << 40
+LEAST_LETTERS = 4  # of a part of a name that says which backend is meant
 # device files on Windows
 RESERVED = {"con", "prn", "aux", "nul"} | {
     f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)
@@ -54,8 +55,8 @@ def as_tuple(value: Any) -> Any:
 
 
 def sizes(least: int) -> BeforeValidator:
-    """Takes whole numbers from `least` on, also as 1k and 2m."""
-    what = f"a whole number from {least} on, such as 512 or 1k"
+    """Takes whole numbers of at least `least`, also as 1k and 2m."""
+    what = f"a whole number of {least} or more, such as 512 or 1k"
 
     def size(value: Any) -> int:
         if isinstance(value, str):
@@ -108,13 +109,34 @@ def existing_backend(name: str) -> str:
         why = next(filter(None, map(unknown, spelling.each(spelling.real_name(name)))), "")
     else:
         own = spelling.attribute_from_flag(name)
-        hint = suggestion(name, (*known, *spelling.ALIASES)).strip()
+        hint = alike(name, known) or suggestion(name, (*known, *spelling.ALIASES)).strip()
         if not hint and own is not None and own.module not in known:
-            hint = f"a function of yours is {own.name} here"
-        why = f"no backend {shown(name)}; {hint or instead_of(name, known)}"
+            hint = f"write your own function as {own.name} here"
+        families = dict.fromkeys(one.partition(":")[0] for one in known)
+        every = f"there are: {', '.join(families)}; variants: `attnbench list backends`"
+        why = f"no backend {shown(name)}; {hint or every}"
     if why:
         raise whole_message(why)
     return name
+
+
+def alike(name: str, known: Sequence[str]) -> str:
+    """Asks whether a backend was meant whose letters are in this name, or the other way round: one
+    of each file, as sdpa:flash and library:flash_attn_2 for flashattn.
+    """
+    letters, found = "" if ":" in name else _letters(name), dict[str, tuple[int, str]]()
+    for one in known:
+        for part in map(_letters, one.split(":")):
+            near = min(len(part), len(letters)) >= LEAST_LETTERS
+            if near and (part in letters or letters in part):
+                this = abs(len(part) - len(letters)), one
+                file = one.partition(":")[0]
+                found[file] = min(found.get(file, this), this)
+    return f"did you mean {', '.join(one for _, one in sorted(found.values()))}?" if found else ""
+
+
+def _letters(text: str) -> str:
+    return re.sub("[^a-z]", "", text.lower())
 
 
 def existing_study(name: str) -> str:
@@ -267,18 +289,18 @@ class Plan(Strict):
     like: Literal["quick", "standard", "rigorous"] = "standard"
     """The named plan that gives the other fields."""
     processes: int = Field(default=10, ge=1, le=64)
-    """Worker processes that each measure every case; with one, run-to-run variation is not
-    included."""
+    """Worker processes, each of which measures every case; one process cannot show run-to-run
+    variation."""
     min_blocks: int = Field(default=2, ge=1, le=1000)
     """Fewest blocks per process; a block calls every backend in turn."""
     max_blocks: int = Field(default=3, ge=1, le=1000)
     """Most blocks per process."""
     precision_ratio: float = Field(default=0.03, gt=0, le=1)
-    """Stop once the 95 % intervals of the latency and of its ratios have this half-width: 0.05 is 5
+    """Stop when the 95 % intervals of the latency and its ratios reach this half-width: 0.05 is 5
     %."""
     budget_s: float = Field(default=10.0, gt=0, le=86_400)
-    """Stop a case after this many seconds of sampling, precise or not; each process has an equal
-    share of them."""
+    """Stop a case after this many seconds of sampling, precise or not, shared equally by its
+    processes."""
     windows: int = Field(default=3, ge=1, le=100)
     """How often utilization and energy are measured per case; with one there is no interval."""
     window_s: float = Field(default=6.0, ge=0.2, le=600)
@@ -320,13 +342,12 @@ class Limits(Strict):
     """Time limit of one step of a case (a call, a warm-up, a block); a case that exceeds it is
     stopped, with the status timeout."""
     memory_gib: float | None = Field(default=None, gt=0)
-    """Memory for inputs and peak together, in GiB; a safe share of what is available if not
-    given."""
+    """Memory for inputs and peak together, in GiB (default: a safe share of what is available)."""
     wall_tolerance_ratio: float = Field(default=0.003, gt=0, le=0.5)
-    """How close the search for a wall comes: it ends when the longest N that fits and the shortest
-    that fails differ by this share."""
+    """Precision of a wall: the search ends when the longest N that fits and the shortest that fails
+    differ by this share."""
     wall_budget_s: float | None = Field(default=None, gt=0, le=86_400)
-    """Time for the trials of all walls together; a wall that is not reached by then is limited by
-    time. No limit if not given."""
+    """Time for the trials of all walls together (default: no limit); walls not reached by then are
+    limited by time."""
     max_cases: int = Field(default=10_000, ge=1)
     """A scenario with more cases is refused before anything is expanded."""

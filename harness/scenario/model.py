@@ -116,11 +116,12 @@ class Scenario(fields.Strict):
     description: fields.Text = Field(default="", max_length=5000)
     """Background, for readers of the report."""
     takes_min: float | None = Field(default=None, gt=0, le=10_000)
-    """Minutes that it takes on two CPU cores, for `attnbench list`; without it: it needs a GPU."""
+    """Minutes on two CPU cores, shown by `attnbench list`; leave it out if the scenario needs a
+    GPU."""
     backends: Backends
     """Names of backends, such as naive, fused and sdpa; see `attnbench list backends`."""
     baseline: Annotated[str, AfterValidator(real_name)] | None = None
-    """The backend that the others are compared with; one of backends."""
+    """The backend that others are compared with (default: the first of backends)."""
     grid: Grid = Grid()
     """Values per axis; every combination is one problem. Single values need no list."""
     cases: Annotated[tuple[ExtraCase, ...], Field(strict=False)] = ()
@@ -145,10 +146,10 @@ class Scenario(fields.Strict):
     loop), energy (over the same windows), graphs (such windows also for the call as a CUDA graph),
     kernels (which kernels a call launches); `attnbench list probes` shows the columns of each."""
     measure_on_cuda: Annotated[tuple[Measure, ...], fields.AtMost, fields.one_or_list(Measure)] = ()
-    """What to measure on a GPU where `measure` is not given."""
+    """What to measure on a GPU, unless `measure` is given."""
     watch: Axes = Axes()
-    """Problems on which utilization, energy and kernels are measured: those whose axes have one of
-    these values. All problems if not given."""
+    """Measure utilization, energy and kernels only on problems whose axes have these values
+    (default: all problems)."""
     studies: Annotated[tuple[fields.Study, ...], fields.AtMost, fields.one_or_list(str)] = ()
     """What to examine beside the cases, on the smallest problem: names from `attnbench list
     studies`; of a study in parts one value, as NAME:VALUE."""

@@ -48,8 +48,8 @@ def find(path_or_name: str) -> Path:
     if "/" in path_or_name or path.suffix in (".yaml", ".yml"):
         if path.stem in known and not os.path.lexists(path):
             raise BadInput(
-                f"{shown(path_or_name)}: no such file; the scenario that is shipped is called"
-                f" {path.stem}, without a path"
+                f"{shown(path_or_name)}: no such file; the built-in scenario is called {path.stem},"
+                " without a path"
             )
         return path
     if path_or_name in known:
@@ -58,7 +58,9 @@ def find(path_or_name: str) -> Path:
     if Path(path_or_name).is_file():
         return Path(path_or_name)
     if Path(path_or_name).is_dir():
-        raise BadInput(f"{shown(path_or_name)}: a folder; wanted a .yaml file, or a shipped name")
+        raise BadInput(
+            f"{shown(path_or_name)}: a folder; wanted a .yaml file or a built-in scenario"
+        )
     files = [path_or_name + ending for ending in (".yaml", ".yml")]
     there = [f"did you mean {one}?" for one in files if Path(one).is_file()]
     hint = there[0] if there else instead_of(path_or_name, sorted({*known, *studies()}))

@@ -69,8 +69,8 @@ def select(scenario: Scenario, device: str, selection: Selection) -> Units:
     if not whole.planned:
         example = next((one.id for one in every.planned), "none")
         raise NothingSelected(
-            f"{option('only')} and {option('skip')} leave no case of {scenario.name}; they match"
-            f" parts of case ids such as {example}"
+            f"{option('only')} and {option('skip')} leave no case of {scenario.name}; wanted parts"
+            f" of case ids such as {example}"
         )
     if (shard := selection.shard) is None:
         return whole
@@ -78,9 +78,8 @@ def select(scenario: Scenario, device: str, selection: Selection) -> Units:
     if not part.planned:
         units = len(units_of(whole))
         raise NothingSelected(
-            f"{option('shard', shard)}: empty: {scenario.name} has {units}"
-            f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
-            f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
+            f"{option('shard', shard)}: empty: {scenario.name} splits into {units}"
+            f" {'part' if units == 1 else 'parts'}; skip this shard, the first {units} measure all"
         )
     return part._replace(whole=whole)
 
@@ -239,8 +238,8 @@ def refuse_unknown(backends: Iterable[str]) -> None:
     for name in dict.fromkeys(backends):
         if names.attribute_from_name(name) is None and unknown(name):
             raise EnvironmentUnmet(
-                f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
-                " as it was, or install its package; see `attnbench list backends`"
+                f"backend {shown(name)} of this run is missing here; set ATTNBENCH_BACKENDS as"
+                " before, or install its package; see `attnbench list backends`"
             )
 
 
@@ -251,12 +250,12 @@ def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
     asked = [] if allowed else [*backends]
     for kernel in filter(None, map(names.downloaded, asked)):
         raise BadInput(
-            f"{shown(kernel)}: to measure it, workers download this binary from the Hub and run"
-            f" it; add {option('allow_import', True)} if you trust it"
+            f"{shown(kernel)}: workers must download this binary from the Hub and run it; add"
+            f" {option('allow_import', True)} if you trust it"
         )
     if attributes := [one for name in asked if (one := names.attribute_from_name(name))]:
         modules = ", ".join(dict.fromkeys(one.module for one in attributes))
         raise BadInput(
-            f"{attributes[0].name}: to measure it, workers import and run {modules};"
-            f" add {option('allow_import', True)} if you trust that code"
+            f"{attributes[0].name}: workers must import and run {modules}; add"
+            f" {option('allow_import', True)} if you trust that code"
         )

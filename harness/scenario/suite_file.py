@@ -1,4 +1,7 @@
-"""From a document to a scenario, or to those of a suite: a YAML list, with changes of their own."""
+"""From a document to a scenario, or to those of a suite: a YAML list, with changes of its entries.
+
+Also the scenario of a study alone.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,10 +9,11 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from ..files.errors import BadInput, shown
+from ..files.errors import BadInput, option, shown
+from ..studies import declared, takes
 from .changes import Change, apply
 from .check import MOST_LINES, checked, first_lines, problems_of
-from .document import Document, read_yaml
+from .document import Document, placeless, read_yaml
 from .fields import Strict, one_or_list
 from .model import Scenario
 from .names import find
@@ -139,5 +143,38 @@ def _scenario_of(document: Document, number: int, name: str) -> Document:
         )
     scenario = read_yaml(path)
     if isinstance(scenario.data, list):
-        raise BadInput(f"{place}: {shown(name)} is a suite itself; wanted a scenario; list those")
+        raise BadInput(
+            f"{place}: {shown(name)} is a suite itself; wanted a scenario; list its scenarios"
+        )
     return scenario
+
+
+# ---- a study: by its name, or of files of the user's that it looks at ----------------------------
+
+
+SHARED = ("device", "limits", "plan")
+"""Fields of all scenarios beside it that are this one's too; the others ask another question."""
+
+
+def alone(study: str, changes: Sequence[Change] = (), files: Sequence[str] = ()) -> Entry:
+    """`study`: as scenarios spell it; one that takes `files` has their names. Raises BadInput."""
+    name = study.partition(":")[0]
+    asked = declared(name).question_of.format(names=", ".join(files)[:200])
+    data = {
+        "name": name,
+        "question": asked or declared(name).question,
+        "backends": ["fused"],
+        "grid": {"batch": 1, "seq_len": 512, "d_model": 512, "heads": 8, "causal": True},
+        "plan": "quick",
+        "limits": {"timeout_s": 600},
+        "studies": [] if files else [study],
+    }
+    origin = option(takes(name)) if files else f"study {study}"
+    scenario = validated(Document(placeless(data), origin), changes)
+    return Entry(scenario=scenario, only=(f"study-{name}",))
+
+
+def beside(study: str, changes: Sequence[Change], files: Sequence[str]) -> Entry:
+    """The entry beside others that looks at files; `changes`: of all of them."""
+    own = [one for one in changes if one.path.partition(".")[0] in SHARED]
+    return alone(study, own, files)

@@ -21,8 +21,7 @@ from ...impls.problem import Problem
 from ...impls.shared.given_mask import given_mask
 from ..files.errors import first_line
 from ..rows.findings import Finding
-from ._backends import exact_backends, normal, weights
-from ._repeats import held_fields, rounding
+from ._shared import exact_backends, held_fields, normal, rounding, weights
 
 QUESTION = (
     "Are outputs in the hull of the values, do other weights fall if a score rises, is -1e9 as good"

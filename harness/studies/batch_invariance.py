@@ -24,7 +24,7 @@ from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.error_limits import distance
 from ..rows.findings import Finding
 from ..stats.intervals import ratio_interval
-from ._backends import attend, exact_backends, peak_bytes
+from ._shared import attend, exact_backends, peak_bytes
 
 QUESTION = (
     "Is a sequence's output the same to the bit, called again, alone and in a batch, and in"

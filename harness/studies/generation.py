@@ -24,7 +24,7 @@ from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.error_limits import LIMIT_RATIO, ROW_LIMIT_RATIO
 from ..rows.findings import Finding
-from ._backends import exact_backends
+from ._shared import exact_backends
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
 SHOWN = {

@@ -16,7 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 
 from ...impls.problem import Problem
 from ..rows.findings import Finding
-from ._repeats import mean_fields
+from ._shared import mean_fields
 
 QUESTION = "How does the gradient by a token fade with its distance?"
 TOKENS, WIDTH = 64, 32

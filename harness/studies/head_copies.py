@@ -9,7 +9,7 @@ from ...impls.backend import TORCH_DTYPE
 from ...impls.layer import merge_heads
 from ...impls.problem import Problem
 from ..rows.findings import Finding
-from ._backends import peak_bytes
+from ._shared import peak_bytes
 
 QUESTION = "Are heads joined without a copy?"
 HEADS = (1, 2, 8)

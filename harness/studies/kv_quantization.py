@@ -11,8 +11,7 @@ from ...impls.reference import reference
 from ...impls.shared.kv_tensors import CODES, quantized
 from ..measure.error_limits import distance
 from ..rows.findings import Finding
-from ._backends import normal
-from ._repeats import mean_fields
+from ._shared import mean_fields, normal
 
 QUESTION = "How large is the error of int8 and fp8 keys and values, from either alone and both?"
 SHOWN = {

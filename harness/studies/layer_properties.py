@@ -9,8 +9,7 @@ from ...impls.backend import Inputs
 from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ..rows.findings import Finding
-from ._backends import attend, exact_backends, normal, weights
-from ._repeats import held_fields, rounding
+from ._shared import attend, exact_backends, held_fields, normal, rounding, weights
 
 QUESTION = (
     "Do weights sum to 1, do outputs lie between the values, does order matter, does scale matter?"

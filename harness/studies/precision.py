@@ -11,7 +11,7 @@ from ...impls.problem import Dtype, Problem
 from ..measure.correctness import CorrectnessCheck
 from ..measure.prepared_call import make_tensors, prepare_call
 from ..rows.findings import Finding
-from ._backends import exact_backends
+from ._shared import exact_backends
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")

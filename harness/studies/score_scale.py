@@ -17,8 +17,7 @@ from torch import Generator, Tensor, nn
 
 from ...impls.problem import Problem
 from ..rows.findings import Finding
-from ._backends import exact_backends, normal, weights
-from ._repeats import mean_fields
+from ._shared import exact_backends, mean_fields, normal, weights
 
 QUESTION = "What does dividing by sqrt(d_k) do to the variance of the scores and to the softmax?"
 SHOWN = {

@@ -86,7 +86,7 @@ class LiveProgress(Listener):
         writing = f", {run.done} of them already measured" if run.done else ""
         writing += "; writing"
         if 0 < run.done == self.total:
-            writing = ", all measured: nothing is left to measure in"
+            writing = ", all of them already measured, in"
         self.out.print(f"{' and '.join(counts or ['0 cases'])}{writing} {escape(str(run.path))}")
         for remark in run.remarks:
             self.remark(remark)
@@ -98,7 +98,7 @@ class LiveProgress(Listener):
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
-            self.out.print("by formula, before the first trial:")
+            self.out.print("predicted by formula:")
         for name, fields in walls:
             text = escape(prediction_text(fields))
             self.out.print(f"  {escape(self.name_of(name))}  [bold]{text}[/]")
@@ -255,7 +255,9 @@ def line_of(record: Record, name: str = "") -> str:
         angle = "" if cosine is None else f", cosine {cosine:.2f}"
         parts.append(f"[yellow]approximate, error {100 * error:.1f} %{angle}[/]")
     if record["peak_bytes"] is not None:
-        parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
+        names = ("input_bytes", "peak_bytes", "workspace_bytes")  # as answers count it
+        memory = sum(record[name] or 0 for name in names)
+        parts.append(f"memory {naturalsize(memory, binary=True)}")
     elif BELOW in (reason := (record["memory_missing"] or {}).get("peak_bytes", "")):
         parts.append(f"peak {reason}")
     if record["workspace_bytes"]:
@@ -289,10 +291,10 @@ def counts(statuses: Counter[str]) -> str:
 
 
 def kept(statuses: Counter[str]) -> str:
-    """Of a run that was stopped: 'Stopped: 21 of 42 cases are kept.'"""
+    """Of a run that was stopped: 'Stopped: kept 21 of 42 cases.'"""
     total = statuses.total()
     done = total - statuses[Status.INTERRUPTED]
-    return f"Stopped: {done or 'none'} of {total} cases {'is' if done < 2 else 'are'} kept."
+    return f"Stopped: kept {done or 'none'} of {total} cases."
 
 
 def echo(part: RenderableType, *, stderr: bool = False) -> None:

@@ -15,10 +15,9 @@ import typer
 from typer.core import TyperGroup
 
 from ... import __version__
-from .help import SHORT, of_program
 from .output import LOST, lasting_output, make_streams_safe
 from .request import Verb
-from .shell import PLAIN, Parsed, command, exit_code
+from .shell import PLAIN, SHORT, Parsed, command, exit_code, of_program
 
 HARNESS = __name__.rpartition(".verbs.")[0]
 HOMES = {
@@ -30,10 +29,11 @@ HOMES = {
     "list": "verbs.listing",
     "doctor": "verbs.doctor",
     "gate": "verbs.gate",
-    "report": "verbs.show",
     "merge": "fleet.merge_verb",
+    "report": "verbs.show",
 }
 """The files of the verbs, of packs too; each has its `Verb` in VERBS, by name."""
+HIDDEN = ("report",)  # which `show --open` is as well
 FIRST = (("run", "advise", "wall"), ("show", "compare"), ("list", "doctor"))
 """The commands of the first screen."""
 
@@ -64,7 +64,9 @@ class Program(Parsed, TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         short = ctx.meta.get(SHORT, False)
-        verbs = {name: verb(name) for name in (chain(*FIRST) if short else HOMES)}
+        verbs = {
+            name: verb(name) for name in (chain(*FIRST) if short else HOMES) if name not in HIDDEN
+        }
         formatter.write(of_program(self, FIRST, verbs, short=short))
 
 

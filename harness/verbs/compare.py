@@ -2,18 +2,21 @@
 
 import gc
 import json
+import os
+import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..files.errors import BadInput, Spelling, option
+from ..files.errors import BadInput, Spelling, instead_of, option, shown
 from . import completion
 from .fields import DEFAULT_ROOT, Margin, Runs, Salvage, Several, listed
+from .output import form_of, write
 from .request import Option, Verb, refuse
-from .written import form_of, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +26,14 @@ if TYPE_CHECKING:
 USUAL_MARGIN = "5%"
 NOTHING_DECIDED = 6
 FORMS = ("html", "md", "json")
+NOISE = "noise"
+METRICS = ("latency", "peak_bytes", "energy_per_call")
+ALIASES = {"energy_per_call_j": "energy_per_call", "latency_ms": "latency"}
+PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?|\.[0-9]{1,6})\s*%\s*")
+WANTED = "wanted metrics with percentages, such as `latency: 5%, peak_bytes: 0%`"
+Margins = dict[str, float | None]
+Entry = tuple[str, Any, str, str]
+"""A metric, its margin, and the places of both."""
 EXIT_CODES = {"passed": 0, "failed": 3, "nothing decided": NOTHING_DECIDED}
 
 
@@ -39,40 +50,40 @@ def run_argument(name: str) -> Option:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareRequest:
     base: Annotated[str, run_argument("BASE")] = "latest"
-    """Run that is compared with: folder, name, 'latest', a baseline's name; last:5: the five runs
-    of its scenario before NEW.
+    """Reference run: folder, name, 'latest' or a baseline; last:5 takes the five runs of the
+    scenario before NEW.
     """
     new: Annotated[str | None, run_argument("NEW")] = None
-    """Run that is judged. Without it: --against."""
+    """Run to judge; leave it out with --against."""
     against: Annotated[
         str | None,
         Option("BACKEND", also=("baseline",), complete=completion.one_backend),
     ] = None
-    """Within one run: the other backends against this one."""
+    """Within one run, compare the other backends with this one."""
     turns: Annotated[bool, Option()] = False
-    """BASE and NEW are folders of runs that were measured in turns: one of each, and again."""
+    """BASE and NEW are folders of runs that were measured alternately."""
     only: Annotated[Several, Option("PATTERN", parse=listed)] = ()
     """Compare only cases whose id or backend matches; repeatable."""
     margin: Margin = USUAL_MARGIN
     allow_different_devices: Annotated[bool, Option()] = False
-    """Compare runs of different devices."""
+    """Allow runs of different devices."""
     salvage: Salvage = False
     gate: Annotated[str | None, Option("FILE|EXPR")] = None
-    """Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise (what noise
-    explains is harmless), or a YAML file of these. Exit 6 if it decided nothing.
+    """Exit 3 if a case is worse by more than 'latency: 5%, peak_bytes: 0%', than 'latency: noise'
+    (the machine's own), or than a YAML file says. Exit 6 if nothing is decided.
     """
     fail_on_undecided: Annotated[bool, Option(needs="gate")] = False
-    """With --gate: exit 3 also if a case is not confirmed."""
+    """With --gate, also exit 3 if a case is not confirmed."""
     save: Annotated[str | None, Option("NAME", of=Spelling.SHELL)] = None
-    """Name BASE, to compare with it later; compare nothing now."""
+    """Name BASE for later comparisons; compare nothing now."""
     force: Annotated[bool, Option(needs="save", of=Spelling.SHELL)] = False
-    """With --save: replace a baseline of this name."""
+    """With --save, replace a baseline of this name."""
     format: Annotated[Literal["table", "html", "md", "json"] | None, Option(of=Spelling.SHELL)] = (
         None
     )
-    """How it is printed; without it what FILE ends in."""
+    """Output format (default: by FILE's ending, else table)."""
     output: Annotated[str | None, Option("FILE", short="-o", of=Spelling.SHELL)] = None
-    """A page, html or md, or json, as it ends; - is stdout."""
+    """File to write: a page (.html, .md) or .json; - is stdout."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
@@ -84,15 +95,15 @@ class CompareRequest:
                 f"--save: names one run; leave out {new}, {against} and {gate}": self.save
                 is not None
                 and (self.new or self.against or self.gate),
-                f"{option('turns')}: one folder of runs; name two, those of {option('BASE')} and"
-                f" those of {new}": self.turns and is_one,
-                f"both {new} and {against}; name two runs, or one run and {one_of}": not is_one
+                f"{option('turns')}: one folder given; wanted two: {option('BASE')},"
+                f" {new}": self.turns and is_one,
+                f"both {new} and {against}; wanted two runs, or one run and {one_of}": not is_one
                 and self.against is not None,
-                f"one run and nothing to hold it against; name a second run, or {one_of}": is_one
+                f"one run given; wanted a second run to compare with, or {one_of}": is_one
                 and self.against is None
                 and self.save is None,
-                f"--format table: for the terminal; with {option('output')} wanted html, md or"
-                " json": self.format == "table" and self.output is not None,
+                f"--format table: only for the terminal; with {option('output')} wanted html, md"
+                " or json": self.format == "table" and self.output is not None,
             }
         )
 
@@ -101,8 +112,7 @@ def tell(request: CompareRequest) -> int:
     """Compare two runs, or the backends of one run. Each case is faster, slower, the same or not
     confirmed.
 
-    Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
-    differ.
+    Exit code 3: --gate found a regression; 6: it decided nothing; 4: the devices differ.
     """
     if request.save is not None:
         save(request.save, request)
@@ -113,7 +123,7 @@ def tell(request: CompareRequest) -> int:
     given = None if request.format == "table" else request.format
     form = form_of(given, request.output, FORMS, None)
     if form == "html" and request.output is None:
-        raise BadInput(f"html: a page; name its file with {option('output', 'FILE')}")
+        raise BadInput(f"html: wanted a file for the page; add {option('output', 'FILE')}")
     found = compared(request)
     if form is None:
         print_comparison(found)
@@ -148,7 +158,6 @@ def compared(request: CompareRequest) -> "Comparison":
     )
     from ...reports.comparison.gate import Gate
     from ..rows.names import earlier_runs, find, number_of_last
-    from .margins import margin_ratio, read_margins
 
     limits, root = None, request.runs
     if request.gate is not None:
@@ -188,8 +197,7 @@ def runs_in(folder: str | Path) -> list[Path]:
     found = runs(Path(folder))
     if not found:
         raise BadInput(
-            f"{folder}: no runs in this folder; wanted what {option('runs')} named when the runs of"
-            " one side were measured in turns"
+            f"{folder}: no runs here; wanted the {option('runs')} folder of the runs of one side"
         )
     return found
 
@@ -244,16 +252,85 @@ def _what_it_shows(run: Path) -> str:
 
     timed = [row for row in rows_of([read_run(run)]) if row["latency_ms"] is not None]
     if not timed:
-        return "It shows changes of bytes; no case was timed."
+        return "Later comparisons show changes of bytes; no case was timed."
     ratio = timed[0]["between_runs_ratio"]
     differ = rough_percent_text(ASSUMED_RATIO if ratio is None else ratio)
     known = (
-        " that runs differ by here."
+        "the run-to-run noise of this machine."
         if ratio is not None
-        else ": how much runs differ on this machine is not known. Find out once, in about 2 min:"
-        " attnbench doctor --deep"
+        else "until this machine's noise is known. Measure it once: attnbench doctor --deep (2 min)"
     )
-    return f"It shows changes of bytes, and of times by more than {differ}{known}"
+    return f"Later comparisons show all changes of bytes, and of time above {differ}, {known}"
+
+
+# ---- margins: `latency: 5%, peak_bytes: 0%`, written out or in a YAML file ------------------
+
+
+def read_margins(text: str) -> Margins:
+    """Metric -> margin as a ratio; None for `noise`, the machine's own. Raises BadInput.
+
+    An existing file is read as YAML, other text as an expression.
+    """
+    try:
+        is_file = Path(text).is_file()
+    except (OSError, ValueError):  # too long for a path, or with a NUL byte
+        is_file = False
+    if not text.strip() and not is_file:
+        raise BadInput(f"{option('gate')}: empty; {WANTED}")
+    return _margins(_of_file(Path(text)) if is_file or ":" not in text else _of_expression(text))
+
+
+def margin_ratio(text: str) -> float:
+    """Of `--margin`: 0.05 for 5%. Raises BadInput."""
+    found = PERCENT.fullmatch(text)
+    if found is None:
+        raise BadInput(
+            f"{option('margin')}: found {shown(text)}; wanted a percentage from 0%, as 5%"
+        )
+    return float(found[1]) / 100
+
+
+def _of_file(path: Path) -> Iterable[Entry]:
+    if not os.path.lexists(path):
+        raise BadInput(
+            f"{option('gate')} {shown(str(path))}: no such file; {WANTED}, or a YAML file of these"
+        )
+    from ..scenario.document import read_yaml  # all of harness.scenario, which reports do without
+
+    document = read_yaml(path)
+    if document.data is None:
+        raise BadInput(f"{document.origin}: empty; {WANTED}")
+    if not isinstance(document.data, dict):
+        raise BadInput(f"{document.place(())}: found {shown(document.data)}; {WANTED}")
+    for name, value in document.data.items():
+        yield name, value, document.place((name,), of_key=True), document.place((name,))
+
+
+def _of_expression(text: str) -> Iterable[Entry]:
+    for part in text.split(","):
+        name, colon, value = part.partition(":")
+        if not colon:
+            raise BadInput(f"{option('gate')}: found {shown(part.strip())}; {WANTED}")
+        yield name.strip(), value.strip(), option("gate"), option("gate")
+
+
+def _margins(entries: Iterable[Entry]) -> Margins:
+    margins: Margins = {}
+    for name, value, at_name, at_value in entries:
+        metric = ALIASES.get(name, name)
+        if metric not in METRICS:
+            hint = instead_of(name, METRICS)
+            raise BadInput(f"{at_name}: {shown(name)}: not a metric that can be gated; {hint}")
+        if metric in margins:
+            raise BadInput(f"{at_name}: {metric}: given twice; keep one")
+        found = PERCENT.fullmatch(value) if isinstance(value, str) else None
+        if found is None and value != NOISE:
+            raise BadInput(
+                f"{at_value}: {metric}: found {shown(value)}; wanted a percentage from 0%, or"
+                " noise; write it as 5%"
+            )
+        margins[metric] = float(found[1]) / 100 if found else None
+    return margins
 
 
 VERBS = {

@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     from ..doctor import Examined
 
 LEARNT_BUSY = (
-    "peaks come out too low and noise too large, and later comparisons on this machine allow for it"
+    "peaks will be too low and noise too large, also for later comparisons on this machine"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorRequest:
     deep: Annotated[bool, Option()] = False
-    """Also measure what runs are judged by; counters and peaks, and in 6 starts how much equal runs
-    differ. Once, about 2 minutes.
+    """Also measure peaks, check counters and learn run-to-run noise; once, about 2 minutes in 6
+    starts. Comparisons use it.
     """
     device: Annotated[
-        fields.DeviceKind, fields.device_option("Where; auto takes a GPU if there is one.")
+        fields.DeviceKind,
+        fields.device_option("Device to examine with --deep; auto takes a GPU if there is one."),
     ] = "auto"
     runs: fields.Runs = fields.DEFAULT_ROOT
     wait: fields.Wait = False
@@ -50,10 +51,9 @@ def seen(request: DoctorRequest, how: How) -> "Examined":
 
 
 def tell(request: DoctorRequest) -> int:
-    """Say what this machine can measure; --deep: how far to believe it. Exit code 4 where a GPU is
-    there but no run on it could be trusted.
+    """Check what this machine can measure; --deep: how precisely.
 
-    With --deep exit code 1 where a check is off.
+    Exit code 4: no run could be trusted on this machine's GPU; 1: a check of --deep failed.
     """
     found = seen(request, How(request=request))
     if request.json:

@@ -44,8 +44,8 @@ def results_folder(value: Any) -> Any:
         path.is_file() or (path.suffix.lower() in PAGES_AND_ROWS.split() and not path.is_dir())
     ):
         raise BadInput(
-            f"{option('runs')} {path}: a file; wanted the folder that holds the runs, results if"
-            " not given; a page or an export is named with -o FILE"
+            f"{option('runs')} {path}: a file; wanted the folder of runs (default: results); to"
+            " name a page or an export use -o FILE"
         )
     return path
 
@@ -72,54 +72,54 @@ def device_option(help_: str) -> Option:
 
 
 Runs = Annotated[Path, Option("DIR", OUTPUT, also=("out",), parse=results_folder)]
-"""Folder that holds the run folders."""
+"""Folder of runs."""
 Device = Annotated[
     DeviceKind | None,
     device_option(
-        "Where to measure; auto takes a GPU if there is one. A scenario's own if not given."
+        "Device to measure on (default: the scenario's); auto takes a GPU if there is one."
     ),
 ]
 Plan = Annotated[PlanKind | None, Option("NAME", HOW)]
-"""quick, standard or rigorous; a scenario's own if not given, else standard."""
+"""quick, standard or rigorous (default: the scenario's)."""
 Measures = Annotated[
     Several | None, Option("A,B", HOW, complete=completion.measures, parse=separated)
 ]
-"""latency, memory, utilization, energy, graphs, kernels; a scenario's own if not given.
-latency,memory leaves out a GPU's counters.
+"""What to measure: latency, memory, utilization, energy, graphs, kernels (default: the scenario's).
+On a GPU latency,memory skips the counters.
 """
 Threads = Annotated[int | None, Option("COUNT", HOW, least=1, most=MOST_THREADS)]
-"""Threads of torch on a CPU (OMP_NUM_THREADS); one per idle core if not given."""
+"""Torch threads on a CPU (default: one per idle core); sets OMP_NUM_THREADS."""
 Wait = Annotated[bool, Option(group=HOW)]
-"""Wait for another run on this device to end; with --on, also for devices that are missing."""
+"""Wait for another run on this device to end; with --on ray also for missing devices."""
 WaitIdle = Annotated[str | None, Option("TIME", HOW)]
-"""First wait until the cores are idle, so long at most: 10m."""
+"""Wait up to TIME for idle cores, such as 10m."""
 Seed = Annotated[int, Option("N", HOW)]
-"""Of the inputs and of the order of measuring."""
+"""Random seed for inputs and order."""
 Timeout = Annotated[float | None, Option("SECONDS", LIMITS)]
-"""Time limit of one step of a case, or of one trial of a wall; 60 if not given."""
+"""Time limit for one step of a case or one trial of a wall (default: 60)."""
 MemoryGib = Annotated[float | None, Option("G", LIMITS)]
-"""Budget for inputs and peak together, in GiB; a safe share if not given."""
+"""Memory budget in GiB (default: a safe share); inputs and peak together."""
 AllowImport = Annotated[bool, Option(group=WHAT)]
-"""Let workers import and run the modules that a scenario names."""
+"""Let workers import and run modules that a scenario names."""
 Margin = Annotated[str, Option("PERCENT")]
-"""Times and energies within it are the same."""
+"""Times and energies within this margin count as the same."""
 Salvage = Annotated[bool, Option()]
-"""Leave out rows that cannot be read, and say which on stderr."""
+"""Skip unreadable rows and list them on stderr."""
 Anonymous = Annotated[bool, Option()]
-"""Without names of hosts, users, folders and devices, and logs."""
+"""Leave out logs and the names of hosts, users, folders and devices."""
 Quiet = Annotated[bool, Option(group=OUTPUT, short="-q")]
-"""No progress and no summary."""
+"""Print neither progress nor summary."""
 JsonLines = Annotated[bool, Option(group=OUTPUT, also=("json_lines",), of=Spelling.SHELL)]
-"""Progress as JSON lines on stdout."""
+"""Print progress as JSON lines on stdout."""
 AsJson = Annotated[bool, Option(group=OUTPUT, of=Spelling.SHELL)]
-"""As JSON."""
+"""Print JSON."""
 OnRow = Annotated[Callable[[Mapping[str, Any]], object] | None, Option(of=Spelling.PYTHON)]
-"""Called with each row once it is on disk."""
+"""Called with each row after it is written to disk."""
 OutputFile = Annotated[str | None, Option("FILE", short="-o")]
-"""Where to; - is stdout."""
+"""File to write; - is stdout."""
 RunName = (
-    "Folder of a run, or its name under --runs; 'latest' finished last, a scenario's name is its"
-    " newest run."
+    "Run folder, or a run's name under --runs: 'latest' is the last finished run, a scenario's name"
+    " its newest run."
 )
 
 

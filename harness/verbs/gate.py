@@ -44,11 +44,10 @@ class Judged(NamedTuple):
 
 
 def tell(request: GateRequest) -> int:
-    """Measure two checkouts in turns: did the code become slower? Base, head, head, base, ..., then
-    time and memory of HEAD are judged.
+    """Measure two checkouts in turns: did the code become slower?
 
-    Exit code 0 if it passed, 3 if a case is worse, 6 if nothing was decided, 1 if a case failed and
-    nothing was compared.
+    Measures base, head, head, base, ..., then judges HEAD's time and memory. Exit code 0: passed;
+    3: a case is worse; 6: nothing is decided; 1: a case failed and nothing was compared.
     """
     out = request.output or _new_folder()
     if request.step != "judge":

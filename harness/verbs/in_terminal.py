@@ -48,7 +48,7 @@ def tell(job: Job, how: How) -> int:
         return result.exit_code
     typer.echo(result.path)
     if how.talks and result.signal is not None:
-        go_on = f"Go on: attnbench run --resume {shlex.quote(str(result.path))}"
+        go_on = f"Continue: attnbench run --resume {shlex.quote(str(result.path))}"
         say(f"{kept(result.statuses)} {go_on}", stderr=True)
     elif how.talks:
         _print_end([result], result.few_threads)
@@ -87,7 +87,7 @@ def _tell_several(entries: "Sequence[SuiteEntry]", how: How) -> int:
         told = [*map(_as_json, entries, ends)]  # a signal ends them early
         typer.echo(json.dumps({"reason": "end", "entries": told, "statuses": dict(statuses)}))
     elif how.talks and code > SIGNALLED:
-        say("Stopped: rows are kept. Go on: the same command again.", stderr=True)
+        say("Stopped: rows are kept. Continue with the same command.", stderr=True)
     elif how.talks and results:
         _print_end(results, few_threads)
     return code
@@ -113,7 +113,7 @@ def _print_entry(entry: "SuiteEntry", end: "End", earlier: "RunState | None", ho
         typer.echo(end.path)
     if how.talks:
         skipped = earlier is not None and earlier.is_finished
-        said = "; skipped: it has finished, and another --runs measures it again"
+        said = "; skipped: already finished. To measure again, use another --runs."
         say(f"{counts(end.statuses)}{said if skipped else ''}", stderr=True)
 
 

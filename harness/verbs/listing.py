@@ -1,7 +1,9 @@
 """`attnbench list`: backends, scenarios, models, studies, probes, runs and baselines, as tables."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,13 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ... import impls
-from ..files.errors import BadInput, Spelling, option, spelled
+from ..devices.this_device import no_device
+from ..files.errors import BadInput, EnvironmentUnmet, Spelling, option, spelled
 from ..files.printable import duration_text, spaced
+from ..files.safe_files import write_whole
+from ..files.user_cache import cache_folder
 from .fields import DEFAULT_ROOT, DeviceKind, Runs, device_option
 from .request import Option, Verb, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
+    import torch
+
+    from ...impls.problem import Dtype
 
 MOST_RUNS = 2  # of the overview, which fits one screen of 80 x 24
 BEGIN = ("quickstart", "head_cost", "memory_wall", "backends")  # what a newcomer runs first
@@ -28,24 +36,22 @@ Table = tuple[Row, Sequence[Row]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
     what: Annotated[What | None, Option("WHAT", argument=True)] = None
-    """backends, scenarios, models, studies, probes, runs or baselines; what to begin with if not
-    given.
-    """
+    """backends, scenarios, models, studies, probes, runs or baselines (default: where to begin)."""
     all: Annotated[bool, Option()] = False
-    """Without WHAT: every scenario with its question."""
-    device: Annotated[DeviceKind, device_option("Of backends.")] = "auto"
+    """Without WHAT, list every scenario with its question."""
+    device: Annotated[DeviceKind, device_option("Device that backends should run on.")] = "auto"
     refresh: Annotated[bool, Option()] = False
-    """Ask every backend again; else only if a file changed."""
+    """Ask every backend again, even if no file changed."""
     runs: Runs = DEFAULT_ROOT
 
     def __post_init__(self) -> None:
         both = f"{option('all')}: {self.what} are listed whole; leave it out"
-        other = f"{option('refresh')} belongs to backends"
+        other = f"{option('refresh')} needs backends; use `attnbench list backends --refresh`"
         refuse({both: self.all and self.what, other: self.refresh and self.what != "backends"})
 
 
 def tell(request: ListRequest) -> int:
-    """List scenarios, backends, models, runs and more. Without a word: what to begin with."""
+    """List scenarios, backends, models, runs and more. Without WHAT: where to begin."""
     from ..rows.names import no_runs
 
     if request.what is None:
@@ -117,7 +123,6 @@ def _overview(request: ListRequest) -> None:
 
 def _backends(request: ListRequest) -> Table:
     from ..terminal.live_bar import busy
-    from .backend_list import asked
 
     with busy("asking backends"):
         device, rows = asked(request.device, refresh=request.refresh)
@@ -216,6 +221,80 @@ def _baselines(request: ListRequest) -> Table:
     from ..rows.names import saved
 
     return ("baseline", "run", "saved (UTC)"), saved(request.runs)
+
+
+# ---- which backends run here: asked once, then kept until a file or a package changes ------------
+
+
+def asked(device: str, *, refresh: bool = False) -> tuple[str, list[Row]]:
+    """The kind of device, and what runs on it. Raises EnvironmentUnmet without it.
+
+    Asking imports torch and every backend that may be imported, which takes seconds. What was found
+    is kept in $ATTNBENCH_CACHE, else in attnbench/ of the user's cache, with a digest of everything
+    that it depends on.
+    """
+    from ...impls._triton.ran_on_gpu import not_yet_run
+    from ..devices.environment import pick_device
+    from ..devices.installed import installed_digest
+
+    path, digest = (
+        cache_folder() / f"backends-{device}.json",
+        installed_digest(device=device, kernels=not_yet_run()),
+    )
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(path.read_bytes())
+        if kept["digest"] == digest and not refresh:
+            return str(kept["device"]), [tuple(map(str, row)) for row in kept["rows"]]
+    found, why = pick_device(device)
+    if why:
+        raise EnvironmentUnmet(f"{no_device(device, why)}; try with {option('device', 'cpu')}")
+    rows = [*backend_rows(found)]
+    with suppress(OSError):  # a home that cannot be written costs seconds, and nothing else
+        path.parent.mkdir(parents=True, exist_ok=True)
+        document = {"digest": digest, "device": found.type, "rows": rows}
+        write_whole(path, json.dumps(document) + "\n")
+    return found.type, rows
+
+
+def backend_rows(device: "torch.device") -> Iterator[Row]:
+    """Each backend, and whether it runs a small problem."""
+    from ...impls._triton.ran_on_gpu import not_yet_run
+    from ...impls.discovery.names import ALIASES
+    from ...impls.problem import ALL_MASKS, Problem, windowed
+    from ..cases.case import Case
+    from ..rows.record import Status
+    from ..scenario.preflight import Preflight, preflight_outside_worker
+
+    dtype: Dtype = "bf16" if device.type == "cuda" else "fp32"
+    core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
+    # asked next if the backend does not support `core`
+    special = {"in scope layer": replace(core, scope="layer")}
+    special |= {
+        f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
+    }
+    special |= {
+        "with lengths": replace(core, lengths="q96_q32", seq_len=0, kv_seq_len=0, causal=True),
+        "with latent": replace(core, latent=128, rope=16),
+        "with page": replace(core, page=16),
+    }
+
+    def view_of(name: str, problem: Problem) -> Preflight:
+        return preflight_outside_worker(Case(backend=name, problem=problem), device, 1 << 40)
+
+    for name in impls.names():
+        view = view_of(name, core)
+        runs = view.status.value if view.status else "not asked" if view.reason else "yes"
+        runs = "broken" if impls.find(name).broken else runs
+        why = view.reason
+        if view.status is Status.UNSUPPORTED:
+            fits = (only for only, one in special.items() if view_of(name, one).status is None)
+            if only := next(fits, ""):
+                runs, why = "yes", f"{only} only"
+        also = [one for one, real in ALIASES.items() if real == name and one[0] != "_"]
+        named = f"also named {', '.join(also)}" if also else ""
+        kernels = not_yet_run() if name.partition(":")[0] == "triton" else ""
+        remark = "; ".join(filter(None, (why, named, kernels)))
+        yield name, impls.find(name).declared.about, impls.exactness(name), runs, remark
 
 
 LISTED: dict[str, Callable[[ListRequest], Table]] = {

@@ -33,7 +33,7 @@ class Named(NamedTuple):
 BACKENDS = Option(
     "A,B",
     fields.WHAT,
-    "Backends, as naive,fused,sdpa; my_module:attend is a function of yours, which workers import.",
+    "Backends, as fused,sdpa; my_module:attend is your own function, which workers import.",
     complete=completion.backends,
     wanted="names of backends, or functions",
 )
@@ -75,12 +75,10 @@ class Measured(AXIS_FIELDS):  # type: ignore[misc] # a field for each axis
     head_dim: Annotated[fields.Values | None, Option("WIDTH", fields.SHAPE, wanted="a width")] = (
         None
     )
-    """Width of one head; d_model / heads if not given. Without --d-model: d_model is heads times
-    this.
-    """
+    """Width of one head (default: d_model / heads); without --d-model, d_model is heads x WIDTH."""
     backends: Annotated[Backends | None, BACKENDS] = None
     dry_run: Annotated[bool, Option(group=fields.OUTPUT, short="-n", of=Spelling.SHELL)] = False
-    """Check scenarios and show every case with its predicted bytes; measure nothing."""
+    """Check scenarios and predict each case's bytes; measure nothing."""
     quiet: fields.Quiet = False
     json: fields.JsonLines = False
     on_row: fields.OnRow = None

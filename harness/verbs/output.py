@@ -1,4 +1,4 @@
-"""stdout and stderr of a command that goes on when nobody can read them any more.
+"""Where commands write: stdout and stderr, also when nobody can read them any more, and files.
 
 A pipe's reader may end (`| head`), a disk may be full, a descriptor may be closed (`>&-`), and a
 terminal may know ASCII or Latin-1 only. A run must not lose its rows to any of these.
@@ -11,17 +11,22 @@ import os
 import select
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO, cast
 
+import typer
+
+from ..files.errors import BadInput, instead_of, option, shown, unless_refused
 from ..files.printable import SafeStream, visible
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 LOST = 7  # exit code
+STDOUT = "-"
 SIGNS = "±×·°µμ²−–—…≥≤≈→●◐"
 ASCII = "+- x * deg u u ^2 - - - ... >= <= ~ -> (*) (?)"
 SPACES = ("\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{THIN SPACE}")
@@ -136,3 +141,45 @@ def _print_traceback(
     """Of an error of our own, which nobody has caught."""
     if sys.stderr is not None:
         traceback.print_exception(kind, error, trace, file=SafeStream(sys.stderr))
+
+
+# ---- files, and the form that is asked for or that a file's ending says --------------------------
+
+
+def form_of(
+    given: str | None, output: str | None, known: Collection[str], usual: str | None
+) -> str | None:
+    """The format that is given, else the one that the file ends in, else the usual one. Raises
+    BadInput.
+    """
+    ending = Path(output or "").suffix.lower().removeprefix(".")
+    form = given or (ending if ending in known else usual)
+    if (given and form not in known) or (output and not form):
+        name, value = ("format", form) if given else ("output", output)
+        hint = instead_of(given or ending, [*known])
+        raise BadInput(f"{option(name)} {shown(value)}: unknown format; {hint}")
+    return form
+
+
+def file_of(output: str | None) -> Path | None:
+    """None for stdout."""
+    return None if output in (None, STDOUT) else Path(output or "")
+
+
+def written_to(path: Path, flag: str) -> AbstractContextManager[None]:
+    """Raises BadInput where the file cannot be written."""
+    return unless_refused(path, f"choose another place with {flag}")
+
+
+def write(content: str | bytes, output: str | None) -> None:
+    """To stdout without a file; its path is printed, unless it is a pipe or a device."""
+    from ..files.safe_files import write_output
+
+    file = file_of(output)
+    if file is None:
+        typer.echo(content, nl=False)
+        return
+    with written_to(file, option("output", "FILE")):
+        is_whole = write_output(file, content)
+    if is_whole:
+        typer.echo(file)

@@ -207,7 +207,7 @@ def checked(request: type[R], given: Mapping[str, Any], spelling: Spelling) -> R
     for one in known.values():
         needs, without = one.needs, values.get(one.name, one.default) == one.default
         if needs and not without and values.get(needs) in (None, ()):
-            problems.append(f"{one.place} belongs to {option(needs, known[needs].value)}")
+            problems.append(f"{one.place} needs {option(needs, known[needs].value)}")
     if problems:
         raise BadInput(*problems)
     return request(**values)

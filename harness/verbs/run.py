@@ -51,15 +51,17 @@ class RunRequest(Measured):
             argument=True,
         ),
     ] = ()
-    """Shipped scenarios, studies or YAML files, also lists of several; claims: all of claims_*."""
+    """Built-in scenarios, studies or YAML files; a file may list several, and claims runs all
+    claims_*.
+    """
     against: Annotated[
         str | None, Option("BACKEND", WHAT, also=("baseline",), complete=completion.one_backend)
     ] = None
-    """Backend that ratios are taken against; the first if not given."""
+    """Reference backend for ratios (default: the first)."""
     only: Annotated[Several, Option("PATTERN", WHAT, parse=listed)] = ()
     """Measure only cases whose id matches; repeatable."""
     skip: Annotated[Several, Option("PATTERN", WHAT, parse=listed)] = ()
-    """Leave out cases whose id matches; repeatable."""
+    """Skip cases whose id matches; repeatable."""
     set: Annotated[
         Several | Mapping[str, Any],
         Option(
@@ -76,50 +78,46 @@ class RunRequest(Measured):
     model: Annotated[
         str | Sequence[str] | None, Option("MODEL", SHAPE, complete=completion.models)
     ] = None
-    """A model's attention, by name or config.json; a name is one of attnbench list models, a
-    config.json Hugging Face's, or its folder. In place of heads and widths.
+    """Model whose attention to measure; a name from attnbench list models, a Hugging Face
+    config.json or its folder. Replaces heads and widths.
     """
     phase: Annotated[str | None, Option("prefill|chunk|decode|verify|training", SHAPE)] = None
-    """With --model: --seq-len tokens at once, the last --queries of them, one token after so many,
-    or all with gradients.
+    """With --model, what is computed: prefill all --seq-len tokens, chunk and verify the last
+    --queries of them, decode one more token, training all with gradients.
     """
     queries: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """With --model: tokens that phase chunk (512 if not given) or verify (5) computes."""
+    """With --model, tokens to compute in phase chunk (default: 512) or verify (default: 5)."""
     tp: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """With --model: devices that share its heads (tensor parallelism)."""
+    """With --model, tensor parallelism: devices that share its heads."""
     plan: Plan = None
     measure: Measures = None
     resume: Annotated[str | Path | None, Option("RUN", EARLIER, complete=completion.runs)] = None
-    """Measure what this run still lacks."""
+    """Continue this run: measure its missing cases."""
     retry_failed: Annotated[bool, Option(group=EARLIER, needs="resume")] = False
-    """With --resume: crashed, failed and timed-out cases again."""
+    """With --resume, repeat crashed, failed and timed-out cases."""
     force: Annotated[bool, Option(group=EARLIER, needs="resume")] = False
-    """With --resume: even in another environment."""
+    """With --resume, accept a changed environment."""
     shard: Annotated[str | None, Option("I/N", DEVICES)] = None
-    """Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge makes
-    one run of them.
-    """
+    """Measure only part I of N, for N devices or jobs; attnbench merge joins the parts."""
     on: Annotated[Literal["ray"] | None, Option(group=DEVICES)] = None
-    """Measure on the devices of a Ray cluster, several at a time; this machine is one of its nodes.
+    """Measure on several devices of a Ray cluster at a time; this machine must be one of its nodes.
     """
     address: Annotated[str | None, Option("auto|local|HOST:PORT", DEVICES, needs="on")] = None
-    """With --on ray: the cluster; that of this machine if not given. local: one that is started for
-    this run, on this machine.
-    """
+    """With --on ray, the cluster (default: this machine's); local starts one here for this run."""
     devices: Annotated[int | None, Option("COUNT", DEVICES, least=1, most=100_000)] = None
-    """With --on ray: how many to measure on, all if not given."""
+    """With --on ray, the number of devices (default: all)."""
     device_kind: Annotated[str | None, Option("NAME", DEVICES, needs="on")] = None
-    """With --on ray: devices whose name has this, such as H100; a run measures one kind."""
+    """With --on ray, devices with NAME in their name, such as H100; a run measures one kind."""
     checkpoint: Annotated[
         Models,
         Option("[NAME=]PATH", MODELS, parse=one_or_listed, wanted="a path, or NAME=PATH"),
     ] = ()
-    """A trained model whose heads to look at: the folder of a Hugging Face model. Alone, or beside
+    """Trained model whose heads to examine: the folder of a Hugging Face model. Works alone or with
     scenarios; repeatable.
     """
     tokens: Annotated[str | Path | None, Option("FILE", MODELS, needs="checkpoint")] = None
-    """With --checkpoint: a JSON list of token ids, or text for a model with a tokenizer.json;
-    built-in tokens if not given.
+    """With --checkpoint, its input: a JSON list of token ids, or text if the model has a
+    tokenizer.json (default: built-in tokens).
     """
 
     def __post_init__(self) -> None:
@@ -130,9 +128,9 @@ class RunRequest(Measured):
         leave_out = ("backends", "set", "only", "skip", "shard", "plan", "device", "timeout")
         refuse(
             {
-                f"{option('devices')} belongs to {option('on', 'ray')}; to measure a part, give"
+                f"{option('devices')} needs {option('on', 'ray')}; to measure a part, use"
                 f" {option('shard', '1/8')}": self.on is None and self.devices is not None,
-                f"{option('resume')}: the run is measured as it was planned; leave out scenarios,"
+                f"{option('resume')}: continues the run as it was planned; leave out scenarios,"
                 f" axes, {', '.join(map(option, leave_out))}, {option('memory_gib')} and"
                 f" {option('dry_run')}": self.resume is not None and (any(planned) or self.dry_run),
             }
@@ -180,8 +178,8 @@ class RunRequest(Measured):
 def planned(request: RunRequest) -> "tuple[list[SuiteEntry], bool]":
     """What is measured, and whether it is a list of scenarios. Raises BadInput."""
     from ..run.suite import SuiteEntry
-    from ..scenario.of_study import alone, beside
     from ..scenario.selection import refuse_unmatched
+    from ..scenario.suite_file import alone, beside
 
     selection, changes = request.selection(), request.changes()
     attachments, are_several = selection.attachments, False
@@ -258,7 +256,7 @@ def separated(words: Sequence[Any], arguments: Sequence[str]) -> str:
         return ""
     before = [*([first] if equals else []), *arguments[options[-1] + 1 : place]]
     joined = ",".join(word.strip(",") for word in [*before, *words])
-    return f"{given}: values are separated by commas; wanted {given} {joined}"
+    return f"{given}: found spaces between values; wanted commas: {given} {joined}"
 
 
 # ---- the verb ------------------------------------------------------------------------------------
@@ -281,10 +279,10 @@ def _resumed(request: RunRequest) -> tuple[Path, Job]:
 
 
 def tell(request: RunRequest) -> int:
-    """Measure scenarios, or shapes and backends of your own.
+    """Measure scenarios, or your own shapes and backends.
 
-    Prints the folder of each run; progress goes to stderr. Of several scenarios, what has finished
-    is left as it is, and what was interrupted goes on.
+    Prints the folder of each run; progress goes to stderr. With several scenarios, finished ones
+    are skipped and interrupted ones continue.
     """
     from . import in_terminal
 

@@ -13,8 +13,8 @@ from ...reports.exports import names  # imports no format, and no pandas
 from ..files.errors import BadInput, instead_of, option
 from . import completion
 from .fields import DEFAULT_ROOT, Anonymous, OutputFile, RunName, Runs, Salvage, Several, listed
+from .output import file_of, form_of, write, written_to
 from .request import Option, Verb
-from .written import file_of, form_of, write, written_to
 
 if TYPE_CHECKING:
     from ...reports.pages.report import Report
@@ -30,30 +30,30 @@ class ShowRequest:
         Several,
         Option(
             "RUN",
-            help=f"{RunName} The latest if not given.",
+            help=RunName,
             complete=completion.runs,
             parse=listed,
             argument=True,
         ),
     ] = (LATEST,)
     all: Annotated[bool, Option()] = False
-    """All sections; of long tables their names, which --sections shows whole."""
+    """Print all sections; long tables by name only, which --sections prints whole."""
     sections: Annotated[str, Option("NAME[,NAME]")] = ""
-    """Which, in place of the answers."""
+    """Print these sections instead of the answers."""
     open: Annotated[bool, Option()] = False
-    """The page, in a browser; report.html in the run's folder."""
+    """Open the page in a browser: report.html in the run's folder."""
     format: Annotated[
         str | None,
         Option(
             "FORMAT",
-            help="A page, html or md; for other programs the answers, json, or rows:"
-            f" {', '.join(ROWS[1:])}. Without it: what FILE ends in.",
+            help="A page (html, md), the answers (json) or rows"
+            f" ({', '.join(ROWS[1:])}; default: by FILE's ending).",
             complete=completion.show_formats,
         ),
     ] = None
     output: OutputFile = None
     figures: Annotated[Path | None, Option("DIR")] = None
-    """With a page: every figure too, as SVG and PNG."""
+    """Also write each figure of the page as SVG and PNG."""
     salvage: Salvage = False
     anonymous: Anonymous = False
     runs: Runs = DEFAULT_ROOT
@@ -66,7 +66,7 @@ class ShowRequest:
             )
         if self.form and (self.sections or self.all):
             given = option("sections" if self.sections else "all")
-            raise BadInput(f"{given}: for the terminal; a page has all")
+            raise BadInput(f"{given}: only for the terminal; a page always has all sections")
 
     @property
     def form(self) -> str | None:
@@ -87,8 +87,8 @@ def tell(request: ShowRequest) -> int:
 
 
 def tell_report(request: ShowRequest) -> int:
-    """Open a run's page: show -o report.html --open. One self-contained file of one run or several;
-    its path is printed.
+    """Open a run's page, as show --open does. Several runs share one self-contained file, whose
+    path is printed.
     """
     return tell(replace(request, format=request.format or "html", open=True))
 
@@ -102,8 +102,8 @@ def _run_paths(request: ShowRequest) -> list[Path]:
     latest = request.run == (LATEST,)
     if latest and (newer := unfinished_after(paths[0], request.runs)) is not None:
         typer.echo(
-            f"note: latest is what finished last; {newer.name} was started later and is not"
-            f" finished: attnbench run --resume {shlex.quote(str(newer))}",
+            f"note: the newer run {newer.name} is unfinished; continue it: attnbench run --resume"
+            f" {shlex.quote(str(newer))}",
             err=True,
         )
     return list(dict.fromkeys(paths))
@@ -189,7 +189,7 @@ def _write_rows(request: ShowRequest, form: str) -> None:
     to_stdout = file_of(request.output) is None
     if to_stdout and isinstance(done.content, bytes) and sys.stdout.isatty():
         raise BadInput(
-            f"{form}: bytes, which a terminal cannot show; name a file with"
+            f"{form}: found a terminal, which shows no bytes; wanted a file: add"
             f" {option('output', 'FILE')}"
         )
     write(done.content, request.output)

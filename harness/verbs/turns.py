@@ -28,8 +28,7 @@ from ..files.printable import visible
 from ..files.safe_files import refuse_way_out, write_whole
 from ..process.command import SAFE_PATH, run_command
 from . import completion, fields
-from .compare import USUAL_MARGIN, as_text, runs_in
-from .margins import margin_ratio, read_margins
+from .compare import USUAL_MARGIN, as_text, margin_ratio, read_margins, runs_in
 from .request import Option, words
 from .run import RunRequest
 
@@ -43,40 +42,40 @@ class GateRequest:
     base: Annotated[
         str, Option("BASE", parse=as_text, wanted="a folder or a commit", argument=True)
     ]
-    """Checkout to compare with, a folder or a commit; a commit, branch or tag is one of HEAD's
-    repository. Empty: HEAD alone.
+    """Reference checkout: a folder, or a commit, branch or tag of HEAD's repository. Empty: measure
+    HEAD alone.
     """
     head: Annotated[Path, Option("HEAD", argument=True)] = Path()
-    """Checkout that is judged."""
+    """Checkout to judge."""
     scenario: Annotated[
         str | None, Option("SCENARIO", fields.WHAT, complete=completion.scenarios, parse=as_text)
     ] = None
-    """A file or a shipped scenario. HEAD's gate.yaml or bench.yaml if not given."""
+    """Scenario (default: HEAD's gate.yaml or bench.yaml); a file or a built-in one."""
     code: Annotated[str | None, Option("DIR", fields.WHAT)] = None
-    """Folder of each for PYTHONPATH; needed if the code is not installed."""
+    """Folder in each checkout for PYTHONPATH; needed if the code is not installed."""
     backend_dir: Annotated[str | None, Option("DIR", fields.WHAT)] = None
-    """Folder of each with your own backends; sets ATTNBENCH_BACKENDS."""
+    """Folder in each checkout with your own backends; sets ATTNBENCH_BACKENDS."""
     allow_import: fields.AllowImport = False
     turns: Annotated[int, Option("COUNT", fields.HOW, least=1, most=1000)] = 5
-    """How often each is measured; fewer than 3 can hardly decide anything."""
+    """Runs of each checkout; fewer than 3 rarely decide anything."""
     plan: fields.Plan = None
     device: fields.Device = None
     python: Annotated[str | None, Option("PATH", fields.HOW)] = None
-    """Interpreter that measures; this one if not given."""
+    """Interpreter that measures (default: this one)."""
     base_python: Annotated[str | None, Option("PATH", fields.HOW)] = None
-    """Another one for BASE; so versions of packages are compared."""
+    """Interpreter for BASE (default: that of HEAD); compares versions of packages."""
     threads: fields.Threads = None
     gate: Annotated[str, Option("FILE|EXPR")] = "latency: 5%, peak_bytes: 0%"
-    """The margins, as for attnbench compare --gate."""
+    """Margins, as in attnbench compare --gate."""
     margin: fields.Margin = USUAL_MARGIN
     fail_on_undecided: Annotated[bool, Option()] = False
-    """Exit 3 also if a case is not confirmed."""
+    """Also exit 3 if a case is not confirmed."""
     baseline: Annotated[str | None, Option("RUN")] = None
-    """Instead of BASE: an earlier run on this machine, or last:5."""
+    """Earlier run on this machine instead of BASE, or last:5."""
     step: Annotated[Literal["measure", "judge"] | None, Option(of=Spelling.SHELL)] = None
-    """Only this step: measure into --output, or judge what is there. Both if not given."""
+    """Only this step: measure into --output, or judge what is there (default: both)."""
     output: Annotated[Path | None, Option("DIR", fields.OUTPUT, short="-o", also=("out",))] = None
-    """For runs, page, summary; results/gate-TIME if not given."""
+    """Folder for all files (default: results/gate-TIME)."""
     wait: fields.Wait = False
     wait_idle: fields.WaitIdle = None
     quiet: fields.Quiet = False

@@ -29,12 +29,13 @@ class WallRequest(Measured):
     backends: Annotated[Backends, BACKENDS] = "naive,fused,sdpa"
     device: Annotated[
         DeviceKind | None,
-        device_option("Where to measure; auto, the default, takes a GPU if there is one."),
+        device_option("Device to measure on (default: auto, a GPU if there is one)."),
     ] = None
     tolerance: Annotated[str | float, Option("PERCENT", LIMITS)] = "2%"
-    """How close to the wall is close enough; between what fits and what fails."""
+    """Precision of the wall; the gap between the longest N that fits and the shortest that fails.
+    """
     time_budget: Annotated[float, Option("SECONDS", LIMITS, also=("budget",))] = WALL_BUDGET_S
-    """For the trials of all walls; what is not tried by then stays as predicted."""
+    """Time for the trials of all walls; walls not reached by then stay predictions."""
 
     def changes(self) -> "list[Change]":
         from ..scenario import Change
@@ -76,7 +77,7 @@ def planned(request: WallRequest) -> "SuiteEntry":
 
 
 def tell(request: WallRequest) -> int:
-    """Find the longest sequence that fits into memory. By formula at once, then tried.
+    """Find the longest sequence that fits into memory. Predicted by formula, then tried.
 
     Prints the run folder; predictions and progress go to stderr.
     """
@@ -85,8 +86,8 @@ def tell(request: WallRequest) -> int:
     if words := request.words:
         raise BadInput(
             separated(words, sys.argv)
-            or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; how"
-            " long a context a model may have: attnbench advise MODEL"
+            or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; for a"
+            " model's longest context use `attnbench advise MODEL`"
         )
     return tell_entries([planned(request)], request)
 

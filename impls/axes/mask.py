@@ -39,7 +39,7 @@ def _window(p: ProblemFields) -> int:
 
 MASK = Axis(
     f"Mask in addition to causal: {_listed(ALL_MASKS)}.",
-    option=f"{', '.join(ALL_MASKS)}; none if not given.",
+    option=f"{', '.join(ALL_MASKS)} (default: none).",
     given="none",
     scenario_wide=True,
     part=lambda p: f"{p.mask}{p.window or ''}" if p.mask != "none" else "",
@@ -52,7 +52,7 @@ WINDOW = Axis(
     "Size of a mask that has one: "
     + ", ".join(f"{MASKS[name].window} ({name})" for name in WINDOWED)
     + ".",
-    option=f"Sizes of the masks that have one: {', '.join(WINDOWED)}.",
+    option=f"Sizes of masks that have one: {', '.join(WINDOWED)}.",
     scenario_wide=True,
     text=lambda value: f"window\u00a0{value}" if value else "",
     goes_with="mask",

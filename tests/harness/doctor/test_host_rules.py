@@ -66,7 +66,7 @@ def test_an_accelerator_that_is_not_measured_is_named():
     other = "an AMD GPU (ROCm 6.4)"
     said = found(why_not="no", has_gpu=False, listed=Reading(None, "no driver"), other=other)
     assert (said["gpu"].grade, said["gpu"].found) == ("note", "an AMD GPU (ROCm 6.4), not measured")
-    assert said["gpu"].advice.startswith("with --device cpu runs measure the CPU")
+    assert said["gpu"].advice.startswith("with --device cpu runs use the CPU")
 
 
 def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(

@@ -64,8 +64,8 @@ def test_starts_of_the_check_are_counted_until_they_tell_how_much_runs_differ(tm
         )
         append(tmp_path, floor, made)
         said.append(" ".join(noise_sentences(floor, tmp_path)))
-    assert "Start 1 of 3 that tell how much runs differ" in said[0]
-    assert "Start 2 of 3" in said[1]
+    assert "Run-to-run noise needs 3 starts; this was start 1." in said[0]
+    assert "this was start 2." in said[1]
     assert "Over 3 starts of this check, runs differ by up to" in said[2]
 
 

@@ -111,7 +111,7 @@ OPTIONS = [
         4,
         "--attnbench-fail-slower '5': wanted a percentage from 0%, or noise; write it as 5%",
     ),
-    (("--attnbench-against", "main"), 4, "--attnbench-against belongs to --attnbench-fail-slower"),
+    (("--attnbench-against", "main"), 4, "--attnbench-against needs --attnbench-fail-slower"),
     (
         ("--attnbench-fail-slower", "5%"),
         2,

@@ -146,7 +146,7 @@ def test_the_functions_of_readme_and_docs_are_measured_once_their_import_is_allo
     small += ("--attnbench-set", "plan={processes: 1, min_blocks: 2, max_blocks: 2}")
     refused = child(tmp_path, "bench.scenario.yaml", *small)
     assert refused.returncode == 1
-    assert "workers import and run mha; add --attnbench-allow-import if you" in (refused.stdout)
+    assert "workers must import and run mha; add --attnbench-allow-import if you" in refused.stdout
     assert not runs(tmp_path)
     (tmp_path / "pytest.ini").write_text(
         "[pytest]\npythonpath = src\nattnbench_allow_import = true\n"

@@ -144,7 +144,7 @@ def test_axes_are_texts_as_in_a_shell_or_values() -> None:
 def test_a_refusal_names_what_was_given_as_each_reader_writes_it() -> None:
     with pytest.raises(BadInput) as caught:
         from_axes({"backends": ["naive"], "seq_len": [512, 0], "heads": 2, "d_model": 64})
-    wanted = "found 0; wanted a whole number from 1 on, such as 512 or 1k"
+    wanted = "found 0; wanted a whole number of 1 or more, such as 512 or 1k"
     assert {caught.value.spelled(one) for one in Spelling} == {
         f"--seq-len 512,0: {wanted}",
         f"seq_len='512,0': {wanted}",

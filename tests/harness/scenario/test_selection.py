@@ -40,7 +40,7 @@ class Layered:
         return as_call(problem, inputs, weights, core)
 """
 REFUSAL = (
-    "error: attend@mine: to measure it, workers import and run mine; add --allow-import if you"
+    "error: attend@mine: workers must import and run mine; add --allow-import if you"
     " trust that code\n"
 )
 

@@ -39,15 +39,15 @@ TINY = {
         ({"only": "nothing"}, "only='nothing': matches nothing in tiny"),
         ({"backends": []}, "backends: found a list of 0; wanted names of backends"),
         ({"backends": " ,"}, "backends: found ' ,'; wanted names of backends"),
-        ({"tokens": "t.json"}, "tokens belongs to checkpoint='[NAME=]PATH'"),
+        ({"tokens": "t.json"}, "tokens needs checkpoint='[NAME=]PATH'"),
         ({"set": {"limits.memory": 2}}, "set='limits.memory=2': limits.memory: not a field"),
         ({"changes": {"plan.budget_s": "long"}}, "plan.budget_s"),
         ({"wait_idle": "soon"}, "wait_idle"),
-        ({"device_kind": "H100"}, "device_kind belongs to on='ray'"),
-        ({"retry_failed": True}, "retry_failed belongs to resume='RUN'"),
+        ({"device_kind": "H100"}, "device_kind needs on='ray'"),
+        ({"retry_failed": True}, "retry_failed needs resume='RUN'"),
         (
             {"resume": "latest"},
-            "resume: the run is measured as it was planned; leave out scenarios",
+            "resume: continues the run as it was planned; leave out scenarios",
         ),
     ],
 )
@@ -100,7 +100,7 @@ def test_remarks_name_arguments_too(capfd: Any) -> None:
 
 def test_help_says_what_each_argument_is() -> None:
     about = attnbench.run.__doc__
-    assert "\nthreads (a whole number from 1 to 4096): Threads of torch on a CPU" in about
+    assert "\nthreads (a whole number from 1 to 4096): Torch threads on a CPU" in about
     assert "quiet=True" in str(inspect.signature(attnbench.run))
 
 
@@ -176,7 +176,7 @@ def test_a_function_permits_its_own_module_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = module(tmp_path, "own_attention", ATTEND, monkeypatch)
-    with pytest.raises(BadInput, match="workers import and run other; add allow_import=True"):
+    with pytest.raises(BadInput, match="workers must import and run other; add allow_import=True"):
         attnbench.run(
             backends=[found.attend, "attend@other"], seq_len=64, heads=2, head_dim=16, runs=tmp_path
         )

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.verbs import backend_list
-from attnbench.harness.verbs.backend_list import asked as listing
+from attnbench.harness.verbs import listing as verb
+from attnbench.harness.verbs.listing import asked as listing
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def asked(tmp_path, monkeypatch):
     (tmp_path / "mine" / "mine.py").write_text("def prepare(p, i, w): ...\n")
     monkeypatch.setenv("ATTNBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path / "mine"))
-    monkeypatch.setattr(backend_list, "backend_rows", rows)
+    monkeypatch.setattr(verb, "backend_rows", rows)
     return devices
 
 

@@ -40,10 +40,10 @@ def test_other_devices_are_refused_unless_allowed(here, run):
 
 def test_saving_says_what_a_baseline_can_show(here, run):
     unknown = here("compare", run.name, "--save", "main").stderr
-    assert "of times by more than 30 %: how much runs differ on this machine is not" in unknown
+    assert "of time above 30 %, until this machine's noise is known. Measure it once" in unknown
     starts(run.parent, 0.01, count=4)
     known = here("compare", run.name, "--save", "four").stderr
-    assert re.search(r"of times by more than [\d.]+ % that runs differ by here", known)
+    assert re.search(r"of time above [\d.]+ %, the run-to-run noise of this machine", known)
     bytes_only = changed(run, "bytes", lambda one: one | {"block_ms": None, "session": None})
     assert "no case was timed" in here("compare", bytes_only, "--save", "five").stderr
 
@@ -103,9 +103,9 @@ def test_the_ending_of_a_file_says_how_it_is_written_and_a_page_needs_one(here, 
     assert 'id="card-comparison"' in page
     refused = here("compare", run, other, "--format", "html")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "name its file with --output" in refused.stderr
+    assert "wanted a file for the page; add --output" in refused.stderr
     assert (
-        "names no format; there are: html, md, json"
+        "unknown format; there are: html, md, json"
         in here("compare", run, other, "-o", "page.pdf").stderr
     )
 

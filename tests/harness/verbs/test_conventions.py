@@ -125,7 +125,7 @@ def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_ro
     done = here("run", "--resume", finished)
     assert done.returncode == 4
     assert done.stderr.startswith(
-        "error: the run has the backend 'mine', which is not here; set ATTNBENCH"
+        "error: backend 'mine' of this run is missing here; set ATTNBENCH"
     )
     assert (finished / "rows.jsonl").read_bytes() == rows
 

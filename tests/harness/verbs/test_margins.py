@@ -1,9 +1,9 @@
-"""harness/verbs/margins.py: gates as text and as files."""
+"""harness/verbs/compare.py: gates as text and as files."""
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.verbs.margins import read_margins
+from attnbench.harness.verbs.compare import read_margins
 
 
 @pytest.mark.parametrize(

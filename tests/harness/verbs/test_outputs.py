@@ -79,7 +79,7 @@ def test_show_writes_what_is_asked_for_by_format_or_by_the_name_of_the_file(
     assert here("show", good, "-o", "b.json", "--format", "csv").returncode == 0
     assert Path("b.json").read_bytes() == Path("cases.csv").read_bytes()
     done = here("show", good, "-o", "a.xlsx")
-    assert (done.returncode, "--output 'a.xlsx': names no format" in done.stderr) == (2, True)
+    assert (done.returncode, "--output 'a.xlsx': unknown format" in done.stderr) == (2, True)
     assert here("show", good, "--format", "md").stdout.startswith("# attnbench: ")
     page = here("show", good, "--format", "html").stdout.strip()
     assert page == str(good / "report.html")

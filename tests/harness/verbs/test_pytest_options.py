@@ -104,6 +104,6 @@ def test_the_command_line_is_before_the_ini_file_and_changes_of_both_hold(
 
 
 def test_against_alone_is_refused_on_the_command_line(pytester: pytest.Pytester) -> None:
-    told = "--attnbench-against belongs to --attnbench-fail-slower"
+    told = "--attnbench-against needs --attnbench-fail-slower"
     assert refused(pytester, "--attnbench-against", "main") == told
     assert read(pytester, ini="attnbench_against = main").against == ("main",)

@@ -67,7 +67,7 @@ BAD = [
     ("compre a b", "compre"),
     ("baseline save x", "baseline"),
     ("gate . nothing", "nothing: no such folder"),
-    ("compare RUN", "name a second run"),
+    ("compare RUN", "wanted a second run to compare with"),
     ("compare RUN RUN --baseline fused", "both NEW and --against"),
     ("compare RUN --baseline fuse", "no backend 'fuse'"),
     ("compare RUN RUN --fail-on-undecided", "--gate"),

@@ -46,7 +46,7 @@ def test_a_list_of_scenarios_from_its_file_to_its_page(
     again = attnbench("run", evening)
     assert again.stdout.splitlines() == [first, second]
     assert again.returncode == 4
-    assert again.stderr.count("skipped: it has finished") == 1
+    assert again.stderr.count("skipped: already finished") == 1
     assert (tmp_path / first / "rows.jsonl").read_bytes() == rows[0]
     assert (tmp_path / second / "rows.jsonl").read_bytes().count(b"\n") == 1
 
