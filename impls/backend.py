@@ -62,7 +62,7 @@ class Inputs:
     self-attention (kv_seq_len == seq_len) all three are one tensor.
     Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
     its floating-point tensors, too. "sinks" [heads], if the problem has them. `mask`: a caller's
-    (shared/given_mask.py), in place of the problem's; only for backends that compute "mask tensor".
+    (shared/mask_tensors.py), in place of the problem's; only for backends with "mask tensor".
     """
 
     query: Tensor

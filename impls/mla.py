@@ -15,8 +15,8 @@ from torch import Tensor
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .shared.attention_flops import Form, cheaper_form, form_flops
 from .shared.kv_tensors import keys_and_values
+from .shared.mask_counts import Form, cheaper_form, form_flops
 from .shared.softmax import Softmax, softmax_of_rows
 
 COMPUTES = ("mask", "latent", "rope")

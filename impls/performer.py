@@ -18,7 +18,7 @@ from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
 from .shared.mask_tensors import padded_keys
-from .shared.sparse import pad_tokens
+from .shared.softmax import pad_tokens
 
 EXACTNESS = "approximate"
 COMPUTES = ("padding",)

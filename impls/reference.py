@@ -152,7 +152,7 @@ def absorbed_reference(
     rows: Tensor,
     entries: Sequence[int] | None = None,
 ) -> Tensor:
-    """same_dtype_reference of a latent cache in the other order of products (attention_flops.py):
+    """same_dtype_reference of a latent cache in the other order of products (mask_counts.py):
     its errors are others, and neither order is the wrong one.
 
     The values' errors are averaged over the keys in one form, and not in the other.

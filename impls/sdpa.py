@@ -40,7 +40,7 @@ def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tenso
 
 
 def under_mask(problem: Problem, mask: Tensor) -> Attend:
-    """Under a caller's mask (shared/given_mask.py)."""
+    """Under a caller's mask (shared/mask_tensors.py)."""
     mask, grouped = mask.expand(-1, -1, problem.seq_len, -1), problem.kv_heads != problem.heads
     return lambda q, k, v: sdpa(q, k, v, attn_mask=mask, scale=problem.scale, enable_gqa=grouped)
 

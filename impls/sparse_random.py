@@ -12,7 +12,7 @@ from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .masks.blocks import BLOCK, block_table
 from .problem import Problem
-from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
+from .shared.softmax import attend_in_blocks, pad_tokens, refuse_other_masks
 
 COMPUTES = ("blocks",)
 

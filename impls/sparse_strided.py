@@ -10,7 +10,7 @@ from torch import Tensor
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
+from .shared.softmax import attend_in_blocks, pad_tokens, refuse_other_masks
 
 COMPUTES = ("strided",)
 

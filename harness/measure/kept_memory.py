@@ -21,8 +21,16 @@ from ..cases.costs import mask_bytes
 from ..devices.host import descendants
 from ..rows.readings import BELOW, seen_from_bytes
 from .clock import Clock
-from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, peak, uncounted
-from .resident_memory import own_bytes, status_bytes
+from .peak_memory import (
+    EVENTS,
+    Peak,
+    allocated_levels,
+    allocations_followed,
+    own_bytes,
+    peak,
+    status_bytes,
+    uncounted,
+)
 from .warm_heap import WarmHeap
 
 T = TypeVar("T")

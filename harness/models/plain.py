@@ -12,9 +12,8 @@ from typing import Any
 from ..files.errors import BadInput, shown
 from . import config_file, fields, parameters
 from .fields import Fields, NotGiven, number, of_layer
-from .kinds import PREFIXES, SIZES, Kind, kinds, state_layer
+from .kinds import PREFIXES, SIZES, Kind, kinds, state_layer, unknown_names
 from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, Stack, counted
-from .unknown import unknown_names
 
 INSTALL = "install transformers, which fills in what is not given: pip install 'attnbench[hf]'"
 WITHOUT = f"config.json was read by its fields as they stand; for the rest {INSTALL}"

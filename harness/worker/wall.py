@@ -10,8 +10,7 @@ from ...impls import input_order
 from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case
-from ..measure.compile_time import CompileTime
-from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
+from ..measure.prepared_call import CompileTime, make_gradient, make_tensors, prepare_call
 from ..rows.status import Status
 from ..scenario.preflight import preflight
 from .ended import outcome

@@ -170,7 +170,7 @@ class Backend:
     def under_mask(
         self, problem: Problem, q: "Tensor", k: "Tensor", v: "Tensor", mask: "Tensor"
     ) -> "Tensor":
-        """The core's output [batch, heads, n_q, d_v] under a caller's mask (shared/given_mask.py).
+        """The core's output [batch, heads, n_q, d_v] under a caller's mask (mask_tensors.py).
 
         q, k and v as in scope "core"; causal and mask of the problem are in `mask` already.
         """

@@ -1,7 +1,7 @@
 """Peak bytes of `mla`: the scores and weights of all heads, beside what is made of the latent."""
 
 from ..problem import Device, Problem
-from ..shared.attention_flops import cheaper_form
+from ..shared.mask_counts import cheaper_form
 from .sizes import Sizes, knows_scores
 
 

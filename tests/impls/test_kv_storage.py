@@ -19,8 +19,8 @@ from attnbench.impls.axes.kv_storage import token_bytes
 from attnbench.impls.peak_formulas import nearest
 from attnbench.impls.problem import ALL_MASKS
 from attnbench.impls.reference import reference
-from attnbench.impls.shared.attention_flops import form_flops
 from attnbench.impls.shared.kv_tensors import from_fp8, quantized
+from attnbench.impls.shared.mask_counts import form_flops
 from tests.budget import first
 from tests.impls.conftest import complaints
 from tests.impls.peak_formulas.test_peak_bytes import FORWARD_BYTES, measured_peak

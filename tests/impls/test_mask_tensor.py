@@ -12,7 +12,7 @@ from torch.nn.functional import linear
 from attnbench.impls import MultiHeadAttention, Problem, load
 from attnbench.impls.backend import Inputs
 from attnbench.impls.layer import split_heads
-from attnbench.impls.shared.given_mask import given_mask
+from attnbench.impls.shared.mask_tensors import given_mask
 
 SHAPE = Problem(batch=2, seq_len=7, kv_seq_len=9, d_model=24, heads=4, kv_heads=2, d_k=6, d_v=10)
 TAKE_MASKS = ("naive", "fused", "sdpa", "sdpa:math")

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.harness.advise.predicted import peak
-from attnbench.harness.advise.shapes import implementations
+from attnbench.harness.advise.shapes import implementations, peak
 from attnbench.impls import Problem, load, missing
 from attnbench.impls.discovery.loading import described
 from tests.conftest import environment, ran
@@ -34,7 +33,7 @@ finally:
     print(*({"torch", "pandas", "transformers"} & sys.modules.keys()), file=sys.stderr)
 """
 THREADS = """
-from attnbench.harness.advise.predicted import usual_threads
+from attnbench.harness.advise.shapes import usual_threads
 from attnbench.harness.devices.environment import fix_threads
 import torch
 fix_threads()

@@ -7,7 +7,7 @@ import torch
 
 from attnbench.harness.cases.case import Case
 from attnbench.harness.cases.costs import minimal_bytes
-from attnbench.harness.measure import cold_keys
+from attnbench.harness.measure import input_values
 from attnbench.harness.measure.input_values import EachCall, InputValues
 from attnbench.harness.process.child import CaseEnded
 from attnbench.impls.problem import Problem
@@ -32,7 +32,7 @@ def prepare(problem, inputs, weights):
 @pytest.fixture
 def timed(monkeypatch, tmp_path):
     """What a worker says of three blocks of the backends, by case."""
-    monkeypatch.setattr(cold_keys, "cpu_cache_bytes", lambda _: CACHE_BYTES)
+    monkeypatch.setattr(input_values, "cpu_cache_bytes", lambda _: CACHE_BYTES)
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path))
     (tmp_path / "reading.py").write_text(BACKEND.format(how=""))
     (tmp_path / "keeping.py").write_text(BACKEND.format(how=".mT.contiguous().mT"))
@@ -48,13 +48,13 @@ def timed(monkeypatch, tmp_path):
 def memory(monkeypatch):
     """Where the keys were, for each time that other copies took their turn."""
     seen: list[int] = []
-    give = cold_keys.Turns._give
+    give = input_values.Turns._give
 
     def noted(turns, copy):
         give(turns, copy)
         seen.append(turns._tensors[0].data_ptr())
 
-    monkeypatch.setattr(cold_keys.Turns, "_give", noted)
+    monkeypatch.setattr(input_values.Turns, "_give", noted)
     return seen
 
 
@@ -105,7 +105,7 @@ def test_nothing_takes_turns_where_no_cache_is_read_or_that_is_not_asked(
 
 
 def test_one_copy_does_where_a_call_reads_more_than_the_caches_hold(timed, monkeypatch):
-    monkeypatch.setattr(cold_keys, "cpu_cache_bytes", lambda _: 1_000)
+    monkeypatch.setattr(input_values, "cpu_cache_bytes", lambda _: 1_000)
     said = timed(["keeping"], STEP)  # whatever it reads is not in them
     assert [warm["kv_copies"] for warm, *_ in said] == [1]
 
@@ -117,7 +117,7 @@ def test_after_a_block_only_what_its_calls_have_had_is_written_and_the_next_call
     of the parent: honest cases were errors.
     """
     values = InputValues(STEP, torch.device("cpu"), 0)
-    turns = values.turns = cold_keys.turns_of(STEP, values.tensors.inputs)
+    turns = values.turns = input_values.turns_of(STEP, values.tensors.inputs)
     assert turns.count > 5
     own, *others = turns._memory
     each = EachCall(values)

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from attnbench.harness.measure import launch
-from attnbench.harness.measure.clock import clock_for
-from attnbench.harness.measure.launch import launch_ms, shortest_call_ms
+from attnbench.harness.measure import clock
+from attnbench.harness.measure.clock import clock_for, launch_ms, shortest_call_ms
 from tests.fakes.cuda.gpu import SHORTEST_S
 
 CPU = torch.device("cpu")
@@ -13,17 +12,17 @@ CPU = torch.device("cpu")
 
 def test_the_shortest_call_is_halfway_between_nothing_and_the_smallest_work(monkeypatch):
     readings = iter((0.1, 0.5))
-    monkeypatch.setattr(launch, "_lowest_ms", lambda clock, call: next(readings))
+    monkeypatch.setattr(clock, "_lowest_ms", lambda clock, call: next(readings))
     assert shortest_call_ms(clock_for(CPU), CPU) == 0.3
 
 
 def test_any_attention_takes_longer_than_the_shortest_call_here():
-    clock = clock_for(CPU)
-    shortest = shortest_call_ms(clock, CPU)
+    here = clock_for(CPU)
+    shortest = shortest_call_ms(here, CPU)
     q = torch.randn(1, 1, 1, 8)
     with torch.no_grad():
-        attention = launch._lowest_ms(
-            clock, lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q)
+        attention = clock._lowest_ms(
+            here, lambda: torch.nn.functional.scaled_dot_product_attention(q, q, q)
         )
     assert 0 < shortest < attention
 
@@ -46,6 +45,6 @@ def test_the_cost_of_a_launch_is_the_hosts_alone_on_an_idle_device(fake_gpu):
             fake_gpu.launch("mine", 5e-3)
 
     assert launch_ms(clock_for(CUDA), CUDA, call) == pytest.approx(0.09)
-    assert was_idle == [True] * launch.LAUNCHES
+    assert was_idle == [True] * clock.LAUNCHES
     assert fake_gpu.current.free_s <= fake_gpu.clock.now(), "and the last has ended"
     assert launch_ms(clock_for(CPU), CPU, lambda: None) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.measure.launch_flags import add_floor, launch_flags
+from attnbench.harness.measure.conditions import add_floor, launch_flags
 
 
 def row(block=1.0, wall=1.1, launch=0.05, **more):

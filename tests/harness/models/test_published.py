@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models import config_file, plain, unknown
+from attnbench.harness.models import config_file, kinds, plain
 from attnbench.harness.models.layers import Model
 from attnbench.harness.models.questions import cache_bytes, state_bytes
 
@@ -159,7 +159,7 @@ def test_a_refusal_names_the_layer_whose_bytes_cannot_be_known(
 )
 def test_a_word_in_the_name_of_an_unknown_field_does_not_make_it_harmless(name: str) -> None:
     given = {name: 3, "attention_bias": True, "attn_output_gate": True}
-    assert unknown.unknown_names(given, given) == [name]
+    assert kinds.unknown_names(given, given) == [name]
 
 
 @pytest.mark.long
