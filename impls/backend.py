@@ -25,8 +25,9 @@ keyword for each of PARAMETERS. It may assign these constants, written out:
     INPUT_ORDER = "model"         in scope "core" the tensors lie in memory as a model of Hugging
                                   Face has them (shared/inputs.py). The default is "heads"
 
-`peak_bytes` of a backend in this folder may also be in a file of its own, peak_formulas/<name>.py;
-one in the backend's file takes precedence. discovery/registry.py says where else backends may be.
+`peak_bytes` of a backend in this folder may also be in peak_formulas/, under the file's name in its
+FORMULAS; one in the backend's file takes precedence. discovery/registry.py says where else backends
+may be.
 """
 
 from collections.abc import Callable, Iterator, Mapping

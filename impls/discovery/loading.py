@@ -225,11 +225,11 @@ class Backend:
 
 
 def _formula(module: str) -> Callable[..., Any] | None:
-    """`peak_bytes` of the file of peak_formulas/ that is named like a backend of ours."""
+    """`peak_bytes` in peak_formulas/ of a backend of ours."""
+    from ..peak_formulas import FORMULAS
+
     package, _, name = module.rpartition(".")
-    formula = f"{PACKAGE}.peak_formulas.{name}"
-    ours = package == PACKAGE and find_spec(formula)
-    return getattr(import_module(formula), "peak_bytes", None) if ours else None
+    return FORMULAS.get(name) if package == PACKAGE else None
 
 
 def _without_mask(p: Problem) -> Problem:

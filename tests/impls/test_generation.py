@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from attnbench.impls import Decoder, Problem
-from attnbench.impls.modules.generation import empty_cache, extend, generate, step_flops
+from attnbench.impls.modules.block import empty_cache, extend, generate, step_flops
 
 SHAPE = Problem(batch=1, seq_len=24, d_model=16, heads=4, kv_heads=2, d_k=4, d_v=6, causal=True)
 BACKENDS = ("naive", "fused", "sdpa", "sdpa:math")

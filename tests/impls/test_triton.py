@@ -15,8 +15,7 @@ import pytest
 import torch
 
 from attnbench.impls import Problem, load, make_inputs
-from attnbench.impls._triton.configs import KERNELS, candidates
-from attnbench.impls._triton.kinds import Kind
+from attnbench.impls._triton.configs import KERNELS, Kind, candidates
 from attnbench.impls.backend import Inputs
 from tests.conftest import ran
 from tests.impls._triton.conftest import needs_triton

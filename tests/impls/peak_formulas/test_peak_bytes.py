@@ -12,7 +12,7 @@ from attnbench.harness.measure.prepared_call import make_tensors, output_shape
 from attnbench.impls import Inputs, Problem, input_order, load, missing
 from attnbench.impls.backend import leaves
 from attnbench.impls.masks import needs_matrix
-from attnbench.impls.peak_formulas.sdpa import takes_flash
+from attnbench.impls.peak_formulas.flash import takes_flash
 from attnbench.impls.problem_fields import Scope
 from attnbench.impls.shared.sdpa_kernels import would_run
 from tests.budget import first
