@@ -1,4 +1,4 @@
-"""torch.nn.attention.flex_attention, compiled: one fused kernel that skips masked blocks.
+"""torch's flex_attention, compiled: one fused kernel that skips masked blocks.
 
 The block mask, of the causal triangle, a window, chunks or packed sequences, is made once, in
 `prepare`, as users make it once for all layers. Only attention is compiled, not the projections. A

@@ -1,4 +1,4 @@
-"""The attention functions of Hugging Face models, by their attn_implementation names.
+"""Attention functions of Hugging Face models, by their attn_implementation names.
 
 Bare `hf` is their default, sdpa; `hf:eager` is Llama's function, which most models repeat, Gemma
 2's with a softcap and gpt-oss's with sinks. They are called as a model's layer calls them, on

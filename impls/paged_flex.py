@@ -1,7 +1,7 @@
-"""torch's flex_attention over pages where they lie: its block mask names the pages of each
-sequence, so nothing is gathered.
+"""torch's flex_attention over pages in place: nothing is gathered.
 
-As in torch.nn.attention.experimental._paged_attention; the mask is made once, in `prepare`.
+Its block mask names the pages of each sequence. As in
+torch.nn.attention.experimental._paged_attention; the mask is made once, in `prepare`.
 """
 
 import torch

@@ -1,5 +1,4 @@
-"""torch.nn.functional.scaled_dot_product_attention: bare `sdpa` leaves the kernel to torch,
-`sdpa:<kernel>` pins one.
+"""torch's scaled_dot_product_attention: torch chooses the kernel, `sdpa:<kernel>` pins one.
 
 A pinned kernel is the only one that torch may use while `context` is active; if it cannot run,
 torch raises instead of falling back. `flash3` and `flash4` are FlashAttention 3 and 4, of packages

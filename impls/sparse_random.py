@@ -1,8 +1,7 @@
-"""A random pattern of blocks: each block of queries gathers the few blocks of keys that it sees
-(the random part of BigBird, Zaheer et al. 2020).
+"""Random blocks (BigBird): each block of queries gathers the few blocks of keys it sees.
 
-Time and bytes grow with N * window. The pattern is drawn before the call, as a kernel gets its
-tables.
+The random part of Zaheer et al. 2020. Time and bytes grow with N * window. The pattern is drawn
+before the call, as a kernel gets its tables.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""A strided pattern: tokens whole strides apart form groups that attend only to themselves.
+"""A strided pattern: tokens whole strides apart attend only to each other.
 
 A stride s makes s dense problems of N/s tokens: N^2/s pairs, N^1.5 for the default s = sqrt(N)
 (Child et al. 2019, Sparse Transformer).

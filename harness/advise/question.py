@@ -40,29 +40,29 @@ class Question:
             "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
         ),
     ]
-    """A name from attnbench list models, or a config.json; that of Hugging Face, or its folder."""
+    """A name from attnbench list models, or a Hugging Face config.json, or its folder."""
     context: Annotated[str | None, Option("SIZE,SIZE", SHAPE, parse=text_of)] = None
-    """Tokens of context, as 8k,32k; 8k if not given, or what the model takes."""
+    """Tokens of context, such as 8k,32k (default: 8k, or fewer if the model takes fewer)."""
     batch: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
     """Sequences."""
     dtype: Annotated[str | None, Option("NAME", SHAPE, complete=completion.values_of("dtype"))] = (
         None
     )
-    """fp32, bf16 or fp16; that of the model's weights if not given."""
+    """fp32, bf16 or fp16 (default: that of the model's weights)."""
     kv_dtype: Annotated[str | None, Option("fp8|q8|q4", SHAPE)] = None
-    """Keys and values are kept so, for their bytes."""
+    """Format of stored keys and values, for their bytes."""
     phase: Annotated[str | None, Option("A,B", SHAPE, parse=text_of)] = None
-    """Of prefill, chunk, decode, verify, training; prefill and decode if not given."""
+    """prefill, chunk, decode, verify, training (default: prefill,decode)."""
     chunk: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Tokens of a prompt that phase chunk computes; 512."""
+    """Tokens of a prompt in phase chunk (default: 512)."""
     draft: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Drafted tokens that phase verify computes; 4."""
+    """Drafted tokens in phase verify (default: 4)."""
     tp: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
-    """Devices that share the heads (tensor parallelism); bytes are those of one."""
+    """Devices that share the heads (tensor parallelism); bytes are per device."""
     memory_gib: Annotated[float | None, Option("G", LIMITS, above=0, most=MOST_GIB)] = None
-    """Memory for weights, keys, values and attention; in GiB, the device's if not given."""
+    """GiB for weights, keys, values and attention (default: the device's memory)."""
     beside_weights: Annotated[bool, Option(group=LIMITS)] = False
-    """--memory-gib is without the weights."""
+    """Leave the weights out of --memory-gib."""
 
 
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
@@ -133,9 +133,9 @@ def _notes(model: "Model") -> list[str]:
     found += [f"Left out: attention of {part}; its weights count." for part in model.left_out]
     if any(layer.latent for layer, _ in model.attention()):
         found.append(
-            "transformers keeps one latent for a token, and makes the keys and values of all heads"
-            " of it at each call: these products are not part of the time of attention. Engines"
-            " that attend to the latent itself in decode were not measured."
+            "transformers keeps one latent per token and expands it to all heads' keys and values"
+            " at each call. Attention's time leaves this expansion out. Engines that attend to"
+            " the latent itself in decode were not measured."
         )
     return found
 
@@ -180,11 +180,11 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
         if known := DTYPES.get(model.dtype or ""):
             return known, ""
         found = (
-            f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
+            f"config.json has dtype {model.dtype}" if model.dtype else "config.json names no dtype"
         )
         # what is quantized was trained in bf16 by all that publish it, and computes in it
         quantized = model.weights is not None and model.weights.method
-        return "bf16" if quantized else "fp32", f"{found}; --dtype says which it is"
+        return "bf16" if quantized else "fp32", f"{found}; set it with --dtype"
     name = VALUE_ALIASES.get("dtype", {}).get(text, text)
     for one in ITEM_BYTES:
         if name == one:

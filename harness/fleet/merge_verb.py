@@ -32,7 +32,7 @@ class MergeRequest:
     ]
     """Folders of shards, or their names under --runs."""
     output: Annotated[Path | None, Option("RUN", short="-o")] = None
-    """Folder of the merged run; if not given, one under --runs."""
+    """Folder of the merged run (default: a new one under --runs)."""
     runs: Runs = DEFAULT_ROOT
     json: AsJson = False
 

@@ -158,8 +158,8 @@ def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:
 TIMES_THE_CACHE = 2  # beside the last level the cores have caches of their own
 UNKNOWN_CACHE_BYTES = 256 << 20  # where the kernel does not know; above most
 NOT_READ = (
-    "its call does not read the tensors of its inputs but what it made of them before, so that"
-    " copies cannot take turns; set plan.caches to warm"
+    "its call reads what it made of its inputs before, not the inputs, so that no other copy can"
+    " take their place in cold caches; set plan.caches to warm"
 )
 STORED = ("key", "value", "key_scale", "value_scale")
 

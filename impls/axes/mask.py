@@ -39,7 +39,7 @@ def _window(p: ProblemFields) -> int:
 
 MASK = Axis(
     f"Mask in addition to causal: {_listed(ALL_MASKS)}.",
-    option=f"{', '.join(ALL_MASKS)}; none if not given.",
+    option=f"{', '.join(ALL_MASKS)} (default: none).",
     given="none",
     scenario_wide=True,
     part=lambda p: f"{p.mask}{p.window or ''}" if p.mask != "none" else "",

@@ -5,7 +5,7 @@ from .axis import Axis
 PASSES = Axis(
     "What is computed: forward, backward (alone, after an untimed forward pass) or"
     " forward+backward.",
-    option="forward, backward, forward+backward; forward if not given.",
+    option="forward, backward, forward+backward (default: forward).",
     given="forward",
     scenario_wide=True,
     part=lambda p: p.passes,

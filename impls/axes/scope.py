@@ -15,7 +15,7 @@ def _check(p: ProblemFields) -> None:
 SCOPE = Axis(
     "core starts from q, k and v per head; layer adds the input projections and the output"
     " projection; block is a pre-norm transformer block around the layer.",
-    option="core (from q, k, v), layer (with projections) or block; core if not given.",
+    option="core (from q, k, v), layer (with projections) or block (default: core).",
     given="core",
     scenario_wide=True,
     part=lambda p: p.scope,

@@ -17,9 +17,9 @@ def _check(p: ProblemFields) -> None:
 
 
 BATCH = Axis(
-    "Sequences per batch; 1 if not given.",
+    "Sequences per batch (default: 1).",
     alias="B",
-    option="Batch sizes, as 1,8; 1 if not given.",
+    option="Batch sizes, such as 1,8 (default: 1).",
     given=1,
     part=lambda p: f"b{p.batch}",
     symbol="B",
@@ -27,7 +27,7 @@ BATCH = Axis(
 SEQ_LEN = Axis(
     "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024.",
     alias="N",
-    option="Sequence lengths, as 512,1k,8k (1k = 1024).",
+    option="Sequence lengths, such as 512,1k,8k (1k = 1024).",
     symbol="N",
 )
 KV_SEQ_LEN = Axis(
@@ -63,7 +63,7 @@ KV_HEADS = Axis(
     filled=lambda p: p.kv_heads or p.heads,
 )
 D_K = Axis(
-    "Width of one head's queries and keys; d_model / heads if not given.",
+    "Width of one head's queries and keys (default: d_model / heads).",
     part=lambda p: f"dk{p.d_k}" if p.d_k * p.heads != p.d_model else "",
     symbol="d_k",
     usual=lambda of: of["d_model"] / of["heads"] if of["d_model"] and of["heads"] else nan,
@@ -71,7 +71,7 @@ D_K = Axis(
     filled=lambda p: p.d_k or p.d_model // p.heads,
 )
 D_V = Axis(
-    "Width of one head's values; d_model / heads if not given.",
+    "Width of one head's values (default: d_model / heads).",
     part=lambda p: f"dv{p.d_v}" if p.d_v * p.heads != p.d_model else "",
     symbol="d_v",
     usual=D_K.usual,

@@ -36,7 +36,7 @@ def why_not(problem: Problem, device: Device, *, variant: str = "") -> str | Non
     p = problem
     if device.type == "cpu":
         if p.sinks:
-            return "flex_attention gives no log-sum-exp on a CPU, from which sinks are computed"
+            return "sinks need the log-sum-exp, which flex_attention returns on a GPU only"
         return "flex_attention has no backward pass on a CPU" if p.backward else None
     width, queries, group = min(p.d_k, p.d_v), p.seq_len - p.empty_rows, p.heads // p.kv_heads
     if width < NARROWEST:
@@ -48,5 +48,5 @@ def why_not(problem: Problem, device: Device, *, variant: str = "") -> str | Non
     if variant == "flash" and p.dtype == "fp32":
         return "flex:flash takes bf16 and fp16 only, not fp32"
     if variant == "flash" and p.sinks and p.backward:
-        return "flex:flash has no gradient of the log-sum-exp, from which sinks are computed"
+        return "flex:flash gives no gradient of the log-sum-exp, which sinks need"
     return None

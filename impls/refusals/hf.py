@@ -20,8 +20,8 @@ def unavailable(device: Device, *, variant: str, repo: str | None) -> str | None
         return flex.unavailable(device)
     if variant == "paged|eager":
         return (
-            "paged|eager attends to the packed rows of a paged cache, which continuous batching"
-            " makes; hf:eager is the same without one"
+            "paged|eager needs the paged cache of continuous batching; hf:eager computes the same"
+            " without one"
         )
     if variant not in FLASH:
         return None
@@ -37,11 +37,11 @@ def unavailable(device: Device, *, variant: str, repo: str | None) -> str | None
 def why_not(problem: Problem, device: Device, *, variant: str, repo: str | None) -> str | None:
     p = problem
     if repo is not None and variant != "kernel":
-        return f"repo is of hf:kernel only; found it with {variant or DEFAULT}"
+        return f"repo belongs to hf:kernel; found it with {variant or DEFAULT}"
     if variant == "flex_attention":
         return flex.why_not(problem, device)
     if variant == "eager" and p.softcap and p.sinks:
-        return "transformers has no model with softcap and sinks; its eager functions have one"
+        return "hf:eager computes softcap or sinks, not both: no model of transformers has both"
     if variant in ("", "sdpa") and p.softcap:
         return "transformers' sdpa has no softcap; hf:eager and hf:flex_attention have it"
     if variant in ("", "sdpa", *PACKAGES) and p.sinks:
@@ -49,7 +49,7 @@ def why_not(problem: Problem, device: Device, *, variant: str, repo: str | None)
     if variant not in FLASH:
         return None
     if p.mask == "chunked":
-        return "flash-attn has no chunks"
+        return "flash-attn does not compute the mask chunked"
     if p.dtype == "fp32":
         return "flash-attn takes fp16 and bf16, not fp32"
     if p.d_k > WIDEST:

@@ -194,7 +194,7 @@ def test_a_kernel_of_the_hub_is_asked_for_by_its_name_and_called_as_models_call_
         ("flash_attention_3", "or --backends kernels-community/vllm-flash-attn3 --allow-import"),
         ("hf:flash_attention_3", "--find-links https://download.pytorch.org/whl/flash-attn-3/;"),
         ("paged|flash_attention_4", "kernels-community/flash-attn4"),
-        ("paged|eager", "which continuous batching makes"),
+        ("paged|eager", "needs the paged cache of continuous batching"),
         ("hf:kernel", "wanted a kernel of the Hub"),
         ("hf:kernel[repo=no-owner]", "wanted a kernel of the Hub"),
         ("org/attention", "needs kernels, which is not installed"),
