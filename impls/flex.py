@@ -16,8 +16,8 @@ from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attent
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .refusals.flex import unavailable_here as unavailable
-from .refusals.flex import why_not
+from .refusals import flex_unavailable_here as unavailable
+from .refusals import flex_why_not as why_not
 from .shared.flex_attention import block_mask, document_mask
 from .shared.inductor import compile_now, compiled, keep_buffers
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -48,16 +48,17 @@ def load(name: str) -> "Backend":
 
 def described(name: str) -> "Backend":
     """A backend of ours as far as it is known without importing its file, and torch: `why_not` by
-    refusals/ and COMPUTES, `peak_bytes` by peak_formulas/. What is not known is which masks it
+    refusals.py and COMPUTES, `peak_bytes` by peak_formulas/. What is not known is which masks it
     refuses, which kernels torch does, and whether a GPU is too old. Raises ValueError if there is
     no such backend.
     """
+    from ..refusals import REFUSALS
+
     real, of = real_name(name), find(name).declared
     file = parts_of(real).file
     known: dict[str, Any] = {"VARIANTS": of.variants, "COMPUTES": ("mask", *of.computes)}
-    if find_spec(refusals := f"{PACKAGE}.refusals.{file}"):
-        known |= vars(import_module(refusals))
-    module = SimpleNamespace(**{**known, "__name__": f"{PACKAGE}.{file}"})
+    known |= {**REFUSALS.get(file, {}), "__name__": f"{PACKAGE}.{file}"}
+    module = SimpleNamespace(**known)
     return Backend(real, module, parameter_values(real, of))
 
 
