@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from .backend import Call, Inputs, Weights
     from .discovery.loading import Backend, load
     from .layer import make_weights
-    from .modules.block import Block, Decoder
-    from .modules.generation import generate
+    from .modules.block import Block, Decoder, generate
     from .modules.multi_head_attention import MultiHeadAttention
     from .shared.inputs import make_inputs
 
@@ -54,8 +53,7 @@ __all__ = [
 
 _NEED_TORCH = {
     **dict.fromkeys(("Call", "Inputs", "Weights"), ".backend"),
-    **dict.fromkeys(("Block", "Decoder"), ".modules.block"),
-    "generate": ".modules.generation",
+    **dict.fromkeys(("Block", "Decoder", "generate"), ".modules.block"),
     **dict.fromkeys(("Backend", "load"), ".discovery.loading"),
     "MultiHeadAttention": ".modules.multi_head_attention",
     "make_inputs": ".shared.inputs",

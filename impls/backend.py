@@ -25,8 +25,9 @@ keyword for each of PARAMETERS. It may assign these constants, written out:
     INPUT_ORDER = "model"         in scope "core" the tensors lie in memory as a model of Hugging
                                   Face has them (shared/inputs.py). The default is "heads"
 
-`peak_bytes` of a backend in this folder may also be in a file of its own, peak_formulas/<name>.py;
-one in the backend's file takes precedence. discovery/registry.py says where else backends may be.
+`peak_bytes` of a backend in this folder may also be in peak_formulas/, under the file's name in its
+FORMULAS; one in the backend's file takes precedence. discovery/registry.py says where else backends
+may be.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +63,7 @@ class Inputs:
     self-attention (kv_seq_len == seq_len) all three are one tensor.
     Scope "block": x three times. `more`: what else the problem has, by name. Gradients are taken of
     its floating-point tensors, too. "sinks" [heads], if the problem has them. `mask`: a caller's
-    (shared/given_mask.py), in place of the problem's; only for backends that compute "mask tensor".
+    (shared/mask_tensors.py), in place of the problem's; only for backends with "mask tensor".
     """
 
     query: Tensor

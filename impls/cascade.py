@@ -1,11 +1,12 @@
-"""A prefix that all sequences share, read once: their queries are rows against its keys, each
-sequence reads its own keys, and log-sum-exp joins the two parts of the softmax.
+"""A prefix that all sequences share, read once, beside each sequence's own keys.
 
-Juravsky et al. 2024, Hydragen (arXiv:2402.05099, sections 3.1 and 3.2); Ye et al. 2024, Cascade
-Inference (flashinfer.ai/2024/02/02/cascade-inference.html), which vLLM and FlashInfer call cascade
-attention. Both parts are torch's flash kernel, the one that returns log-sum-exp on a CPU and on a
-GPU, where it was not run yet. It computes the gradients of a part from the output and the
-log-sum-exp of the whole (Dao et al. 2022, FlashAttention, algorithm 4).
+All queries are rows against the prefix's keys, each sequence reads its own keys, and log-sum-exp
+joins the two parts of the softmax. Juravsky et al. 2024, Hydragen (arXiv:2402.05099, sections 3.1
+and 3.2); Ye et al. 2024, Cascade Inference (flashinfer.ai/2024/02/02/cascade-inference.html), which
+vLLM and FlashInfer call cascade attention. Both parts are torch's flash kernel, the one that
+returns log-sum-exp on a CPU and on a GPU, where it was not run yet. It computes the gradients of a
+part from the output and the log-sum-exp of the whole (Dao et al. 2022, FlashAttention, algorithm
+4).
 """
 
 from math import inf
@@ -28,7 +29,7 @@ Result = tuple[Any, ...]
 def why_not(problem: Problem, device: torch.device) -> str | None:
     p = problem
     if not p.prefix:
-        return "needs prefix: sequences that share nothing have nothing to read once"
+        return "needs prefix: without one the sequences share no keys"
     if p.d_k != p.d_v:
         return f"keys are {p.d_k} and values {p.d_v} wide; torch's flash kernel takes one width"
     if device.type != "cpu" and (p.dtype == "fp32" or p.d_k > WIDEST or p.d_k % WIDTH_STEP):

@@ -1,4 +1,4 @@
-"""The formula of `fused` through torch.compile, in scope "layer" with its projections.
+"""The formula of `fused` through torch.compile, with the projections of a layer.
 
 The compiler recognizes this formula and may replace it by torch's own fused attention; the row's
 `kernel` then shows that.

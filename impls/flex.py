@@ -1,4 +1,4 @@
-"""torch.nn.attention.flex_attention, compiled: one fused kernel that skips masked blocks.
+"""torch's flex_attention, compiled: one fused kernel that skips masked blocks.
 
 The block mask, of the causal triangle, a window, chunks or packed sequences, is made once, in
 `prepare`, as users make it once for all layers. Only attention is compiled, not the projections. A
@@ -16,8 +16,8 @@ from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attent
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .refusals.flex import unavailable_here as unavailable
-from .refusals.flex import why_not
+from .refusals import flex_unavailable_here as unavailable
+from .refusals import flex_why_not as why_not
 from .shared.flex_attention import block_mask, document_mask
 from .shared.inductor import compile_now, compiled, keep_buffers
 

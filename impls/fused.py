@@ -1,6 +1,7 @@
-"""All heads in one product by view and transpose, then plain softmax: keeps all heads' N² scores.
+"""All heads in one product, then softmax: keeps all heads' N² scores. Not a flash kernel.
 
-It is what most PyTorch code writes; a flash kernel, which is called fused elsewhere, is `sdpa`.
+Most PyTorch code writes this, by view and transpose. Flash kernels, often called fused, are in
+`sdpa`.
 """
 
 from collections.abc import Callable

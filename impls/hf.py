@@ -1,4 +1,4 @@
-"""The attention functions of Hugging Face models, by their attn_implementation names.
+"""Attention functions of Hugging Face models, by their attn_implementation names.
 
 Bare `hf` is their default, sdpa; `hf:eager` is Llama's function, which most models repeat, Gemma
 2's with a softcap and gpt-oss's with sinks. They are called as a model's layer calls them, on
@@ -23,9 +23,8 @@ from torch import Tensor
 from .backend import TORCH_DTYPE, Attend, Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .refusals import flex
-from .refusals import hf as refusals
-from .refusals.hf import DEFAULT, FLASH, why_not
+from .refusals import DEFAULT, FLASH, flex_unavailable_here, hf_unavailable
+from .refusals import hf_why_not as why_not
 from .shared.flex_attention import block_mask
 from .shared.inductor import compile_now, keep_buffers
 from .shared.softmax import masked_pairs
@@ -53,8 +52,8 @@ MAX_SHAPES = 1 << 16  # that one process may compile flex_attention for
 
 def unavailable(device: torch.device, *, variant: str, repo: str | None) -> str | None:
     if variant == "flex_attention":
-        return flex.unavailable_here(device)
-    return refusals.unavailable(device, variant=variant, repo=repo)
+        return flex_unavailable_here(device)
+    return hf_unavailable(device, variant=variant, repo=repo)
 
 
 def context(problem: Problem, *, variant: str, repo: str | None) -> AbstractContextManager[object]:

@@ -1,7 +1,6 @@
-"""Attention over keys and values in pages, quantized, with a shared prefix, or as they are, with
-what torch has.
+"""Attention over stored keys and values (pages, int8, fp8, a shared prefix), by torch's functions.
 
-How they are stored says shared/kv_tensors.py. Bare `kv_cache` gathers, dequantizes and copies all
+shared/kv_tensors.py says how they are stored. Bare `kv_cache` gathers, dequantizes and copies all
 of them into plain tensors of each sequence, then calls torch's scaled_dot_product_attention.
 `kv_cache:blocks` does so for some keys at a time and joins the parts of the softmax (Milakov and
 Gimelshein 2018, arXiv:1805.02867): no plain copy is kept, and scales are applied to scores and
@@ -29,7 +28,7 @@ VARIANTS = ("blocks",)
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     differentiable = problem.prefix and not variant
     if problem.scope != "core" or (problem.backward and not differentiable):
-        return "reads keys and values that are stored: scope core, forward only"
+        return "reads stored keys and values: set scope core and passes forward"
     return None
 
 

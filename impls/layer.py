@@ -12,7 +12,7 @@ from torch.nn.functional import gelu, layer_norm, linear, pad
 from .backend import TORCH_DTYPE, Attend, BlockWeights, Call, Inputs, Weights
 from .masks import has_no_rule
 from .problem import Problem
-from .shared.drawing import draw
+from .shared.inputs import draw
 from .shared.mask_tensors import computed_rows, fully_masked_rows
 
 BIAS_SD = 0.5

@@ -1,8 +1,8 @@
-"""Attention of installed packages, each by its own function: flash-attn 2, 3 and 4, flashinfer,
-xformers and Meta's tlx. On a GPU; tested with fakes of their signatures, not yet run.
+"""flash-attn 2, 3 and 4, flashinfer, xformers and Meta's tlx, if installed; not yet run on a GPU.
 
-q, k and v are [batch, n, heads, width] there, [batch, heads, n, width] in tlx. All but xformers and
-tlx count the causal triangle and a window from the bottom right.
+Each by its own function, tested with fakes of their signatures. q, k and v are [batch, n, heads,
+width] there, [batch, heads, n, width] in tlx. All but xformers and tlx count the causal triangle
+and a window from the bottom right.
 """
 
 from collections.abc import Callable
@@ -66,18 +66,18 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
     if p.d_k != p.d_v:
         return f"keys are {p.d_k} and values {p.d_v} wide; wanted one width"
     if variant == "xformers" and (p.softcap or p.mask == "local"):
-        return "xformers has no softcap, and no window here"
+        return "xformers computes neither a softcap nor a window here"
     if variant == "flashinfer":
         if p.batch > 1 or p.backward:
-            return "flashinfer's prefill is of one sequence, without gradients"
+            return "flashinfer's prefill takes one sequence, forward only"
         if p.mask == "local" and not p.causal:
-            return "flashinfer's window is to the left only, of causal attention"
+            return "flashinfer's window looks left only; set causal"
     if variant in TLX:
         block, is_causal = TLX[variant][1], variant == "tlx_hopper" and p.causal
         if is_causal or p.backward or p.softcap or p.mask != "none":
             return f"{variant} computes plain attention, forward; causal on Blackwell only"
         if p.seq_len != p.kv_seq_len or p.seq_len % block or p.kv_heads != p.heads:
-            return f"{variant} takes equal numbers of queries and keys, in {block}s, and of heads"
+            return f"{variant} takes as many queries as keys, in {block}s, and no grouped heads"
         if p.d_k not in TLX_WIDTHS:
             return f"heads are {p.d_k} wide; wanted one of {TLX_WIDTHS}"
     return other_corner(p)

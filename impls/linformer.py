@@ -1,4 +1,4 @@
-"""Linformer (Wang et al. 2020): attention over keys and values projected along N to a fixed rank.
+"""Linformer (Wang et al. 2020): keys and values projected along N to a fixed rank.
 
 O(N * rank) in time and bytes. One projection for keys and one for values, shared by all heads:
 
@@ -34,9 +34,9 @@ def why_not(
     if rank is not None and (rank < 1 or variant not in ("", POOL)):
         return f"rank is {rank}; wanted 1 or more, and no variant with a rank of its own"
     if problem.causal:
-        return "not for causal problems: a projected key is a mixture of all keys, later ones too"
+        return "cannot be causal: each projected key mixes all keys, later ones too"
     if problem.mask != "none":
-        return "not under a mask: a projected key is a mixture of all keys"
+        return "cannot take a mask: each projected key mixes all keys"
     return None
 
 

@@ -1,6 +1,6 @@
-"""Multi-head latent attention over a latent cache, in plain operations (DeepSeek-V2,
-arXiv:2405.04434, section 2.1): every head's keys and values are products of one latent vector.
+"""Multi-head latent attention (DeepSeek-V2) over a latent cache, in plain operations.
 
+Every head's keys and values are products of one latent vector (arXiv:2405.04434, section 2.1).
 `mla:unabsorbed` makes them, as in training and prefill, and keeps them for the call. `mla:absorbed`
 applies the same projections to queries and outputs, so that all heads read the latent itself, as in
 decoding. Bare `mla` takes the form with fewer FLOPs at the problem's lengths; `facts` says which.
@@ -15,8 +15,8 @@ from torch import Tensor
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .shared.attention_flops import Form, cheaper_form, form_flops
 from .shared.kv_tensors import keys_and_values
+from .shared.mask_counts import Form, cheaper_form, form_flops
 from .shared.softmax import Softmax, softmax_of_rows
 
 COMPUTES = ("mask", "latent", "rope")

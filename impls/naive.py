@@ -1,4 +1,4 @@
-"""The textbook: a loop over heads, each with its own projections; keeps one head's N² scores."""
+"""The textbook: a loop over heads with own projections; keeps one head's N² scores."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""A ragged batch padded to its longest sequence, under a mask, by sdpa: what most model code does.
+"""A ragged batch padded to its longest sequence, under a mask, by sdpa, as most models do it.
 
 Padding, mask and taking the padding out are in the call. In a model that pads before the first
 layer the copies are made once, not in each layer; but there projections compute padding too.
@@ -24,7 +24,7 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
         return "needs lengths: a batch of equal lengths has nothing to pad"
     plain = problem.causal and problem.kv_seq_len == problem.seq_len and problem.mask == "none"
     if variant and not plain:
-        return "without a mask only causal self-attention does not see the padding"
+        return "padded:maskless takes causal self-attention only: else queries see the padding"
     return None
 
 

@@ -1,7 +1,7 @@
-"""torch's flex_attention over pages where they lie: its block mask names the pages of each
-sequence, so nothing is gathered.
+"""torch's flex_attention over pages in place: nothing is gathered.
 
-As in torch.nn.attention.experimental._paged_attention; the mask is made once, in `prepare`.
+Its block mask names the pages of each sequence. As in
+torch.nn.attention.experimental._paged_attention; the mask is made once, in `prepare`.
 """
 
 import torch
@@ -12,8 +12,8 @@ from .axes.kv_storage import pages_per_sequence
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .refusals import flex
-from .refusals.flex import unavailable_here as unavailable
+from .refusals import flex_unavailable_here as unavailable
+from .refusals import flex_why_not
 from .shared.flex_attention import BLOCK
 from .shared.inductor import compile_now, compiled
 
@@ -32,7 +32,7 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     avx2_only = torch.backends.cpu.get_cpu_capability() == "AVX2"
     if device.type == "cpu" and problem.page == AVX2_FLOATS and avx2_only:
         return "flex_attention of torch 2.13 is wrong over pages of 8 keys on a CPU with AVX2"
-    return flex.why_not(problem, device)
+    return flex_why_not(problem, device)
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:

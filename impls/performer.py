@@ -1,11 +1,11 @@
-"""Performer (Choromanski et al. 2021): the softmax kernel as a product of positive orthogonal
-random features (FAVOR+).
+"""Performer (Choromanski et al. 2021): softmax by random features (FAVOR+).
 
-exp(q k / sqrt(d_k)) is the mean over random w of f(q) f(k), f(x) = exp(w x' - |x'|^2 / 2) with x' =
-x / d_k^(1/4). The sum over keys is then computed once for all queries: O(N * features) in time and
-bytes. Causal problems carry this sum from block to block. The vectors w are drawn with a fixed seed
-before the call and shared by all heads. Features and their sums are float32 in every dtype, as
-softmax statistics are in kernels: in half precision the smallest would vanish.
+The softmax kernel is a product of positive orthogonal random features. exp(q k / sqrt(d_k)) is the
+mean over random w of f(q) f(k), f(x) = exp(w x' - |x'|^2 / 2) with x' = x / d_k^(1/4). The sum over
+keys is then computed once for all queries: O(N * features) in time and bytes. Causal problems carry
+this sum from block to block. The vectors w are drawn with a fixed seed before the call and shared
+by all heads. Features and their sums are float32 in every dtype, as softmax statistics are in
+kernels: in half precision the smallest would vanish.
 """
 
 from math import inf, sqrt
@@ -18,7 +18,7 @@ from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
 from .shared.mask_tensors import padded_keys
-from .shared.sparse import pad_tokens
+from .shared.softmax import pad_tokens
 
 EXACTNESS = "approximate"
 COMPUTES = ("padding",)

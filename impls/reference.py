@@ -43,38 +43,15 @@ def reference(
     weights: Weights | None,
     rows: Tensor,
     entries: Sequence[int] | None = None,
+    dtype: torch.dtype = torch.float64,
 ) -> Tensor:
     """The exact output for the queries `rows` (int64): [batch, heads, rows, d_v], in scopes
-    "layer" and "block" [batch, rows, d_model]; float64.
+    "layer" and "block" [batch, rows, d_model]. `dtype`: of every intermediate.
 
     `entries` are the batch entries that `inputs` holds, if not all: padding differs between
     entries. Differentiable by autograd; the scores of one block of queries are alive at a time.
     Gradients have the dtype of `inputs` and `weights`; pass float64 copies for unrounded ones.
     """
-    return _computed(problem, inputs, weights, rows, entries, torch.float64)
-
-
-def same_dtype_reference(
-    problem: Problem,
-    inputs: Inputs,
-    weights: Weights | None,
-    rows: Tensor,
-    entries: Sequence[int] | None = None,
-) -> Tensor:
-    """`reference` with every intermediate in the case's dtype: its error is the one that rounding
-    explains.
-    """
-    return _computed(problem, inputs, weights, rows, entries, inputs.query.dtype)
-
-
-def _computed(
-    problem: Problem,
-    inputs: Inputs,
-    weights: Weights | None,
-    rows: Tensor,
-    entries: Sequence[int] | None,
-    dtype: torch.dtype,
-) -> Tensor:
     if isinstance(weights, BlockWeights):
         return _block(problem, inputs, weights, rows, entries, dtype)
     p, inputs = plain(problem, inputs, dtype)
@@ -145,14 +122,19 @@ class _Recomputed(torch.autograd.Function):
             return None, *torch.autograd.grad(ctx.attend(*again), again, grad)
 
 
-def absorbed_reference(
-    problem: Problem,
-    inputs: Inputs,
-    weights: Weights | None,
-    rows: Tensor,
-    entries: Sequence[int] | None = None,
+def same_dtype_reference(
+    problem: Problem, inputs: Inputs, weights: Weights | None, *rows_and_entries: Any
 ) -> Tensor:
-    """same_dtype_reference of a latent cache in the other order of products (attention_flops.py):
+    """`reference` with every intermediate in the case's dtype: its error is the one that rounding
+    explains.
+    """
+    return reference(problem, inputs, weights, *rows_and_entries, dtype=inputs.query.dtype)
+
+
+def absorbed_reference(
+    problem: Problem, inputs: Inputs, weights: Weights | None, *rows_and_entries: Any
+) -> Tensor:
+    """same_dtype_reference of a latent cache in the other order of products (mask_counts.py):
     its errors are others, and neither order is the wrong one.
 
     The values' errors are averaged over the keys in one form, and not in the other.
@@ -165,7 +147,9 @@ def absorbed_reference(
         _scale(p) / _scale(one)
     )
     latent = inputs.value[..., : p.latent]
-    o = same_dtype_reference(one, replace(inputs, query=q, value=latent), weights, rows, entries)
+    o = same_dtype_reference(
+        one, replace(inputs, query=q, value=latent), weights, *rows_and_entries
+    )
     return torch.einsum("bhql,hvl->bhqv", o, w_uv)
 
 
@@ -213,7 +197,7 @@ def _block(
     x, w = inputs.query.to(dtype), BlockWeights(**of_block)
     n = _norm(x, w.gain_1, w.shift_1)
     normed = replace(inputs, query=n, key=n, value=n)
-    y = x[:, rows] + _computed(problem, normed, layer, rows, entries, dtype)
+    y = x[:, rows] + reference(problem, normed, layer, rows, entries, dtype)
     hidden = linear(_norm(y, w.gain_2, w.shift_2), w.w_up, w.b_up)
     return y + linear(_gelu(hidden), w.w_down, w.b_down)
 

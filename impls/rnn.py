@@ -1,9 +1,9 @@
-"""A recurrent layer of the model's width instead of attention, O(N d^2) in N sequential steps:
-`rnn` is a GRU, `rnn:lstm` an LSTM, `rnn:tanh` the plain recurrent layer, torch.nn's all three.
+"""A recurrent layer instead of attention: GRU, `rnn:lstm` or plain `rnn:tanh` of torch.nn.
 
-They compute something else, so no reference checks them: they are here for their latency, bytes and
-utilization. Their own weights are drawn with a fixed seed from U(-1/sqrt(d), 1/sqrt(d)), as torch
-does. They see the past only, whether the problem is causal or not.
+It is as wide as the model, and takes O(N d^2) in N sequential steps. They compute something else,
+so no reference checks them: they are here for their latency, bytes and utilization. Their own
+weights are drawn with a fixed seed from U(-1/sqrt(d), 1/sqrt(d)), as torch does. They see the past
+only, whether the problem is causal or not.
 """
 
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
     if p.scope == "core":
         return "a recurrent layer has no queries, keys and values; set scope: layer"
     if p.scope == "block":
-        return "a recurrent layer stands in no transformer block; set scope: layer"
+        return "a recurrent layer is measured outside a block; set scope: layer"
     if p.kv_seq_len != p.seq_len:
         return (
-            f"a recurrent layer reads one sequence, and kv_seq_len ({p.kv_seq_len}) is not seq_len"
+            f"a recurrent layer reads one sequence: kv_seq_len ({p.kv_seq_len}) must equal seq_len"
             f" ({p.seq_len})"
         )
     if p.mask != "none":
-        return f"a recurrent layer carries every token on, and has no mask {p.mask}"
+        return f"a recurrent layer reads every token; leave out mask {p.mask}"
     return None
 
 

@@ -1,5 +1,4 @@
-"""torch.nn.functional.scaled_dot_product_attention: bare `sdpa` leaves the kernel to torch,
-`sdpa:<kernel>` pins one.
+"""torch's scaled_dot_product_attention: torch chooses the kernel, `sdpa:<kernel>` pins one.
 
 A pinned kernel is the only one that torch may use while `context` is active; if it cannot run,
 torch raises instead of falling back. `flash3` and `flash4` are FlashAttention 3 and 4, of packages
@@ -40,7 +39,7 @@ def build_mask(problem: Problem, device: torch.device, *, variant: str) -> Tenso
 
 
 def under_mask(problem: Problem, mask: Tensor) -> Attend:
-    """Under a caller's mask (shared/given_mask.py)."""
+    """Under a caller's mask (shared/mask_tensors.py)."""
     mask, grouped = mask.expand(-1, -1, problem.seq_len, -1), problem.kv_heads != problem.heads
     return lambda q, k, v: sdpa(q, k, v, attn_mask=mask, scale=problem.scale, enable_gqa=grouped)
 

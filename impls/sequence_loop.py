@@ -1,4 +1,4 @@
-"""A ragged batch one sequence after the other, a call of sdpa each: no padding, no mask for it."""
+"""A ragged batch, one call of sdpa for each sequence: neither padding nor a mask for it."""
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     return (
         None
         if problem.lengths
-        else "needs lengths: of sequences of equal length sdpa computes all at once"
+        else "needs lengths: sdpa computes sequences of equal length in one call"
     )
 
 

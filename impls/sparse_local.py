@@ -11,7 +11,7 @@ from torch import Tensor
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
+from .shared.softmax import attend_in_blocks, pad_tokens, refuse_other_masks
 
 COMPUTES = ("local",)
 MIN_ROWS = 64  # of a block: narrower products do not fill a processor

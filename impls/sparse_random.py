@@ -1,8 +1,7 @@
-"""A random pattern of blocks: each block of queries gathers the few blocks of keys that it sees
-(the random part of BigBird, Zaheer et al. 2020).
+"""Random blocks (BigBird): each block of queries gathers the few blocks of keys it sees.
 
-Time and bytes grow with N * window. The pattern is drawn before the call, as a kernel gets its
-tables.
+The random part of Zaheer et al. 2020. Time and bytes grow with N * window. The pattern is drawn
+before the call, as a kernel gets its tables.
 """
 
 import torch
@@ -12,7 +11,7 @@ from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .masks.blocks import BLOCK, block_table
 from .problem import Problem
-from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
+from .shared.softmax import attend_in_blocks, pad_tokens, refuse_other_masks
 
 COMPUTES = ("blocks",)
 

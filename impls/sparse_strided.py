@@ -1,4 +1,4 @@
-"""A strided pattern: tokens whole strides apart form groups that attend only to themselves.
+"""A strided pattern: tokens whole strides apart attend only to each other.
 
 A stride s makes s dense problems of N/s tokens: N^2/s pairs, N^1.5 for the default s = sqrt(N)
 (Child et al. 2019, Sparse Transformer).
@@ -10,7 +10,7 @@ from torch import Tensor
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
-from .shared.sparse import attend_in_blocks, pad_tokens, refuse_other_masks
+from .shared.softmax import attend_in_blocks, pad_tokens, refuse_other_masks
 
 COMPUTES = ("strided",)
 

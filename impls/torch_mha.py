@@ -1,10 +1,9 @@
-"""torch.nn.MultiheadAttention with our weights, asked for its output only (need_weights=False);
-`torch_mha:need_weights` asks for the attention weights too, as torch does by default.
+"""torch.nn.MultiheadAttention, output only; `torch_mha:need_weights` returns weights too.
 
-Without gradients and with an even number of heads it takes its fast path, one kernel for the whole
-layer; the row's `kernel` is then native_mha. `torch_mha:no_fast_path` never takes it. Users make
-the mask once and pass it as an argument, so it is made in `prepare`: its time and memory are not
-measured.
+It has our weights. need_weights=True is torch's default. Without gradients and with an even number
+of heads it takes its fast path, one kernel for the whole layer; the row's `kernel` is then
+native_mha. `torch_mha:no_fast_path` never takes it. Users make the mask once and pass it as an
+argument, so it is made in `prepare`: its time and memory are not measured.
 """
 
 from collections.abc import Iterator

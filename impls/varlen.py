@@ -1,9 +1,9 @@
-"""torch.nn.attention.varlen.varlen_attn: FlashAttention over packed sequences, by where they begin,
-and over pages where they lie, by a block table.
+"""torch's varlen_attn: FlashAttention over packed sequences, and over pages in place.
 
-CUDA, in half precision; queries are the last of their sequence, as the kernel aligns the triangle.
-`one_split` never splits the keys of a sequence between blocks, so that its bits do not depend on
-what else is in the batch. Over pages several queries of a sequence are copied side by side first.
+Packed sequences are given by where they begin, pages by a block table. CUDA, in half precision;
+queries are the last of their sequence, as the kernel aligns the triangle. `one_split` never splits
+the keys of a sequence between blocks, so that its bits do not depend on what else is in the batch.
+Over pages several queries of a sequence are copied side by side first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,7 +45,7 @@ def lacking(argument: str) -> str | None:
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     p = problem
     if bool(p.lengths) == bool(p.page):
-        return "needs lengths, or else page: it is for packed sequences and for pages"
+        return "needs either lengths or page: it reads packed sequences or pages"
     if p.dtype == "fp32":
         return "varlen_attn takes bf16 and fp16 only, not fp32"
     if p.d_k != p.d_v or p.d_k > WIDEST or p.d_k % WIDTH_STEP:

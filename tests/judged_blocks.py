@@ -11,7 +11,7 @@ from attnbench.harness.measure.judge import Judge, Seeds, places, taken, write_g
 from attnbench.harness.measure.prepared_call import make_gradient, make_tensors, prepare_call
 from attnbench.impls.discovery.loading import Backend
 from attnbench.impls.problem import Problem
-from attnbench.impls.shared.drawing import draw_inputs
+from attnbench.impls.shared.inputs import draw_inputs
 
 CPU = torch.device("cpu")
 SEEDS = Seeds(values=2, first=1, places=3)

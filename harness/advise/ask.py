@@ -104,8 +104,8 @@ def measured(
         pace = missing.predicted_call_s(inquiry.device, inquiry.dtype)
         for context in missing.too_long(inquiry, pace):
             measuring.say(
-                f"A call at {spaced(context)} tokens is predicted to take more than"
-                f" {missing.LONG_CALL_S:.0f} s: shorter contexts are measured, for their bytes."
+                f"A call at {spaced(context)} tokens would take over {missing.LONG_CALL_S:.0f} s"
+                " (predicted): shorter contexts are measured for their bytes."
             )
         if problems := missing.wanted(inquiry, rows, pace):
             rows = run(problems, "quick")
@@ -115,7 +115,7 @@ def measured(
                 rows = run(problems, "standard")
             else:
                 measuring.say(
-                    f"The choice is close; a standard run would take about {takes_s / 60:.0f} min:"
-                    " the commands are at the end."
+                    f"The choice is close. A standard run takes about {takes_s / 60:.0f} min;"
+                    " its commands are at the end."
                 )
     return rows

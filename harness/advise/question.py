@@ -40,9 +40,9 @@ class Question:
             "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
         ),
     ]
-    """Name from attnbench list models, a Hugging Face config.json or its folder."""
+    """A name from attnbench list models, or a Hugging Face config.json, or its folder."""
     context: Annotated[str | None, Option("SIZE,SIZE", SHAPE, parse=text_of)] = None
-    """Tokens of context (default: 8k or the model's limit); such as 8k,32k."""
+    """Tokens of context, such as 8k,32k (default: 8k, or fewer if the model takes fewer)."""
     batch: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
     """Number of sequences."""
     dtype: Annotated[str | None, Option("NAME", SHAPE, complete=completion.values_of("dtype"))] = (
@@ -52,17 +52,17 @@ class Question:
     kv_dtype: Annotated[str | None, Option("fp8|q8|q4", SHAPE)] = None
     """Format of stored keys and values, for their bytes."""
     phase: Annotated[str | None, Option("A,B", SHAPE, parse=text_of)] = None
-    """Some of prefill, chunk, decode, verify, training (default: prefill,decode)."""
+    """prefill, chunk, decode, verify, training (default: prefill,decode)."""
     chunk: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Prompt tokens computed in phase chunk (default: 512)."""
+    """Tokens of a prompt in phase chunk (default: 512)."""
     draft: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Drafted tokens computed in phase verify (default: 4)."""
+    """Drafted tokens in phase verify (default: 4)."""
     tp: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
-    """Tensor parallelism: devices that share the heads; bytes are per device."""
+    """Devices that share the heads (tensor parallelism); bytes are per device."""
     memory_gib: Annotated[float | None, Option("G", LIMITS, above=0, most=MOST_GIB)] = None
-    """Memory in GiB (default: the device's); for weights, keys, values and attention."""
+    """GiB for weights, keys, values and attention (default: the device's memory)."""
     beside_weights: Annotated[bool, Option(group=LIMITS)] = False
-    """--memory-gib excludes the weights."""
+    """Leave the weights out of --memory-gib."""
 
 
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":
@@ -133,9 +133,9 @@ def _notes(model: "Model") -> list[str]:
     found += [f"Left out: attention of {part}; its weights count." for part in model.left_out]
     if any(layer.latent for layer, _ in model.attention()):
         found.append(
-            "transformers keeps one latent for a token, and makes the keys and values of all heads"
-            " of it at each call: these products are not part of the time of attention. Engines"
-            " that attend to the latent itself in decode were not measured."
+            "transformers keeps one latent per token and expands it to all heads' keys and values"
+            " at each call. Attention's time leaves this expansion out. Engines that attend to"
+            " the latent itself in decode were not measured."
         )
     return found
 
@@ -180,11 +180,11 @@ def _dtype(text: str | None, model: "Model") -> "tuple[Dtype, str]":
         if known := DTYPES.get(model.dtype or ""):
             return known, ""
         found = (
-            f"config.json has dtype {model.dtype}" if model.dtype else "config.json has no dtype"
+            f"config.json has dtype {model.dtype}" if model.dtype else "config.json names no dtype"
         )
         # what is quantized was trained in bf16 by all that publish it, and computes in it
         quantized = model.weights is not None and model.weights.method
-        return "bf16" if quantized else "fp32", f"{found}; --dtype says which it is"
+        return "bf16" if quantized else "fp32", f"{found}; set it with --dtype"
     name = VALUE_ALIASES.get("dtype", {}).get(text, text)
     for one in ITEM_BYTES:
         if name == one:

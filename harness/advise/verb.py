@@ -25,10 +25,10 @@ MEASURED_ELSEWHERE = ("measure", "json", "quiet", "wait", "wait_idle")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseRequest(Question):
     measure: Annotated[bool, Option(group=fields.HOW)] = False
-    """Measure what earlier runs here lack; takes minutes."""
+    """Measure what earlier runs on this device did not (minutes)."""
     device: Annotated[
         fields.DeviceKind | None,
-        fields.device_option("Device to measure on (default: auto, a GPU if there is one)."),
+        fields.device_option("Where to measure (default: auto, a GPU if there is one)."),
     ] = None
     threads: fields.Threads = None
     wait: fields.Wait = False
@@ -36,7 +36,7 @@ class AdviseRequest(Question):
     timeout: fields.Timeout = None
     runs: fields.Runs = fields.DEFAULT_ROOT
     output: Annotated[Path | None, Option("FILE", fields.OUTPUT, short="-o")] = None
-    """Also write a page to FILE."""
+    """Write a page too."""
     quiet: fields.Quiet = False
     json: fields.AsJson = False
 
@@ -123,7 +123,7 @@ def _print(advice: "Advice") -> None:
     typer.echo("")
     show(blocks(advice))
     if advice.is_doubtful:
-        say("What measures these choices again, in several processes:")
+        say("To measure these choices again, in several processes:")
         for command in run_commands(advice):
             say(f"  {command}")
 

@@ -6,8 +6,12 @@ from typing import Any
 from ...impls.axes.kv_storage import read_bytes, stored_bytes
 from ...impls.axes.lengths import padding_ratio
 from ...impls.problem import Problem
-from ...impls.shared.attention_flops import attention_flops
-from ...impls.shared.mask_counts import unmasked_keys, unmasked_pairs, unmasked_queries
+from ...impls.shared.mask_counts import (
+    attention_flops,
+    unmasked_keys,
+    unmasked_pairs,
+    unmasked_queries,
+)
 
 
 def known_costs(problem: Problem) -> dict[str, Any]:

@@ -256,7 +256,7 @@ def _write(target: Path, document: Document, lines: bytes) -> bool:
                     raise
     where, choose = f"-o {shown_path(target)}", "choose another folder"
     if not (target / META).is_file():
-        raise BadInput(f"{where}: exists, and is no run; {choose}")
+        raise BadInput(f"{where}: exists and holds something else; {choose}")
     meta, made = read_meta(target), json.loads(_json(document))
     there = {line for line, _ in read_lines(target)}
     if {**meta, "command": 0} != {**made, "command": 0} or there != {*lines.splitlines(True)}:

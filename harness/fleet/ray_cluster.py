@@ -142,9 +142,9 @@ def _connect(address: str, sent: Mapping[str, Any]) -> None:
         why = visible(first_line(error))
         if isinstance(error, RayError) or "Failed to connect" in why:
             raise EnvironmentUnmet(
-                f"{where}: the cluster wants a token, which was not given or is another, or it does"
-                f" not answer ({why}); as Ray 2.60 asks for one by default, set RAY_AUTH_MODE=token"
-                " and RAY_AUTH_TOKEN, or put the token into ~/.ray/auth_token"
+                f"{where}: the cluster refuses the token or does not answer ({why}); Ray 2.60"
+                " wants one by default: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, or put the"
+                " token into ~/.ray/auth_token"
             ) from None
         raise EnvironmentUnmet(f"{where}: no Ray cluster there ({why}); {START}") from None
     except Exception as error:  # noqa: BLE001 - Ray raises no narrower one if it does not start

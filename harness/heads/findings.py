@@ -55,7 +55,7 @@ class TrainedHeads(Finding):
 class CheckpointHeads(Finding):
     """A model that the user gave. Losses are of each sequence; `single_`: [layer][head][sequence],
     `pruned_`: of each step, the least important heads first. `_share`: [layer][head], of the weight
-    (looks.py), `even_shares`: in their order, of a head that looks at all tokens alike.
+    (studies/checkpoint_heads.py); `even_shares`: of a head that looks at all tokens alike.
     """
 
     STUDY = "checkpoint_heads"

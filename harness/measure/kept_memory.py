@@ -21,21 +21,29 @@ from ..cases.costs import mask_bytes
 from ..devices.host import descendants
 from ..rows.readings import BELOW, seen_from_bytes
 from .clock import Clock
-from .peak_memory import EVENTS, Peak, allocated_levels, allocations_followed, peak, uncounted
-from .resident_memory import own_bytes, status_bytes
+from .peak_memory import (
+    EVENTS,
+    Peak,
+    allocated_levels,
+    allocations_followed,
+    own_bytes,
+    peak,
+    status_bytes,
+    uncounted,
+)
 from .warm_heap import WarmHeap
 
 T = TypeVar("T")
 
 WORTH_COLLECTING_BYTES = 1 << 20  # more than this may be garbage in cycles
-COMPILES = "what compiling and importing keep cannot be told from what the backend keeps"
+COMPILES = "compiling and importing keep memory too, which cannot be told from the backend's"
 PAGES = "resident pages"
 AT_LEAST = f"{EVENTS}, at least: buffers of oneDNN are not among them"
 NOT_COUNTED = "this system does not say how much memory is in use"
 UNSEEN = f"{BELOW} ({naturalsize(seen_from_bytes('cpu'), binary=True, format='%.0f')})"
 NO_PAGES = (
-    "the kernel's count of pages could not be taken for a call: it takes more than a second, or the"
-    " heap does not allow it"
+    "resident pages were not counted: the call takes more than a second, or the heap does not"
+    " allow it"
 )
 
 

@@ -15,8 +15,8 @@ POSITIONS = 512  # of each tensor, for a look
 DIGEST_BYTES = 16
 WRITES = "writes into its inputs ({}), which it shares with other backends"
 CHANGED = (
-    "its result changed after the call had returned: it works in a thread that nobody waits for, or"
-    " returns memory that it uses again"
+    "its result changed after the call returned: a thread still writes it, or its memory is used"
+    " again"
 )
 
 

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 from humanize import metric
 
 from ...impls.problem import Problem
-from ...impls.shared.attention_flops import least_attention_flops
 from ...impls.shared.cpu_flags import cpu_flags
-from ...impls.shared.mask_counts import unmasked_keys, unmasked_queries
+from ...impls.shared.mask_counts import least_attention_flops, unmasked_keys, unmasked_queries
 from ..cases.costs import feed_forward_flops, minimal_bytes
 
 MEASURED_MARGIN = 2.0

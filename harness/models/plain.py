@@ -12,12 +12,11 @@ from typing import Any
 from ..files.errors import BadInput, shown
 from . import config_file, fields, parameters
 from .fields import Fields, NotGiven, number, of_layer
-from .kinds import PREFIXES, SIZES, Kind, kinds, state_layer
+from .kinds import PREFIXES, SIZES, Kind, kinds, state_layer, unknown_names
 from .layers import NO_ATTENTION, AttentionLayer, Layer, Model, OtherLayer, Stack, counted
-from .unknown import unknown_names
 
-INSTALL = "install transformers, which fills in what is not given: pip install 'attnbench[hf]'"
-WITHOUT = f"config.json was read by its fields as they stand; for the rest {INSTALL}"
+INSTALL = "install transformers, which knows the defaults: pip install 'attnbench[hf]'"
+WITHOUT = f"config.json was read without the defaults of its type; {INSTALL}"
 ALIBI = "a bias by distance (ALiBi)"
 RELATIVE = "a bias by relative position"
 T5 = ("t5", "mt5", "umt5", "longt5", "deberta", "deberta-v2", "mpnet")
@@ -116,7 +115,7 @@ def _of_blocks(blocks: list[Any], found: Fields) -> dict[str, Any]:
 def _layers(found: Fields, of: str) -> Iterator[Layer]:
     """Each layer, those of an encoder first. Raises ValueError."""
     if found.get("add_cross_attention"):
-        raise ValueError("add_cross_attention: true: to what is not known")
+        raise ValueError("add_cross_attention: true: config.json does not say to what")
     if "decoder_layers" in found or found.get("is_encoder_decoder"):
         yield from _with_encoder(found)
         return

@@ -17,7 +17,7 @@ from ..files.printable import visible
 from ..files.safe_files import write_whole
 from ..files.user_cache import cache_folder
 from ..process.command import run_command
-from . import config_file, plain, weights
+from . import config_file, plain
 from .layers import JSON, Model, Weights
 
 RESOLVER = f"{__package__}.by_transformers"
@@ -41,7 +41,7 @@ def model_of(path_or_name: str) -> Model:
         return replace(found, weights=Weights(words="as published", **given), uncounted="")
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem
     name = name if name.isprintable() and name else "model"
-    return replace(_model(data, name, place), weight_bytes=weights.weight_bytes(path.parent))
+    return replace(_model(data, name, place), weight_bytes=config_file.weight_bytes(path.parent))
 
 
 def _model(data: dict[str, Any], name: str, place: str) -> Model:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..cases.case import Case
-from ..measure.launch_flags import add_floor
+from ..measure.conditions import add_floor
 from ..process.child import CaseEnded
 from ..rows.plans import MOST_TRIES
 from ..rows.status import Status

@@ -16,7 +16,7 @@ from ...impls import exactness, is_ours
 from ..cases.case import Case, fields_of, reported_pairs
 from ..cases.costs import known_costs
 from ..devices.host import waited_s
-from ..measure.launch_flags import launch_flags
+from ..measure.conditions import launch_flags
 from ..measure.physical_floor import refutation
 from ..process.child import PHASES, CaseEnded
 from ..process.worker_process import WorkerFailure

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from ...impls.backend import TORCH_DTYPE, Inputs
 from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
-from ...impls.shared.given_mask import given_mask
+from ...impls.shared.mask_tensors import given_mask
 from ..files.errors import first_line
 from ..rows.findings import Finding
 from ._shared import exact_backends, held_fields, normal, rounding, weights

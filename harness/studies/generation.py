@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ...impls import Decoder
-from ...impls.modules.generation import Cache, empty_cache, extend, generate, step_flops
+from ...impls.modules.block import Cache, empty_cache, extend, generate, step_flops
 from ...impls.problem import Problem
 from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged

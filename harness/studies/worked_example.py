@@ -17,7 +17,7 @@ from torch import Tensor
 from ...impls import load
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
-from ...impls.shared.given_mask import given_mask
+from ...impls.shared.mask_tensors import given_mask
 from ..rows.findings import Finding
 
 QUESTION = "What does attention give on three tokens, step by step, and what do masks change?"

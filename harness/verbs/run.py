@@ -157,7 +157,7 @@ class RunRequest(Measured):
         )
         if not self.checkpoint:
             return selection
-        given, several = of_pack("heads.checkpoints.given"), self.checkpoint
+        given, several = of_pack("heads.given"), self.checkpoint
         named = several.items() if isinstance(several, Mapping) else map(str, several)
         tokens = None if self.tokens is None else str(self.tokens)
         return replace(selection, attachments=given.read_checkpoints([*named], tokens))

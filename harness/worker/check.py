@@ -13,7 +13,6 @@ from ... import impls
 from ...impls.discovery.loading import Backend
 from ..cases.case import Case
 from ..measure.clock import Clock, now_s
-from ..measure.compile_time import CompileTime
 from ..measure.correctness import CorrectnessCheck, explained
 from ..measure.error_limits import WIDE_SCORE, CheckResult, distance
 from ..measure.input_values import InputValues
@@ -21,7 +20,7 @@ from ..measure.judge import FROM_MEMORY
 from ..measure.kept_memory import kept_memory, mask_cost, memory_fields, too_small
 from ..measure.output_check import WRITES, improper
 from ..measure.peak_memory import Peak, peak, saved_bytes
-from ..measure.prepared_call import PreparedCall, prepare_call
+from ..measure.prepared_call import CompileTime, PreparedCall, prepare_call
 from ..process.child import CaseEnded
 from ..rows.status import ERRORS, Status
 from ..scenario.preflight import preflight

@@ -11,12 +11,10 @@ from ... import impls
 from ...impls.problem import Problem
 from ..cases.case import Case
 from ..devices.environment import available_bytes
-from ..measure.clock import Clock, Timer, now_s
-from ..measure.cold_keys import NOT_READ, turns_of
+from ..measure.clock import Clock, Timer, launch_ms, now_s, shortest_call_ms
 from ..measure.conditions import conditions_for
-from ..measure.input_values import EachCall, InputValues
+from ..measure.input_values import NOT_READ, EachCall, InputValues, turns_of
 from ..measure.judge import BadResult, places, taken
-from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.output_check import CHANGED, WRITES, FirstLook, digest, improper, tensors_of
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call

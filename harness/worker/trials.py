@@ -14,10 +14,9 @@ from ...impls.discovery.loading import Backend
 from ...impls.problem import Problem
 from ..cases.case import Case, study_of
 from ..files.errors import first_line, traceback_end
-from ..measure.compile_time import CompileTime
 from ..measure.memory_budget import is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
-from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
+from ..measure.prepared_call import CompileTime, make_gradient, make_tensors, prepare_call
 from ..measure.warm_heap import WarmHeap
 from ..rows.status import Status
 from ..scenario.preflight import preflight

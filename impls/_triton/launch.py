@@ -14,8 +14,7 @@ from ..backend import Inputs
 from ..problem import Problem
 from ..shared.mask_tensors import padded_keys
 from . import kernels
-from .configs import Config, Kernel, padded
-from .kinds import BANDS, DESCRIPTOR_ALIGNED_BYTES, GLUON_WIDTHS
+from .configs import BANDS, DESCRIPTOR_ALIGNED_BYTES, GLUON_WIDTHS, Config, Kernel, padded
 
 LOG2_E = log2(torch.e)
 DESCRIPTOR_REACH_BYTES = 2**40  # cuTensorMapEncodeTiled: strides are below it

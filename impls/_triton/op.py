@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ..shared.inputs import make_inputs
-from .configs import Config, Kernel
-from .kinds import Kind
+from .configs import Config, Kernel, Kind
 from .launch import Launch, Setting, launch
 
 _THREAD = threading.local()

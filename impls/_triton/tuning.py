@@ -28,8 +28,7 @@ from triton.errors import TritonError
 from triton.runtime.errors import OutOfResources, PTXASError
 
 from ..problem import Problem
-from .configs import KERNELS, Config, Kernel, candidates
-from .kinds import Kind
+from .configs import KERNELS, Config, Kernel, Kind, candidates
 from .launch import Launch
 from .op import example
 from .ran_on_gpu import digest

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -48,16 +48,17 @@ def load(name: str) -> "Backend":
 
 def described(name: str) -> "Backend":
     """A backend of ours as far as it is known without importing its file, and torch: `why_not` by
-    refusals/ and COMPUTES, `peak_bytes` by peak_formulas/. What is not known is which masks it
+    refusals.py and COMPUTES, `peak_bytes` by peak_formulas/. What is not known is which masks it
     refuses, which kernels torch does, and whether a GPU is too old. Raises ValueError if there is
     no such backend.
     """
+    from ..refusals import REFUSALS
+
     real, of = real_name(name), find(name).declared
     file = parts_of(real).file
     known: dict[str, Any] = {"VARIANTS": of.variants, "COMPUTES": ("mask", *of.computes)}
-    if find_spec(refusals := f"{PACKAGE}.refusals.{file}"):
-        known |= vars(import_module(refusals))
-    module = SimpleNamespace(**{**known, "__name__": f"{PACKAGE}.{file}"})
+    known |= {**REFUSALS.get(file, {}), "__name__": f"{PACKAGE}.{file}"}
+    module = SimpleNamespace(**known)
     return Backend(real, module, parameter_values(real, of))
 
 
@@ -170,7 +171,7 @@ class Backend:
     def under_mask(
         self, problem: Problem, q: "Tensor", k: "Tensor", v: "Tensor", mask: "Tensor"
     ) -> "Tensor":
-        """The core's output [batch, heads, n_q, d_v] under a caller's mask (shared/given_mask.py).
+        """The core's output [batch, heads, n_q, d_v] under a caller's mask (mask_tensors.py).
 
         q, k and v as in scope "core"; causal and mask of the problem are in `mask` already.
         """
@@ -225,11 +226,11 @@ class Backend:
 
 
 def _formula(module: str) -> Callable[..., Any] | None:
-    """`peak_bytes` of the file of peak_formulas/ that is named like a backend of ours."""
+    """`peak_bytes` in peak_formulas/ of a backend of ours."""
+    from ..peak_formulas import FORMULAS
+
     package, _, name = module.rpartition(".")
-    formula = f"{PACKAGE}.peak_formulas.{name}"
-    ours = package == PACKAGE and find_spec(formula)
-    return getattr(import_module(formula), "peak_bytes", None) if ours else None
+    return FORMULAS.get(name) if package == PACKAGE else None
 
 
 def _without_mask(p: Problem) -> Problem:

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

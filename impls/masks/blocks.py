@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from random import Random
 
-from ._sums import sum_of_range
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor, sum_of_range
 
 PLACE = 5
 WINDOW = "blocks of 64 keys per query block"

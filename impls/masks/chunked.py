@@ -5,8 +5,7 @@ rotary positions of Llama 4).
 from collections.abc import Sequence
 from typing import Any
 
-from ._sums import reach, sum_of_range
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor, reach, sum_of_range
 
 PLACE = 6
 WINDOW = "tokens of a chunk"

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from ._sums import capped_sum
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor, capped_sum
 
 PLACE = 3
 WINDOW = "keys to either side"

@@ -4,8 +4,7 @@ of the keys.
 
 from collections.abc import Sequence
 
-from ._sums import reach, triangle
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor, reach, triangle
 
 PLACE = 1
 QUARTERS = (3, 4, 2, 3)

@@ -4,7 +4,7 @@ at all for every 16th query.
 
 from collections.abc import Sequence
 
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor
 
 PLACE = 2
 IS_MATRIX = True

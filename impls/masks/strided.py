@@ -2,8 +2,7 @@
 
 from math import sqrt
 
-from ._sums import sum_of_quotients
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor, sum_of_quotients
 
 PLACE = 4
 WINDOW = "the stride"

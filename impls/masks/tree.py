@@ -5,7 +5,7 @@ keys before them, which are cached, and of theirs those of the query and its anc
 
 from collections.abc import Iterator, Sequence
 
-from ._types import Problem, Tensor
+from ._shared import Problem, Tensor
 
 PLACE = 7
 WINDOW = "children of a drafted token"

@@ -12,7 +12,7 @@ from ..backend import Inputs, Weights
 from ..discovery.loading import Backend, load
 from ..layer import make_weights, merge_heads, split_heads
 from ..problem import Problem
-from ..shared.given_mask import given_mask
+from ..shared.mask_tensors import given_mask
 
 NAMES = tuple(Weights.__dataclass_fields__)
 
@@ -66,7 +66,7 @@ class MultiHeadAttention(torch.nn.Module):
 
         `mask` [n_q, n_kv] or [batch, heads, n_q, n_kv], or sizes of 1, applies in addition to that
         of the problem: boolean, True where a query attends, or floating, added to the scores
-        (shared/given_mask.py). Raises ValueError if the backend cannot compute these sizes here,
+        (shared/mask_tensors.py). Raises ValueError if the backend cannot compute these sizes here,
         cannot return weights or takes no mask.
         """
         p, inputs, weights = self.problem, Inputs(query, key, value), self.weights()

@@ -1,17 +1,22 @@
-"""Closed formulas of a call's peak bytes, a file per backend, found by its name.
+"""Closed formulas of a call's peak bytes, by the names of backends' files in FORMULAS.
 
 `nearest` bounds the peak of a backend or a dtype that has no formula.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ..masks import needs_matrix
 from ..problem import Problem
-from . import cascade
-from .sdpa import flash_bytes_in_half
+from . import flash, scores
+from .flash import cascade_parts, flash_bytes_in_half
 from .sizes import Sizes
 
+_OF_FLASH = (flash.sdpa, flash.hf, flash.cascade, flash.kv_cache, flash.triton)
+FORMULAS: dict[str, Callable[..., int | None]] = {
+    one.__name__: one for one in (scores.naive, scores.fused, scores.mla, *_OF_FLASH)
+}
+"""Each as `peak_bytes` of a backend's file, which takes precedence."""
 FAMILIES = {
     "hf": "sdpa",
     "hf:sdpa": "sdpa",
@@ -71,17 +76,17 @@ def nearest(backend: str, problem: Problem, threads: int) -> Iterator[Near]:
             elif backend in FLASH:
                 more_bytes = flash_bytes_in_half(problem, threads)
             elif backend == "cascade":
-                parts = cascade.parts(problem)
+                parts = cascade_parts(problem)
                 more_bytes = max(flash_bytes_in_half(one, threads) for one in parts)
-            words = "at most what its formula says of fp32"
+            words = "upper bound (fp32 formula)"
             yield Near(backend=backend, problem=in_fp32, more_bytes=more_bytes, words=words)
         return
     more_bytes = _more_than_family(backend, problem, threads)
-    alike = f"at most what {family} needs"
+    alike = f"upper bound ({family})"
     if not (half and family == "fused"):  # hf:eager has its softmax in fp32
         yield Near(backend=family, problem=problem, more_bytes=more_bytes, words=alike)
     if half:
-        words = f"at most what {family} needs in fp32"
+        words = f"upper bound ({family} in fp32)"
         yield Near(backend=family, problem=in_fp32, more_bytes=more_bytes, words=words)
 
 

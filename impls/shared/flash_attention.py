@@ -40,4 +40,4 @@ def other_corner(problem: Problem) -> str | None:
     """That FlashAttention's causal triangle is not the problem's; None if it is."""
     if problem.causal_align != "top_left" or problem.seq_len == problem.kv_seq_len:
         return None
-    return "its triangle starts from the bottom right; this one starts from the top left"
+    return "its causal triangle starts at the bottom right, this one at the top left"

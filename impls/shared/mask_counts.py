@@ -1,14 +1,16 @@
 """How many pairs, queries and keys a mask leaves, over the whole batch and for one head.
 
-By formula, where the mask has one.
+By formula, where the mask has one. And floating-point operations of attention's matrix products,
+forward, over those pairs; 2 per multiply-add. Imports no torch.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Literal, get_args
 
 from ..axes.lengths import counted
 from ..masks import MASKS
-from ..masks._sums import reach, triangle
+from ..masks._shared import reach, triangle
 from ..problem import Problem
 
 CHUNK_PAIRS = 1 << 22  # of a matrix that are counted at a time
@@ -68,3 +70,49 @@ def _counted(p: Problem) -> tuple[int, int, int]:
         queries += int(seen.any(-1).count_nonzero())
         keys |= seen.any(0)
     return pairs, queries, int(keys.count_nonzero())
+
+
+Form = Literal["absorbed", "unabsorbed"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+def attention_flops(problem: Problem) -> int:
+    """Q K^T and P V, the usual 4 B h N^2 d_k. With a latent cache: of the cheaper form."""
+    p = problem
+    if p.latent:
+        return form_flops(p, cheaper_form(p))
+    return 2 * p.heads * unmasked_pairs(p) * (p.d_k + p.d_v)
+
+
+def least_attention_flops(problem: Problem) -> int:
+    """What no order of these products can do without.
+
+    Of a latent cache each pair needs a product as wide as the narrower of key and latent, and of
+    value and latent. Projections are left out: mixing forms by key could save some of them.
+    """
+    p = problem
+    if not p.latent:
+        return attention_flops(p)
+    wide = min(p.d_k - p.rope, p.latent) + p.rope + min(p.d_v, p.latent)
+    return 2 * p.heads * unmasked_pairs(p) * wide
+
+
+def cheaper_form(problem: Problem, variant: str = "") -> Form:
+    """The form that `variant` names, or the one with fewer FLOPs."""
+    forms = (form for form in FORMS if variant in ("", form))
+    return min(forms, key=lambda form: form_flops(problem, form))
+
+
+def form_flops(problem: Problem, form: Form) -> int:
+    """Of a latent cache (DeepSeek-V2, arXiv:2405.04434, section 2.1.2 and appendix C).
+
+    "unabsorbed": every latent vector that a query sees is projected to each head's key and value,
+    once per call. "absorbed": W_UK is applied to the queries and W_UV to the outputs instead, and
+    pairs are as wide as the latent.
+    """
+    p = problem
+    projecting = 2 * p.heads * (p.d_k - p.rope + p.d_v) * p.latent  # a token or a query
+    pairs = 2 * p.heads * unmasked_pairs(p)
+    if form == "unabsorbed":
+        return projecting * unmasked_keys(p) + pairs * (p.d_k + p.d_v)
+    return projecting * unmasked_queries(p) + pairs * (2 * p.latent + p.rope)

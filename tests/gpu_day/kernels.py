@@ -19,8 +19,7 @@ import torch
 
 from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.impls import Problem, make_inputs
-from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
-from attnbench.impls._triton.kinds import Kind
+from attnbench.impls._triton.configs import KERNELS, Config, Kernel, Kind, candidates
 from attnbench.impls._triton.ran_on_gpu import FILE, digest
 from attnbench.impls.backend import leaves
 from attnbench.impls.triton import attend

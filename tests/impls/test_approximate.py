@@ -118,10 +118,10 @@ def test_linformer_projects_keys_and_values_along_n() -> None:
 
 
 def test_linformer_refuses_problems_whose_keys_must_not_be_mixed() -> None:
-    mixture = "a projected key is a mixture of all keys"
+    mixture = "each projected key mixes all keys"
     for name, changes, reason in (
-        ("linformer", {"causal": True}, f"not for causal problems: {mixture}, later ones too"),
-        ("linformer:64", {"mask": "padding"}, f"not under a mask: {mixture}"),
+        ("linformer", {"causal": True}, f"cannot be causal: {mixture}, later ones too"),
+        ("linformer:64", {"mask": "padding"}, f"cannot take a mask: {mixture}"),
         ("performer", {"mask": "local"}, "does not compute the mask local"),
     ):
         assert load(name).why_not(Problem(**SHAPE | changes), CPU) == reason

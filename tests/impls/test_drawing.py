@@ -7,9 +7,8 @@ import torch
 
 from attnbench.harness.measure.prepared_call import make_tensors
 from attnbench.impls import Problem, make_inputs, make_weights
-from attnbench.impls.shared import drawing
-from attnbench.impls.shared.drawing import draw, draw_inputs
-from attnbench.impls.shared.inputs import made_entries
+from attnbench.impls.shared import inputs as drawing
+from attnbench.impls.shared.inputs import draw, draw_inputs, made_entries
 from attnbench.impls.shared.kv_tensors import plain
 
 CPU = torch.device("cpu")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnbench.harness.measure.prepared_call import make_gradient
-from attnbench.impls import Problem, hf, input_order, load, make_inputs, missing
+from attnbench.impls import Problem, input_order, load, make_inputs, missing
 from attnbench.impls.shared import flash_attention
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -110,7 +110,7 @@ def test_inputs_lie_in_memory_as_those_of_a_real_model(
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What their functions sdpa and flash_attention_2 are given; they return the values."""
+    """What their function sdpa is given; it returns the values."""
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     seen = []
@@ -120,8 +120,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         seen.append({"layer": of_layer, "keys": tuple(k.shape), "mask": mask, **options})
         return v.repeat_interleave(layer.num_key_value_groups, 1).transpose(1, 2), None
 
-    for name in ("sdpa", "flash_attention_2"):
-        monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, name, theirs)
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", theirs)
     return seen
 
 
@@ -131,14 +130,6 @@ def test_it_is_their_functions_that_run(calls: list[dict[str, Any]]) -> None:
     assert output("hf", problem).shape == (1, 2, 4, 8)
     given = {"layer": ("sdpa", 2), "keys": (1, 1, 4, 8), "mask": None}
     assert calls == [{**given, "scaling": problem.scale, "dropout": 0.0, "is_causal": True}]
-
-
-@installed
-def test_flash_attn_is_told_the_window_as_models_count_it(calls: list[dict[str, Any]]) -> None:
-    problem = Problem(batch=1, seq_len=9, d_model=16, heads=2, causal=True, mask="local", window=3)
-    attend = hf.attend_like(problem, "flash_attention_2", CPU)
-    attend(*(torch.zeros(1, 2, 9, 8) for _ in range(3)))
-    assert [(one["sliding_window"], one["is_causal"]) for one in calls] == [(4, True)]
 
 
 HUB = "org/attention@v1"
@@ -194,7 +185,7 @@ def test_a_kernel_of_the_hub_is_asked_for_by_its_name_and_called_as_models_call_
         ("flash_attention_3", "or --backends kernels-community/vllm-flash-attn3 --allow-import"),
         ("hf:flash_attention_3", "--find-links https://download.pytorch.org/whl/flash-attn-3/;"),
         ("paged|flash_attention_4", "kernels-community/flash-attn4"),
-        ("paged|eager", "which continuous batching makes"),
+        ("paged|eager", "needs the paged cache of continuous batching"),
         ("hf:kernel", "wanted a kernel of the Hub"),
         ("hf:kernel[repo=no-owner]", "wanted a kernel of the Hub"),
         ("org/attention", "needs kernels, which is not installed"),

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.impls import Problem, load, make_inputs, make_weights
+from attnbench.impls import load, make_inputs, make_weights
 from attnbench.impls.backend import leaves
 from attnbench.impls.shared import inductor
 from tests.budget import first
+from tests.impls.conftest import shaped
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -59,9 +60,7 @@ def test_each_call_keeps_its_own_code_however_many_shapes_there_are(
 )
 def test_all_is_compiled_before_the_call_is_timed(asked: str, compilations: list[object]) -> None:
     passes, scope = asked.split()
-    problem = Problem(
-        batch=1, seq_len=8, d_model=16, heads=2, causal=True, passes=passes, scope=scope
-    )
+    problem = shaped(1, 8, 16, 2, causal=True, passes=passes, scope=scope)
     inputs = make_inputs(problem, CPU, 0)
     weights = make_weights(problem, CPU, 0) if scope == "layer" else None
     backend = load("compiled")

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from attnbench.impls import Inputs, Problem, make_inputs
 from attnbench.impls import reference as reference_module
-from attnbench.impls.axes.lengths import sequences
 from attnbench.impls.backend import leaves
 from attnbench.impls.reference import reference, same_dtype_reference
 from attnbench.impls.shared.mask_tensors import mask_matrix
@@ -63,34 +62,6 @@ def test_reference_is_the_definition(name: str) -> None:
     assert torch.allclose(reference(p, inputs, None, rows), dense(p, inputs), atol=1e-12)
     same = same_dtype_reference(p, copies(inputs, None, Tensor.double)[0], None, rows)
     assert torch.allclose(same, dense(p, inputs), atol=1e-12)
-
-
-def one_by_one(p: Problem, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Of a ragged batch: each sequence cut out, by loops over heads and queries, in float64."""
-    output = torch.zeros(1, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
-    first_q = first_k = 0
-    for n_q, n_kv in sequences(p.lengths):
-        for head, i in product(range(p.heads), range(n_q)):
-            shared, own = head * p.kv_heads // p.heads, n_kv - n_q + i
-            keys, values = (x[0, shared, first_k : first_k + n_kv].double() for x in (k, v))
-            last = own if p.causal else n_kv - 1
-            first = max(0, own - p.window) if p.mask == "local" else 0
-            last = min(last, own + p.window) if p.mask == "local" else last
-            seen = torch.arange(first, last + 1)
-            if p.mask == "strided":
-                seen = seen[(seen - own) % p.window == 0]
-            weights = (keys[seen] @ q[0, head, first_q + i].double() / p.d_k**0.5).exp()
-            output[0, head, first_q + i] = weights @ values[seen] / weights.sum()
-        first_q, first_k = first_q + n_q, first_k + n_kv
-    return output
-
-
-@pytest.mark.parametrize("name", [name for name, one in MASKED.items() if one.lengths])
-def test_the_reference_of_a_ragged_batch_is_a_loop_by_hand(name: str) -> None:
-    p = MASKED[name]
-    inputs = make_inputs(p, torch.device("cpu"), 0)
-    exact = reference(p, inputs, None, torch.arange(p.seq_len))
-    assert torch.allclose(exact, one_by_one(p, *inputs), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", [*PROBLEMS, *SCORED])

@@ -74,9 +74,9 @@ def test_its_cell_is_as_torch_documents_it(
         ({"scope": "core"}, "a recurrent layer has no queries, keys and values; set scope: layer"),
         (
             {"kv_seq_len": 20},
-            "a recurrent layer reads one sequence, and kv_seq_len (20) is not seq_len (12)",
+            "a recurrent layer reads one sequence: kv_seq_len (20) must equal seq_len (12)",
         ),
-        ({"mask": "padding"}, "a recurrent layer carries every token on, and has no mask padding"),
+        ({"mask": "padding"}, "a recurrent layer reads every token; leave out mask padding"),
     ],
 )
 def test_problems_that_it_cannot_compute_are_refused(changes: dict[str, Any], reason: str) -> None:

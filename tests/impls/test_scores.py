@@ -14,7 +14,7 @@ import torch
 from attnbench.harness.measure.correctness import CorrectnessCheck, widen
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls import Problem, flex, load, make_inputs, missing
-from attnbench.impls.shared.given_mask import given_mask
+from attnbench.impls.shared.mask_tensors import given_mask
 from tests.budget import first
 from tests.impls.conftest import complaints
 

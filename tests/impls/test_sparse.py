@@ -9,7 +9,7 @@ import torch
 
 from attnbench.impls import Problem, load, make_inputs
 from tests.harness.measure.test_peak_memory import weighed
-from tests.impls.conftest import BOTTOM_RIGHT
+from tests.impls.conftest import BOTTOM_RIGHT, shaped
 
 CPU = torch.device("cpu")
 BACKENDS = {"sparse_local": "local", "sparse_strided": "strided", "sparse_random": "blocks"}
@@ -71,7 +71,5 @@ def test_bytes_grow_with_the_pairs_and_not_with_n_squared(
 
 @pytest.mark.parametrize(("name", "mask"), [("sparse_local", "local"), ("sparse_random", "blocks")])
 def test_a_decoding_query_copies_only_its_own_keys(name: str, mask: Any) -> None:
-    problem = Problem(
-        batch=1, seq_len=1, kv_seq_len=1 << 16, d_model=64, heads=1, mask=mask, **BOTTOM_RIGHT
-    )
+    problem = shaped(1, 1, 64, 1, kv_seq_len=1 << 16, mask=mask, **BOTTOM_RIGHT)
     assert weighed(name, problem).peak_bytes < (1 << 16) * 64 * 4 / 8  # an eighth of the keys

@@ -15,16 +15,16 @@ import pytest
 import torch
 
 from attnbench.impls import Problem, load, make_inputs
-from attnbench.impls._triton.configs import KERNELS, candidates
-from attnbench.impls._triton.kinds import Kind
+from attnbench.impls._triton.configs import KERNELS, Kind, candidates
 from attnbench.impls.backend import Inputs
 from tests.conftest import ran
 from tests.impls._triton.conftest import needs_triton
-from tests.impls.conftest import complaints
+from tests.impls.conftest import complaints, shaped
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 SHAPE = Problem(batch=2, seq_len=64, d_model=128, heads=2)
-CAUSAL: dict[str, Any] = {"causal": True, "passes": "forward+backward"}
+BOTH = "forward+backward"
+CAUSAL: dict[str, Any] = {"causal": True, "passes": BOTH}
 DECODE: dict[str, Any] = {"causal": True, "causal_align": "bottom_right"}
 
 
@@ -99,42 +99,15 @@ def test_bytes_grow_with_n_and_not_with_its_square() -> None:
     "problem",
     [
         Problem(batch=1, seq_len=16384, d_model=128, heads=2, dtype="bf16", **CAUSAL),
-        Problem(
-            batch=1,
-            seq_len=5000,
-            d_model=256,
-            heads=2,
-            d_k=128,
-            d_v=96,
-            kv_heads=1,
-            dtype="fp16",
-            passes="forward+backward",
+        shaped(
+            1, 5000, 256, 2, d_k=128, d_v=96, kv_heads=1, dtype="fp16", passes="forward+backward"
         ),
         Problem(batch=1, seq_len=2000, d_model=512, heads=2, dtype="bf16", **CAUSAL),
         Problem(batch=1, seq_len=2000, d_model=160, heads=2, dtype="fp32", **CAUSAL),
         Problem(batch=1, seq_len=1, kv_seq_len=2**20, d_model=128, heads=1, dtype="bf16"),
         Problem(batch=1, seq_len=2**20, kv_seq_len=512, d_model=128, heads=1, dtype="bf16"),
-        Problem(
-            batch=3,
-            seq_len=1,
-            kv_seq_len=70001,
-            d_model=1024,
-            heads=8,
-            kv_heads=2,
-            dtype="bf16",
-            page=16,
-            **DECODE,
-        ),
-        Problem(
-            batch=2,
-            seq_len=1999,
-            kv_seq_len=5000,
-            d_model=512,
-            heads=4,
-            dtype="bf16",
-            page=48,
-            **DECODE,
-        ),
+        shaped(3, 1, 1024, 8, kv_seq_len=70001, kv_heads=2, dtype="bf16", page=16, **DECODE),
+        shaped(2, 1999, 512, 4, kv_seq_len=5000, dtype="bf16", page=48, **DECODE),
         Problem(batch=70000, seq_len=3, d_model=16, heads=1, dtype="bf16", **CAUSAL),
     ],
     ids=lambda problem: (
@@ -211,9 +184,7 @@ def test_peak_bytes_are_as_predicted_on_a_gpu(passes: str) -> None:
 @pytest.mark.gpu
 @needs_triton
 def test_results_repeat_to_the_bit_on_a_gpu() -> None:
-    problem = Problem(
-        batch=2, seq_len=1000, d_model=256, heads=4, kv_heads=1, dtype="bf16", **CAUSAL
-    )
+    problem = shaped(2, 1000, 256, 4, kv_heads=1, dtype="bf16", **CAUSAL)
     inputs = make_inputs(problem, CUDA, seed=1)
     call = load("triton").prepare(problem, inputs, None)
     gradient = torch.randn(2, 4, 1000, 64, device=CUDA).bfloat16()

@@ -91,8 +91,8 @@ def test_keys_are_found_by_the_table_and_by_where_sequences_begin(
     ("more", "said"),
     [
         ({"page": 16, "seq_len": 8}, "FlashAttention 2 needs a multiple of 256"),
-        ({"page": 256, "lengths": "q5_q4"}, "needs lengths, or else page"),
-        ({"seq_len": 8}, "needs lengths, or else page"),
+        ({"page": 256, "lengths": "q5_q4"}, "needs either lengths or page"),
+        ({"seq_len": 8}, "needs either lengths or page"),
         (
             {
                 "page": 256,
@@ -101,7 +101,7 @@ def test_keys_are_found_by_the_table_and_by_where_sequences_begin(
                 "causal": True,
                 "causal_align": "top_left",
             },
-            "starts from the top left",
+            "this one at the top left",
         ),
         ({"lengths": "q5_q4", "dtype": "fp32"}, "takes bf16 and fp16 only"),
         ({"lengths": "q5_q4", "d_v": 16}, "needs one width"),

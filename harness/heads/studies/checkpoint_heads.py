@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ....impls.problem import Problem
 from ...files.errors import BadInput
-from .. import looks, removal
-from ..checkpoints.model import Layer, Model
-from ..checkpoints.sequences import Sequences, sequences
+from .. import removal
+from ..checkpoint import Layer, Model, Sequences, sequences
 from ..findings import CheckpointHeads
 from ..removal import Gates
 
@@ -42,7 +42,7 @@ def run(
     model = Model(Path(path), device, most_bytes)
     some = sequences(model, tokens, seed)
     layers = model.seen(some.looked_at.tokens)
-    shares = [looks.shares(one.weights) for one in layers]
+    shares = [shares_of(one.weights) for one in layers]
     found: dict[str, Any] = {f"{kind}_share": [of[kind] for of in shares] for kind in shares[0]}
     found |= {"model_type": model.kind, "tokens": (n := some.looked_at.tokens.shape[1])}
     yield CheckpointHeads(
@@ -50,7 +50,7 @@ def run(
         layer_heads=model.heads,
         parameter_count=sum(one.numel() for one in model.model.parameters()),
         token_source=some.source,
-        even_shares=looks.even_shares(n),
+        even_shares=even_shares(n),
         sequence_loss_nats=removal.without(model, (), some.looked_at),
         **found,
         **removed(model, layers, some, most_s),
@@ -111,3 +111,40 @@ def saved(layers: Sequence[Layer], gates: Gates) -> tuple[int, float]:
         rows += 2 * layer.d_k * (int((gate == 0).sum()) + unused)
         pairs += unused
     return rows, pairs / sum(layer.kv_heads for layer in layers)
+
+
+# ---- where heads look ----------------------------------------------------------------------------
+# Shares of the weight by where the key is:
+#
+#     itself   the query's own token
+#     near     the NEAR_TOKENS tokens before it
+#     first    the first token
+#     far      all tokens between those
+#
+# Means over the queries that have a far token, so that each query has keys of all four kinds and
+# the shares of a head sum to 1. Clark et al. 2019 (arXiv:1906.04341) count near tokens by layer;
+# much weight on the first token is an attention sink (Xiao et al. 2024, arXiv:2309.17453).
+
+NEAR_TOKENS = 4
+KINDS = ("itself", "near", "first", "far")
+
+
+def shares_of(p: Tensor) -> dict[str, list[float]]:
+    """By kind, of each head. `p`: weights [batch, heads, n, n]. {} if no query has a far token."""
+    n, begin = p.shape[-1], NEAR_TOKENS + 2
+    if n <= begin:
+        return {}
+    key = torch.arange(n, device=p.device)
+    back = key[begin:, None] - key  # [queries, n]
+    first, near = key == 0, (back > 0) & (back <= NEAR_TOKENS)
+    keys = (back == 0, near, first.expand_as(near), (back > NEAR_TOKENS) & ~first)
+    weights = p[:, :, begin:].double()
+    found = [(weights * some).sum(-1).mean((0, 2)).tolist() for some in keys]
+    return dict(zip(KINDS, found, strict=True))
+
+
+def even_shares(n: int) -> list[float]:
+    """In the order of KINDS, of a head that gives all tokens so far the same weight."""
+    seen = torch.arange(1, n + 1)
+    even = (torch.ones(n, n).tril() / seen[:, None])[None, None]
+    return [share for kind in shares_of(even).values() for share in kind]

@@ -1,5 +1,7 @@
 """What attnbench advise --measure measures: what is missing, together, and no call for minutes."""
 
+import pytest
+
 from attnbench.harness.advise.measure import LONG_CALL_S, scenario_of, too_long, wanted
 from attnbench.harness.advise.shapes import ModelShapes, implementations
 from attnbench.harness.models.resolve import model_of
@@ -56,15 +58,22 @@ def test_what_has_rows_is_not_measured_again():
     ]
 
 
-def test_training_without_bytes_that_a_layer_keeps_is_measured_again(tmp_path):
-    sdpa = OWN[1:2]
-    for saved_bytes, again in ((None, True), (7, False)):
+@pytest.mark.parametrize(
+    ("phase", "lacks", "has"),
+    [
+        ("training", {"saved_bytes": None}, {"saved_bytes": 7}),  # what a layer keeps
+        ("decode", {"kv_copies": None}, {"kv_copies": 2}),  # its keys may have been in caches
+    ],
+)
+def test_a_row_that_lacks_what_a_phase_needs_is_measured_again(phase, lacks, has):
+    for more, again in ((lacks, True), (has, False)):
 
         class Known(StoredRows):
-            def of(self, problem, saved_bytes=saved_bytes):
-                return {"sdpa": Stored(run=None, row={**TIMED.row, "saved_bytes": saved_bytes})}
+            def of(self, problem, more=more):
+                row = {**TIMED.row, **problem, "device": "cpu", **more}
+                return {"sdpa": Stored(run=None, row=row)}
 
-        found = wanted(asked(phases=("training",), implementations=sdpa), Known(), at_once)
+        found = wanted(asked(phases=(phase,), implementations=OWN[1:2]), Known(), at_once)
         assert bool(found) == again
 
 
@@ -77,17 +86,3 @@ def test_the_scenario_holds_the_problems_and_its_selection_the_pairs():
     }
     assert scenario.limits.memory_gib == 4
     assert (scenario.plan.like, scenario.plan.caches) == ("quick", "cold")
-
-
-def test_a_step_whose_calls_may_have_found_their_keys_in_caches_is_measured_again():
-    sdpa = OWN[1:2]
-    for copies, again in ((None, True), (2, False)):
-
-        class Known(StoredRows):
-            def of(self, problem, copies=copies):
-                row = {**TIMED.row, **problem, "device": "cpu", "kv_copies": copies}
-                return {"sdpa": Stored(run=None, row=row)}
-
-        assert (
-            bool(wanted(asked(phases=("decode",), implementations=sdpa), Known(), at_once)) == again
-        )

@@ -159,7 +159,7 @@ def test_a_run_that_is_broken_elsewhere_is_refused(
 
 def test_another_folder_is_never_overwritten(shards: list[Path], tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    assert "exists, and is no run" in refused(shards, tmp_path, "mine")
+    assert "exists and holds something else" in refused(shards, tmp_path, "mine")
     own = write_shard(tmp_path, None)
     inside = f"apart/{shards[0].name}"
     merged(shards[:2], tmp_path, "part")

@@ -10,7 +10,7 @@ from ray.exceptions import RayError  # noqa: E402 - only where Ray is
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, Spelling, spelled  # noqa: E402
 from attnbench.harness.fleet.ray_cluster import backend_folders, connected  # noqa: E402
 
-WANTS = "the cluster wants a token, which was not given or is another"
+WANTS = "the cluster refuses the token or does not answer"
 
 
 @pytest.mark.parametrize(

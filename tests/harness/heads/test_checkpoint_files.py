@@ -1,4 +1,4 @@
-"""harness/heads/checkpoints: what the command line names, and folders that are no model."""
+"""Checkpoints: what the command line names, and folders that are no model."""
 
 import json
 import os
@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.heads.checkpoints.given import read_checkpoints
-from attnbench.harness.heads.checkpoints.model import Model
-from attnbench.harness.heads.checkpoints.sequences import given
+from attnbench.harness.heads.checkpoint import Model, given
+from attnbench.harness.heads.given import read_checkpoints
 from attnbench.harness.heads.studies import checkpoint_heads
 from tests.harness.heads.tiny_models import tiny
 from tests.harness.verbs.test_odd_files import ODD

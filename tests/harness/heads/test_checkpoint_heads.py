@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnbench.harness.heads import removal
-from attnbench.harness.heads.checkpoints.model import Layer, Model
+from attnbench.harness.heads.checkpoint import Layer, Model
 from attnbench.harness.heads.findings import CheckpointHeads
 from attnbench.harness.heads.studies import checkpoint_heads
 from attnbench.impls.problem import Problem

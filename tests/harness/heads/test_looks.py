@@ -1,10 +1,15 @@
-"""harness/heads/looks.py: shares of patterns whose values are known."""
+"""Where heads look: shares of patterns whose values are known."""
 
 import pytest
 import torch
 
 from attnbench.harness.heads.findings import CheckpointHeads
-from attnbench.harness.heads.looks import KINDS, NEAR_TOKENS, even_shares, shares
+from attnbench.harness.heads.studies.checkpoint_heads import (
+    KINDS,
+    NEAR_TOKENS,
+    even_shares,
+    shares_of,
+)
 
 N = 10
 FAR = N - NEAR_TOKENS - 2  # queries that have a far token
@@ -22,7 +27,7 @@ def looking(back: int) -> torch.Tensor:
 )
 def test_a_head_that_always_looks_one_way_has_all_its_weight_there(back: int, kind: str) -> None:
     both = torch.stack([looking(back), looking(0)])[None].expand(3, 2, N, N)
-    found = {name: of[0] for name, of in shares(both).items()}
+    found = {name: of[0] for name, of in shares_of(both).items()}
     assert found == {name: float(name == kind) for name in KINDS}
 
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch._inductor.utils import fresh_cache
 
-from attnbench.harness.measure.compile_time import compile_time
-from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
+from attnbench.harness.measure.prepared_call import compile_time, make_tensors, prepare_call
 from attnbench.impls import load
 from attnbench.impls.problem import Problem
 

@@ -18,9 +18,11 @@ from attnbench.harness.measure.input_values import InputValues
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Problem
+from tests.impls.conftest import shaped
 
 CPU = torch.device("cpu")
 SMALL = Problem(batch=3, seq_len=40, d_model=32, heads=4)
+LAYER = {"scope": "layer", "passes": "forward+backward"}
 
 
 def result_of(
@@ -49,21 +51,11 @@ PROBLEMS = [
     replace(SMALL, mask="random", causal=True, passes="forward+backward"),
     # the first and last entry are judged
     pytest.param(
-        Problem(
-            batch=1100, seq_len=128, d_model=8, heads=2, mask="padding", passes="forward+backward"
-        ),
+        shaped(1100, 128, 8, 2, mask="padding", passes="forward+backward"),
         marks=pytest.mark.long,
     ),
     Problem(batch=1, seq_len=1, d_model=8, heads=1, passes="forward+backward"),
-    Problem(
-        batch=1,
-        seq_len=3000,
-        d_model=32,
-        heads=2,
-        causal=True,
-        scope="layer",
-        passes="forward+backward",
-    ),
+    shaped(1, 3000, 32, 2, causal=True, scope="layer", passes="forward+backward"),
 ]
 
 
@@ -79,17 +71,7 @@ def test_correct_backends_pass(problem, backend, dtype):
 
 @pytest.mark.parametrize("backend", ["torch_mha", "torch_mha:no_fast_path"])
 def test_torch_s_module_passes_where_keys_are_padding(backend):
-    problem = Problem(
-        batch=3,
-        seq_len=9,
-        kv_seq_len=50,
-        d_model=32,
-        heads=4,
-        mask="padding",
-        dtype="fp16",
-        scope="layer",
-        passes="forward+backward",
-    )
+    problem = shaped(3, 9, 32, 4, kv_seq_len=50, mask="padding", dtype="fp16", **LAYER)
     result = result_of(problem, backend=backend)
     assert result.complaint == ""
 
@@ -329,9 +311,7 @@ def test_a_tile_of_queries_that_is_missing_from_the_gradients_of_keys_fails():
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 def test_a_single_query_with_wide_scores_convicts_no_correct_backend(dtype):
     """Fused was called wrong in 12 of 288 such problems: the textbook was exact by chance."""
-    problem = Problem(
-        batch=1, seq_len=1, kv_seq_len=512, d_model=2048, heads=32, kv_heads=8, dtype=dtype
-    )
+    problem = shaped(1, 1, 2048, 32, kv_seq_len=512, kv_heads=8, dtype=dtype)
     for seed in (0, 1, 8, 10):
         values = InputValues(problem, CPU, seed)
         values.widen()
@@ -344,9 +324,7 @@ def test_a_single_query_with_wide_scores_convicts_no_correct_backend(dtype):
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 def test_gradients_of_wide_scores_are_compared_in_fp32_and_finite_in_half_precision(dtype):
     """Two tokens, of which one has all the weight: gradients of scores cancel."""
-    problem = Problem(
-        batch=1, seq_len=2, d_model=64, heads=1, causal=True, dtype=dtype, passes="forward+backward"
-    )
+    problem = shaped(1, 2, 64, 1, causal=True, dtype=dtype, passes="forward+backward")
     values = InputValues(problem, CPU, 0)
     values.widen()
     check = CorrectnessCheck(problem, *values.tensors, 0, few_rows=True, wide=True)

@@ -9,9 +9,8 @@ import torch
 
 from attnbench.harness.measure import peak_memory as memory
 from attnbench.harness.measure.correctness import output_shape
-from attnbench.harness.measure.peak_memory import Peak, peak, saved_bytes
+from attnbench.harness.measure.peak_memory import Peak, peak, resident_peak_bytes, saved_bytes
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
-from attnbench.harness.measure.resident_memory import resident_peak_bytes
 from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.impls import Problem, load
 from tests.conftest import ROOT, ran

@@ -106,27 +106,6 @@ def of(kind: str, **changes: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("kind", "changes", "layers"),
     [
-        (
-            "gemma4_text",
-            {
-                "num_hidden_layers": 6, "layer_types": None, "head_dim": 16,
-                "global_head_dim": 32, "num_global_key_value_heads": 1,
-                "attention_k_eq_v": True, "num_kv_shared_layers": 0,
-            },
-            [(5, "sliding", 4, 16, True), (1, "full", 1, 32, True)],
-        ),
-        (
-            "gemma3n_text",
-            {
-                "num_hidden_layers": 6, "num_kv_shared_layers": 2, "intermediate_size": 64,
-                "activation_sparsity_pattern": [0.0] * 6,
-                "layer_types": ["sliding_attention", "full_attention"] * 3,
-            },
-            [
-                *[(2, "sliding", 2, 256, True), (2, "full", 2, 256, True)],
-                *[(1, "sliding", 2, 256, False), (1, "full", 2, 256, False)],
-            ],
-        ),
         ("deepseek_v3", {}, [(61, "full", 128, 192, True, 576)]),
         ("gpt_oss", {"layer_types": ["full_attention"] * 36}, [(36, "full", 8, 64, True, True)]),
         ("gemma2", {"attn_logit_softcapping": None, "layer_types": ["full_attention"] * 26},

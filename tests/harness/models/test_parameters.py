@@ -218,6 +218,7 @@ def test_what_is_not_known_is_said_and_is_not_zero(change: dict[str, Any], why: 
     [
         {"vocab_size": "many"},
         {"vocab_size": -5},
+        {"vocab_size": float("inf")},
         {"intermediate_size": 10**30},
         {"intermediate_size": True},
         {"quantization_config": "4 bits"},

@@ -26,25 +26,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mine
 
 
-@pytest.mark.long
-def test_a_folder_gives_its_name_its_layers_and_its_weights(folder: Path) -> None:
-    torch = pytest.importorskip("safetensors.torch")
-    import torch as t
-
-    torch.save_file({"w": t.zeros(3, 3)}, folder / "model.safetensors")
-    found = model_of(str(folder))
-    assert (found.name, found.weight_bytes) == ("tiny", 36)
-    assert [count for _, count in found.attention()] == [2]
-
-
-def test_without_transformers_our_own_reader_is_used(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resolve, "find_spec", lambda _: None)
-    monkeypatch.setattr(resolve, "_by_transformers", pytest.fail)
-    assert model_of(str(folder)).model_type == "llama"
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnbench.harness.files.errors import BadInput
-from attnbench.harness.models.weights import weight_bytes
+from attnbench.harness.models.config_file import weight_bytes
 
 safetensors = pytest.importorskip("safetensors.torch")
 

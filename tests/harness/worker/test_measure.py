@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attnbench.harness.cases.case import Case
-from attnbench.harness.measure import launch
+from attnbench.harness.measure import clock
 from attnbench.harness.measure.graph_capture import capture_stream
 from attnbench.harness.measure.judge import Judge, Seeds
 from attnbench.harness.measure.prepared_call import PreparedCall
@@ -25,8 +25,8 @@ WARM_UP = {"least_s": 0.02, "most_s": 0.05}
 def slow_gpu(fake_gpu, monkeypatch):
     """On which few calls fill a warm-up, since a test's calls are computed on the CPU."""
     fake_gpu.other_s = KERNEL_S
-    monkeypatch.setattr(launch, "BLOCKS", 2)
-    monkeypatch.setattr(launch, "CALLS", 3)
+    monkeypatch.setattr(clock, "BLOCKS", 2)
+    monkeypatch.setattr(clock, "CALLS", 3)
     return fake_gpu
 
 

@@ -17,8 +17,7 @@ from triton.experimental.gluon._runtime import GluonASTSource
 from triton.runtime.jit import create_function_from_signature
 
 from attnbench.impls import Problem
-from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
-from attnbench.impls._triton.kinds import Kind
+from attnbench.impls._triton.configs import KERNELS, Config, Kernel, Kind, candidates
 from attnbench.impls._triton.launch import Launch
 from attnbench.impls._triton.op import example
 

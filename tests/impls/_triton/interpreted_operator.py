@@ -21,7 +21,7 @@ from attnbench.impls._triton.launch import Setting
 from attnbench.impls._triton.op import _Attention, attention
 from attnbench.impls.backend import Inputs, leaves
 from attnbench.impls.layer import as_call
-from attnbench.impls.peak_formulas import triton as formula
+from attnbench.impls.peak_formulas import FORMULAS
 from tests.impls._triton.conftest import in_pages, pairs_seen
 from tests.impls._triton.interpreter import CPU, DESCRIBED, SMALL, Configs, launches, main, poisoned
 from tests.impls.conftest import PROBLEMS
@@ -288,7 +288,7 @@ def peaks(every: str) -> dict[str, list[int | None]]:
     with patch.object(launch.Launch, "start", start_and_collect):
         for name, changes in cases[:: int(every)]:
             problem = replace(PROBLEMS[name], **changes)
-            predicted = formula.peak_bytes(problem, torch.device("cuda"), 1, variant="")
+            predicted = FORMULAS["triton"](problem, torch.device("cuda"), 1, variant="")
             found[f"{name} {changes}"] = [predicted, measured_peak(problem)]
     return found
 

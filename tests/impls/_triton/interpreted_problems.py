@@ -15,8 +15,7 @@ from attnbench.harness.measure.correctness import CorrectnessCheck
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.configs import KERNELS, Config
-from attnbench.impls._triton.kinds import BANDS
+from attnbench.impls._triton.configs import BANDS, KERNELS, Config
 from attnbench.impls.axes.lengths import canonical
 from attnbench.impls.backend import leaves
 from attnbench.impls.layer import as_call

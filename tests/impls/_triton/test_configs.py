@@ -11,8 +11,7 @@ from attnbench.harness.run.group import COMPILE_TIMES
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.selection import Selection, select
 from attnbench.impls import Problem
-from attnbench.impls._triton.configs import KERNELS, Config, candidates, listed
-from attnbench.impls._triton.kinds import LONGEST, Kind
+from attnbench.impls._triton.configs import KERNELS, LONGEST, Config, Kind, candidates, listed
 from attnbench.impls.problem import Dtype
 
 PLAIN: dict[str, Any] = {"batch": 3, "d_model": 1, "heads": 5, "d_k": 128, "d_v": 128}

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from attnbench.impls import Problem
-from attnbench.impls._triton.configs import KERNELS, candidates
-from attnbench.impls._triton.kinds import Kind
+from attnbench.impls._triton.configs import KERNELS, Kind, candidates
 from tests.impls._triton.conftest import A_PART, child, needs_triton, on_problems
 
 pytestmark = [needs_triton, pytest.mark.long]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attnbench.impls import Problem, load
-from attnbench.impls.peak_formulas import FAMILIES, nearest, sdpa
+from attnbench.impls.peak_formulas import FAMILIES, flash, nearest
 from tests.budget import first
 from tests.impls.peak_formulas.test_peak_bytes import measured_peak
 
@@ -63,10 +63,10 @@ def test_no_call_takes_more_than_its_bound(backend: str, dtype: str, changes: di
 def test_only_what_amx_copies_is_added_to_the_bound_in_bf16(monkeypatch) -> None:
     found = {}
     for flags in ("avx512_bf16", "amx_bf16"):
-        monkeypatch.setattr(sdpa, "cpu_flags", lambda flags=flags: {flags})
+        monkeypatch.setattr(flash, "cpu_flags", lambda flags=flags: {flags})
         for dtype in ("bf16", "fp16"):
             problem = replace(PROBLEM, kv_heads=PROBLEM.heads, dtype=dtype)
-            found[flags, dtype] = sdpa.flash_bytes_in_half(problem, 2)
+            found[flags, dtype] = flash.flash_bytes_in_half(problem, 2)
     without, with_amx = found["avx512_bf16", "bf16"], found["amx_bf16", "bf16"]
     # keys and values of 4 heads, and a tile of keys of each thread, as torch 2.13 took them
     assert with_amx - without == 2 * 65536 + 32768

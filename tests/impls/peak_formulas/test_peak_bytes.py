@@ -12,7 +12,8 @@ from attnbench.harness.measure.prepared_call import make_tensors, output_shape
 from attnbench.impls import Inputs, Problem, input_order, load, missing
 from attnbench.impls.backend import leaves
 from attnbench.impls.masks import needs_matrix
-from attnbench.impls.peak_formulas.sdpa import takes_flash
+from attnbench.impls.peak_formulas import nearest
+from attnbench.impls.peak_formulas.flash import takes_flash
 from attnbench.impls.problem_fields import Scope
 from attnbench.impls.shared.sdpa_kernels import would_run
 from tests.budget import first
@@ -61,6 +62,22 @@ def measured_peak(name: str, problem: Problem) -> int:
 
         run()
         return peak(run)
+
+
+def held(name: str, problem: Problem) -> str:
+    """What is known of the peak, "exact", a "bound" or nothing; fails if that is wrong."""
+    backend, more, known = load(name), 0, "exact"
+    found = backend.peak_bytes(problem, CPU, 1)
+    if found is None:
+        near = next(nearest(name, problem, 1), None)
+        found = near and backend.peak_bytes(near.problem, CPU, 1)
+        if near is None or found is None:
+            return ""
+        more, known = near.more_bytes, "bound"
+    measured = measured_peak(name, problem)
+    assert measured <= found + more + FORWARD_BYTES, problem
+    assert known == "bound" or measured >= found - FORWARD_BYTES, problem
+    return known
 
 
 def compare(name: str, shape: Problem, **changes: object) -> bool:

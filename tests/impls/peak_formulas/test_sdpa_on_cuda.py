@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from attnbench.harness.cases.case import problem_of
-from attnbench.impls.peak_formulas import sdpa
+from attnbench.impls.peak_formulas.flash import sdpa
 from attnbench.impls.peak_formulas.sdpa_on_cuda import most_bytes, peak_bytes
 from attnbench.impls.problem import Problem
 
@@ -26,7 +26,7 @@ def test_every_row_of_sdpa_on_an_h200_is_met_to_the_byte() -> None:
     assert len(ROWS) >= 43
     assert {row["kernel"] for row in ROWS} == {"flash", "efficient", "cudnn"}
     for row in ROWS:
-        found = sdpa.peak_bytes(problem_of(row), CUDA, 1, variant=row["kernel"])
+        found = sdpa(problem_of(row), CUDA, 1, variant=row["kernel"])
         assert found == row["peak_bytes"], row["case"]
 
 

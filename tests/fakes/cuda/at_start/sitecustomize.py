@@ -26,7 +26,7 @@ class Told(list[str]):
 
 
 def start() -> AbstractContextManager[object]:
-    from attnbench.harness.measure import clock, launch
+    from attnbench.harness.measure import clock
     from tests.fakes.cuda import FakeGpu, RealClock, fake_cuda
     from tests.fakes.nvml.driver import UUID
 
@@ -34,8 +34,8 @@ def start() -> AbstractContextManager[object]:
     gpu.other_s = float(os.environ.get("FAKE_CUDA_KERNEL_S", gpu.other_s))
     clock.L2_FLUSH_BYTES = 1 << 20  # a CPU writes them
     clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
-    clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
-    launch.BLOCKS, launch.CALLS = 2, 5
+    clock.GRAPH_BELOW_MS = 1e3  # and its calls be long
+    clock.BLOCKS, clock.CALLS = 2, 5
     if file := os.environ.get("FAKE_CUDA_LAUNCHED"):
         gpu.launched = Told(file)
     if file := os.environ.get("FAKE_CUDA_EXCLUSIVE"):

@@ -1,23 +1,30 @@
 """A decoder of Hugging Face's from a local folder: config.json, safetensors files, nothing else.
 
+A checkpoint is data: no name in it is imported, no pickle is read, nothing is downloaded.
+
 transformers gets a configuration object and tensors, never the folder's path: it reads no other
 file, downloads nothing, and has no code of the model's to run. Its models call their attention
 through one interface, in which we stand: each layer's own eager function is called, its weights
 are kept, and its outputs are scaled head by head.
 """
 
+import json
 import sys
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from pydantic import StrictInt, TypeAdapter
+from torch import Generator, Tensor, nn
+from torch.nn.functional import pad
 
-from ...files.errors import BadInput, first_line, option, shown
-from ...files.printable import visible
-from ...models import config_file, weights
-from ..removal import Gates
+from ..files.errors import BadInput, first_line, option, shown
+from ..files.printable import visible
+from ..files.safe_files import opened, read_text
+from ..models import config_file
+from .removal import Gates
+from .synthetic_tasks import UNSCORED, Batch
 
 SINGLE = "model.safetensors"
 IMPLEMENTATION, EAGER = "attnbench_heads", "eager_attention_forward"
@@ -165,12 +172,104 @@ def _plain(value: Any) -> Any:
 
 def _files(folder: Path) -> list[Path]:
     """Those that the index names, else the single one. Raises BadInput."""
-    weights.weight_bytes(folder)  # whole files, and none missing
-    if (folder / weights.INDEX).is_file():
-        return weights.weight_files(folder)
+    config_file.weight_bytes(folder)  # whole files, and none missing
+    if (folder / config_file.INDEX).is_file():
+        return config_file.weight_files(folder)
     if (folder / SINGLE).is_file():
         return [folder / SINGLE]
     raise BadInput(
-        f"{shown(str(folder))}: no {SINGLE}; wanted it, or several with {weights.INDEX}; other"
+        f"{shown(str(folder))}: no {SINGLE}; wanted it, or several with {config_file.INDEX}; other"
         " formats hold pickles, which are never read"
     )
+
+
+# ---- the tokens that a model is looked at with ---------------------------------------------------
+# It is to predict the next token, always. Without --tokens FILE they are random tokens, said twice:
+# who has induction heads knows the second half (Olsson et al. 2022, arXiv:2209.11895), which alone
+# is scored.
+
+REPEATED = 24  # random tokens, which are then said again
+SEQUENCES = 16
+LONGEST = 48  # tokens of a sequence of the user's
+MAX_BYTES = 1 << 20
+TOKENIZER = "tokenizer.json"
+MOST_TOKENIZER_BYTES = 128 << 20  # the largest that are published have 33
+WANTED = f"a JSON list of token ids, or text for a model that has a {TOKENIZER}"
+ROWS = TypeAdapter(list[list[StrictInt]])
+MOST_REASON = 150  # characters
+
+
+class Sequences(NamedTuple):
+    """`looked_at`: what the numbers are of. `judged_on`: others, by which heads are ranked; the
+    same with fewer than four. `source`: in words.
+    """
+
+    looked_at: Batch
+    judged_on: Batch
+    source: str
+
+
+def sequences(model: Model, file: str | None, seed: int) -> Sequences:
+    """Of the user's tokens, else random ones. Raises BadInput."""
+    if file is not None:
+        return given(model, Path(file))
+    half = min(REPEATED, (model.longest or 2 * REPEATED) // 2)
+    generator = Generator().manual_seed(seed)
+    once = torch.randint(model.vocabulary, (2 * SEQUENCES, half), generator=generator)
+    tokens = once.repeat(1, 2).to(model.model.device)
+    return _halves(tokens, f"{half} random tokens, said twice", unscored=half - 1)
+
+
+def given(model: Model, file: Path) -> Sequences:
+    """Raises BadInput for what are not tokens of the model, and text without its tokenizer."""
+    place = option("tokens", shown(str(file)))
+    text, size = read_text(file, place, MAX_BYTES, WANTED), min(LONGEST, model.longest or LONGEST)
+    try:
+        is_json = text.lstrip().startswith("[")
+        read = json.loads(text) if is_json else _encoded(text, place, model.folder)
+        rows = ROWS.validate_python(read if read and isinstance(read[0], list) else [read])
+        if len(rows) == 1:  # one long text, as sequences of one length
+            words, size = rows[0], min(size, len(rows[0]))
+            rows = [words[at : at + size] for at in range(0, len(words) - size + 1, size)]
+        tokens = torch.tensor([row[:size] for row in rows[: 2 * SEQUENCES]])
+        most = model.vocabulary - 1
+        if tokens.shape[1] < 2 or not 0 <= int(tokens.min()) <= int(tokens.max()) <= most:
+            raise ValueError
+    except BadInput:
+        raise
+    except (ValueError, RecursionError):
+        raise BadInput(
+            f"{place}: not sequences of this model's tokens; wanted one list, or lists of one"
+            f" length, of 2 or more whole numbers from 0 to {model.vocabulary - 1}"
+        ) from None
+    count, size = tokens.shape
+    what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
+    return _halves(tokens.to(model.model.device), what)
+
+
+def _halves(tokens: Tensor, source: str, unscored: int = 0) -> Sequences:
+    """`unscored`: targets at the beginning of each sequence that nobody can know."""
+    targets = pad(tokens[:, 1:], (0, 1), value=UNSCORED)
+    targets[:, :unscored] = UNSCORED
+    batch, half = Batch(tokens, targets), min(len(tokens) // 2, SEQUENCES)
+    if len(tokens) < 4:
+        return Sequences(batch, batch, source)
+    return Sequences(batch.part(0, half), batch.part(half, 2 * half), source)
+
+
+def _encoded(text: str, place: str, folder: Path) -> list[int]:
+    """Raises BadInput without a tokenizer that can be read."""
+    from tokenizers import Tokenizer
+
+    try:
+        with opened((folder / TOKENIZER).resolve()) as file:
+            tokenizer = Tokenizer.from_buffer(file.read(MOST_TOKENIZER_BYTES))
+    except Exception as error:  # noqa: BLE001 - the library raises Exception itself
+        said = str((isinstance(error, OSError) and error.strerror) or error)
+        why = visible(said.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])
+        raise BadInput(
+            f"{place}: text, and {TOKENIZER} of {shown(str(folder))} cannot be read ({why});"
+            " wanted one that the package tokenizers wrote, or a JSON list of token ids"
+        ) from None
+    ids: list[int] = tokenizer.encode(text).ids
+    return ids

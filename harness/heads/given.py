@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...files.errors import BadInput, option, shown
+from ..files.errors import BadInput, option, shown
 
 STUDY = "checkpoint_heads"
 CONFIG = "config.json"

@@ -1,6 +1,17 @@
-"""Sums in closed form, of which counts of pairs consist; and what `causal` alone leaves."""
+"""What mask files share: types, so that none imports torch; sums in closed form, of which counts of
+pairs consist; and what `causal` alone leaves.
+"""
 
-from ._types import Problem
+from typing import TYPE_CHECKING, Any
+
+from ..problem_fields import ProblemFields as Problem
+
+__all__ = ["Problem", "Tensor"]
+
+if TYPE_CHECKING:
+    from torch import Tensor
+else:
+    Tensor = Any
 
 
 def triangle(p: Problem, length: int) -> int:
