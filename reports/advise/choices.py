@@ -5,7 +5,7 @@ Times are those of rows; ratios, intervals and marks are the judge's.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 
 from ...harness.stats.intervals import Interval, latency_interval
 from ..data.decode import Rate, traffic
@@ -155,6 +155,13 @@ class Decision:
         return min(
             (one for one in self.as_good if one.peak_bytes), key=lambda one: one.peak_bytes or 0
         )
+
+    @property
+    def as_light(self) -> list[Choice]:
+        """Those as good as the fastest that hardly need more memory than the chosen one."""
+        chosen = self.chosen.peak_bytes if self.chosen else None
+        most = AS_GOOD_RATIO * (chosen or inf)
+        return [one for one in self.as_good if (one.peak_bytes or 0) <= most]
 
     @property
     def name_of_best(self) -> str:

@@ -14,7 +14,7 @@ from .memory import Longest, Need
 from .words import LIMITS, beside_tables, named, place
 
 NOT_KNOWN, CACHE = "not known", "keys and values"
-LONGEST = ("attn_implementation", "phase", "tokens", "limit", "attention's bytes")
+LONGEST = ("implementation", "phase", "tokens", "limit", "attention's bytes")
 Of = tuple[Decision, Choice]
 Columns = Mapping[str, Callable[[Of], Cell | Marked]]
 
@@ -83,13 +83,13 @@ def _rates(of: Of) -> str:
 
 CHOICE: Columns = {
     "attn_implementation": lambda of: Marked(
-        cell=of[1].implementation.name, strong=of[1] is of[0].best
+        cell=of[1].implementation.name, strong=of[1] is of[0].chosen
     ),
     "time": _time,
     "ratio": _ratio,
     "verdict": verdict,
     "kernel": _kernels,
-    "peak": lambda of: bytes_text(of[1].peak_bytes),
+    "peak memory": lambda of: bytes_text(of[1].peak_bytes),
     "reads": _rates,
 }
 
@@ -145,9 +145,7 @@ def longest_table(advice: Advice, *, sources: bool = True) -> Table:
     rows = by(ordered, lambda one: (one.attn_implementation, *said(one)))
     return Table(
         title=f"Longest context{place(advice, 'in')}",
-        columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes")[
-            : 4 + sources
-        ],
+        columns=LONGEST[: 4 + sources],
         rows=tuple(
             (name, ", ".join(one.phase for one in some), *cells)
             for (name, *cells), some in rows.items()

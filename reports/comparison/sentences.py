@@ -9,7 +9,6 @@ from string import ascii_lowercase
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
 from ..data.exactness import exactness_note
-from ..data.noise_floor import ProcessNoise
 from ..data.row_groups import Row
 from ..data.run_meta import OUT_OF_MEMORY, Difference
 from ..formatting import (
@@ -60,26 +59,25 @@ LETTERS = dict(zip(REASONS, ascii_lowercase, strict=False))
 
 
 def lines(found: Comparison) -> Iterator[str]:
-    """What is not in the answer and the table: the limits of the verdicts, a sentence each."""
+    """What is not in the answer, its card and the table: a sentence each."""
     if found.left_out:
         yield f"{plural(found.left_out, 'case')} left out by --only."
     of_backends = [one for one in found.means if one]
     if len(of_backends) > 1:
         named = {clipped(one): found.means[one] for one in of_backends[: 2 * MOST_NAMED]}
         more = len(of_backends) - len(named)
-        yield f"By backend: {means_text(named)}{f', and {more} more' if more else ''}."
+        yield means_text(named) + (f" {more} more in --format json." if more else "")
     inexact = {one.shown["backend"]: None for one in found.verdicts if exactness_note(one.shown)}
     if inexact:
         yield f"Not exact attention, so not the same result: {line(list_text([*inexact]))}."
     yield from map(line, _ends(found.of("status")))
-    yield from _doubts(found.verdicts, noise_of(found.new.rows[0]).process)
     yield from map(line, differing_baselines(found.new.rows))
     if found.rules.history:
         yield (
-            "Intervals allow for what the runs of base differ by, case by case; slower changes are"
-            " not in them."
+            "Intervals allow for the differences among the runs of base, case by case; they do"
+            " not allow for a slow drift."
         )
-    yield f"The same: times and energies within {margin_text(found.rules.margin_ratio)}."
+    yield f"Times and energies within {margin_text(found.rules.margin_ratio)} count as the same."
     yield from _environments(found)
     yield from map(line, found.notes)
 
@@ -142,17 +140,17 @@ def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
 
 
 def count_texts(found: Comparison) -> Iterator[str]:
-    """Of each metric: `Latency: slower in 2; same in 3 of 5 cases.`, and what of that holds among
-    all at once, where fewer differences do than have the mark.
+    """Of each metric: `Time: slower in 2 of 5 cases; same in 3.`, and what of that holds among all
+    at once, where fewer differences do than have the mark.
     """
     for metric in MEASURED:
         some, of = found.of(metric), METRICS[metric]
         counts = Counter(one.said for one in some)
         order = (of.worse, of.better, SAME, SEEN.words, NOISY.words, NOT_DECIDED, NO_VALUE)
-        texts = [f"{word} in {counts[word]}" for word in order if counts[word]]
+        first, *others = [f"{word} in {counts[word]}" for word in order if counts[word]] or [""]
         if some:
-            every = f"{of.title.capitalize()}: {'; '.join(texts)} of {plural(len(some), 'case')}."
-            yield f"{every}{_of_all(some)}"
+            texts = [f"{first} of {plural(len(some), 'case')}", *others]
+            yield f"{of.title.capitalize()}: {'; '.join(texts)}.{_of_all(some)}"
 
 
 def _of_all(some: Sequence[CaseVerdict]) -> str:
@@ -160,8 +158,8 @@ def _of_all(some: Sequence[CaseVerdict]) -> str:
     if len(left) == sum(one.worse or one.better for one in some):
         return ""
     counts = Counter(one.verdict for one in left)
-    words = ", ".join(f"{word} in {count}" for word, count in counts.items()) or "none differs"
-    return f" Among all {len(some)} at once (Holm): {words}."
+    words = ", ".join(f"{word} in {count}" for word, count in counts.items()) or "none"
+    return f" After correction for {len(some)} comparisons (Holm): {words}."
 
 
 def among_all(some: Sequence[CaseVerdict]) -> list[CaseVerdict]:
@@ -173,13 +171,14 @@ def among_all(some: Sequence[CaseVerdict]) -> list[CaseVerdict]:
 
 
 def means_text(means: Mapping[str, Interval]) -> str:
-    """`×1.06 (1.04 to 1.08) on average (geometric mean)`; each with its name, if it has one."""
+    """`Geometric mean: ×1.06 (1.04 to 1.08).`; each with its name, if it has one."""
     texts = [
         f"{name} ×{number_text(mean.value)}{ratio_range_text(mean.low, mean.high)}".strip()
         for name, mean in means.items()
     ]
     tested = all(isfinite(mean.low) for mean in means.values())
-    return f"{list_text(texts)} on average (geometric mean{'' if tested else ', not a test'})"
+    what = f"Geometric mean{'s by backend' if len(texts) > 1 else ''}"
+    return f"{what}{'' if tested else ' (no interval)'}: {list_text(texts)}."
 
 
 def _ends(ended: Iterable[CaseVerdict]) -> Iterator[str]:
@@ -202,10 +201,11 @@ def _end(side: Row | None) -> str:
 # ---- what is not decided, and why ----------------------------------------------------------------
 
 
-def _doubts(verdicts: Iterable[CaseVerdict], process: ProcessNoise) -> Iterator[str]:
+def doubts(found: Comparison) -> Iterator[str]:
     """Reasons for what is not decided with what would help, and reasons that limit the others."""
+    process = noise_of(found.new.rows[0]).process
     counts: dict[str, Counter[str]] = {"Not confirmed": Counter(), "Decided": Counter()}
-    for one in verdicts:
+    for one in found.verdicts:
         if one.metric != "status":
             counts["Not confirmed" if one.verdict == NOT_DECIDED else "Decided"].update(one.reasons)
     is_open = counts["Not confirmed"]
@@ -267,4 +267,4 @@ def _idle_text(metric: str, cases: int, reasons: Collection[str]) -> str:
     known = (said for code, said in REASONS.items() if code in reasons and "; " in said)
     why, _, hint = next(known, "; use more turns").partition("; ")
     of = f"0 of {cases}: {why}" if why else f"0 of {cases}"
-    return f"{METRICS[metric].title}: nothing decided ({of}); {hint}"
+    return f"{metric}: nothing decided ({of}); {hint}"

@@ -28,8 +28,8 @@ class Metric(NamedTuple):
 
 MEASURED = ("latency", "peak_bytes", "energy_per_call")
 METRICS = {
-    "latency": Metric("latency", "faster", "slower", "ms", "latency_ms"),
-    "peak_bytes": Metric("peak bytes", "less", "more", "bytes", "peak_bytes"),
+    "latency": Metric("time", "faster", "slower", "ms", "latency_ms"),
+    "peak_bytes": Metric("peak memory", "less", "more", "bytes", "peak_bytes"),
     "energy_per_call": Metric("energy per call", "less", "more", "J", "energy_per_call_j"),
     "status": Metric("status", "mended", "broken"),
 }

@@ -58,7 +58,7 @@ def test_a_backend_refuses_and_predicts_as_described(name: str, device: str) -> 
     ("backend", "dtype", "value", "words"),
     [
         ("sdpa", "fp32", 4 * (64 * 128 + 4 * 64), "by the formula"),  # and tiles of each thread
-        ("hf:sdpa", "bf16", 4 * (64 * 128 + 4 * 64), "at most what sdpa needs in fp32"),
+        ("hf:sdpa", "bf16", 4 * (64 * 128 + 4 * 64), "upper bound (fp32 formula of sdpa)"),
         (
             "hf:flash_attention_2",
             "bf16",
@@ -79,7 +79,7 @@ def test_it_says_whose_formula_it_is(
     if missing(backend):
         pytest.skip("transformers is not installed")
     found = peak(backend, replace(LAYER, dtype=dtype), "cpu")
-    assert (found.words, found.at_most) == (words, words.startswith("at most"))
+    assert (found.words, found.at_most) == (words, words.startswith("upper bound"))
     assert found.value == value or (value is not None and (found.value or 0) > value)
 
 
@@ -88,7 +88,7 @@ def test_formulas_alone_need_no_torch(tmp_path: Path) -> None:
     asked = ["gemma-3-4b", "--context=32k", "--phase=prefill,chunk,decode,verify,training"]
     command = [sys.executable, "-c", FORMULAS_ONLY, *asked, f"--out={tmp_path}", "--device=cpu"]
     done = ran(command, check=True)
-    assert "by formulas" in done.stdout
+    assert "memory below is computed" in done.stdout
     assert done.stderr.strip() == ""
 
 
