@@ -20,9 +20,9 @@ from ..elements import (
     table_of,
 )
 from ..formatting import bytes_text, list_text, size_text, time_text
-from ..pages.exactness_marks import marked_names
 from ..pages.html import render as page_of
 from ..pages.report import MORE, TRUST, Answered, Part, Section
+from ..pages.run_titles import marked_names
 from ..subjects import SECTIONS, name_of
 from ..words import NOT_DECIDED, SAME_RATIO, SEEN, TIMES, Word
 from .answer import Advice

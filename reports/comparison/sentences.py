@@ -18,12 +18,11 @@ from ..formatting import (
     plural,
     ratio_range_text,
 )
-from ..judging.many import beyond, differing_baselines
-from ..judging.noise import noise_of
+from ..judging.over import beyond, differing_baselines
+from ..judging.ratio import noise_of
 from ..words import NOISY, NOT_DECIDED, SEEN
 from .compare import Comparison
-from .gate import GateResult
-from .verdict import MEASURED, METRICS, NO_VALUE, SAME, CaseVerdict
+from .verdict import MEASURED, METRICS, NO_VALUE, SAME, CaseVerdict, GateResult
 
 MOST_NAMED = 4
 MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters

@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..data.read import Document, Run
+from ...harness.rows.run_files import Document
 from ..data.row_groups import Row, label, problem, unusual
-from ..data.run_meta import plan_of
+from ..data.run_meta import Run, plan_of
 from ..judging.pair import PLAUSIBLE
 from . import Exported, NotExportable, PackageMissing
 from ._speeds import Speed, left_out, one_machine, speeds

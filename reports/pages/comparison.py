@@ -30,8 +30,8 @@ from ..judging.ratio import Ratio
 from ..quantity import Cell
 from ..subjects import SECTIONS, name_of
 from ..words import NOISY, NOT_DECIDED, SEEN, TIMES, meaning_of
-from .exactness_marks import marked_names
 from .report import MORE, TRUST, Answered, Section
+from .run_titles import marked_names
 
 NAME, TITLE = "comparison", "Case by case"
 MOST_ROWS = 100

@@ -13,7 +13,7 @@ from attnbench.harness.rows.record import MOST_CHARACTERS, Planned, Record, Stat
 from attnbench.harness.rows.run_files import parsed_row
 from attnbench.harness.rows.run_store import Store
 from attnbench.impls.problem import Problem
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from tests.fakes.stored_runs import case, plan, record
 from tests.faults.mutations import ODD, ODD_NUMBERS, ODD_TEXTS
 

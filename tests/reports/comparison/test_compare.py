@@ -3,6 +3,7 @@
 import pytest
 
 from attnbench.harness.files.errors import BadInput
+from attnbench.harness.rows.run_files import BadRun
 from attnbench.reports.comparison.compare import (
     Criteria,
     DifferentDevices,
@@ -11,7 +12,6 @@ from attnbench.reports.comparison.compare import (
 )
 from attnbench.reports.comparison.sentences import verdict_text
 from attnbench.reports.data.noise_floor import newest_noise_floor
-from attnbench.reports.data.read import BadRun
 from attnbench.reports.data.run_meta import fact_differences
 from attnbench.reports.pages import markdown
 from attnbench.reports.pages.comparison import MOST_ROWS, page

@@ -5,8 +5,7 @@ A gate without data is refused.
 
 import pytest
 
-from attnbench.reports.comparison.gate import Gate, apply
-from attnbench.reports.comparison.verdict import Rules, case_verdicts
+from attnbench.reports.comparison.verdict import Gate, Rules, apply, case_verdicts
 from attnbench.reports.data.run_meta import not_reached
 from tests.made_runs import PLANNED, loaded, row
 from tests.reports.comparison.test_verdict import measured, scaled

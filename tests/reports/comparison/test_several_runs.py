@@ -5,9 +5,8 @@ from random import Random
 
 import pytest
 
-from attnbench.reports.comparison.gate import Gate, apply
 from attnbench.reports.comparison.several_runs import merged
-from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
+from attnbench.reports.comparison.verdict import CaseVerdict, Gate, Rules, apply, case_verdicts
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import NOT_REACHED, not_reached
 from tests.budget import first

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from attnbench.harness.stats.intervals import Interval
-from attnbench.reports.data.decode import NOT_MEASURED, is_decode, traffic
 from attnbench.reports.data.load import load
+from attnbench.reports.data.peaks import NOT_MEASURED, is_decode, traffic
 from tests.made_runs import GIB, made, problem, write_run
 from tests.reports.rendering import rows_of
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from attnbench.harness.rows import run_files
-from attnbench.reports.data.read import BadRun, read_run
+from attnbench.harness.rows.run_files import BadRun
+from attnbench.reports.data.run_meta import read_run
 from tests.made_runs import (
     WINDOW,
     case,

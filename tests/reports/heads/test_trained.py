@@ -7,8 +7,7 @@ import pytest
 
 from attnbench.harness.heads.findings import TrainedHeads
 from attnbench.harness.rows.findings import findings_of
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.data.run_meta import read_run, run_meta
 from attnbench.reports.elements import Figure, Table
 from attnbench.reports.heads.subjects.trained_heads import Trained, subject
 from attnbench.reports.subjects import Subject
