@@ -15,8 +15,7 @@ from .asked import Fields, Implementation, key_over, length
 
 WITHOUT_CALL = ("unavailable", "unsupported")  # statuses that say nothing about inputs
 EARLIER = (
-    "of an earlier version, which measured attention functions of transformers on inputs in another"
-    " order in memory than a model's; --measure measures them anew"
+    "of an earlier version, whose inputs had another order in memory than a model's; add --measure"
 )
 
 

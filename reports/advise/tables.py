@@ -1,6 +1,7 @@
 """Advice in tables, and as JSON (docs/format.md describes it)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -184,19 +185,14 @@ def document(advice: Advice) -> dict[str, Any]:
             for one in advice.decisions
         ],
         "memory": [
-            {
-                **_fields(one, "phase implementation context weight_bytes cache_bytes"),
-                **_fields(one, "paged_cache_bytes state_bytes kept_bytes attention_bytes"),
-                **_fields(one, "total_bytes at_most source"),
-            }
+            {name: _value(found) for name, found in asdict(one).items()}
+            | {"total_bytes": one.total_bytes}
             for one in advice.needs
         ],
         "sequences": [one._asdict() for one in advice.sequences],
         "longest": [
-            {
-                **_fields(one, "phase attn_implementation context at_least limit source"),
-                **({"limit": None} if one.context is None else {}),
-            }
+            _fields(one, "phase attn_implementation context at_least source")
+            | {"limit": None if one.context is None else one.limit}
             for one in advice.longest
         ],
         "traps": advice.traps,

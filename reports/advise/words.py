@@ -53,7 +53,7 @@ def room(advice: Advice) -> str:
     if asked.beside_weights:
         place, ending = f"{memory} beside its weights", ""
     elif left is None:
-        place, ending = memory, "; its weights, of unknown size, come on top"
+        place, ending = memory, "; its weights are extra, of unknown size"
     else:
         place, ending = memory, f"; weights take {weights} {stored}"
     phase = asked.phases[0]
@@ -113,7 +113,7 @@ def _how_clear(name: str, decision: Decision) -> str:
         return f"faster than {list_text(slower)}; not confirmed against {list_text(left)}"
     if left:
         return f"not confirmed: {list_text(left)} may be as fast or faster"
-    return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
+    return f"faster than {list_text(slower)}" if slower else "none is clearly faster"
 
 
 def _against_fastest(name: str, decision: Decision) -> str:
@@ -141,7 +141,7 @@ def about(advice: Advice) -> str:
     cache = f", keys and values in {asked.kv_dtype}" if asked.kv_dtype else ""
     own = any(one.own for one in asked.implementations)
     whose = "attnbench's own functions" if own else "transformers' functions"
-    rows = f"; {whose}, no engine was measured; rows of {plural(len(runs), 'run')}{timed}"
+    rows = f"; {whose}, not an inference engine; rows of {plural(len(runs), 'run')}{timed}"
     return (
         f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}{cache}, batch {asked.batch}{tp},"
         f" on {asked.device_name}{rows if runs else ''}; memory: {asked.memory_from}"
@@ -203,7 +203,7 @@ def _unknown(advice: Advice) -> Iterator[str]:
         state = asked.states.get(what, 0)
         size = "of unknown size" if state is None else f"of {size_text(state)}"
         keeps = f", each with a state {size} a sequence" if state != 0 else ""
-        yield f"Not measured: {plural(count, 'layer')} of {what}{keeps}: no softmax attention."
+        yield f"Not measured: {plural(count, 'layer')} of {what}{keeps}: not softmax attention."
     if own := [f"{one.backend} for {one.name}" for one in asked.implementations if one.own]:
         yield (
             f"transformers' functions were not called: attnbench's backends stand for them"

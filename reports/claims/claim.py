@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ClaimVerdict = Literal["supported", "refuted", "depends", "not decided", "not run"]
-HIDDEN = ": other costs may hide more, and a longer or wider one would tell"
+HIDDEN = ": other costs may hide more; measure a longer or wider case"
 
 
 class Found(NamedTuple):
@@ -172,7 +172,7 @@ def deciding(verdict: ClaimVerdict) -> tuple[ClaimVerdict, ...]:
 # ---- what is measured ----------------------------------------------------------------------------
 
 
-BUSY = f"{DISTURBED}: to be measured again on an idle machine"
+BUSY = f"{DISTURBED}: measure again on an idle machine"
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 UNITS = {
     "peak_bytes": "bytes",

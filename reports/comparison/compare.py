@@ -147,8 +147,8 @@ def compare_runs(
     assert not isinstance(new, str | Path)
     if len(base) != len(new):
         raise BadInput(
-            f"base has {plural(len(base), 'run')} and new {len(new)}; wanted as many: a turn is one"
-            " run of each"
+            f"base has {plural(len(base), 'run')} and new {len(new)}; wanted the same number, as a"
+            " turn is one run of each; leave out the runs without a partner"
         )
     before, now = (as_one(read_sides(some, asked)) for some in (base, new))
     return _by_case(before, now, asked, turns=len(base))

@@ -27,28 +27,27 @@ from .verdict import MEASURED, METRICS, NO_VALUE, SAME, CaseVerdict, GateResult
 MOST_NAMED = 4
 MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters
 REASONS = {
-    "between_runs": "two runs at different times, and how much runs differ here is not known: the"
-    " interval allows for 30 %; compare versions in turns (--turns, attnbench gate), or run"
-    " attnbench doctor --deep here once",
+    "between_runs": "measured at different times on a machine of unknown run-to-run noise, so the"
+    " interval allows for 30 %; compare in turns (--turns, attnbench gate), or run attnbench doctor"
+    " --deep once",
     "one_process": "one process each; use --plan standard or --turns",
-    "throttled": "one side was throttled in most blocks and the other was not; measure again on a"
-    " cool, idle machine",
-    "contended": "other work competed for the cores in most blocks of a side; measure again on an"
-    " idle machine",
-    "inputs_differ": "q, k and v lay in another order in memory; measure both sides again, with one"
-    " version of attnbench",
+    "throttled": "one side was throttled in most blocks; measure again on a cool, idle machine",
+    "contended": "other work took cores in most blocks of one side; measure again on an idle"
+    " machine",
+    "inputs_differ": "the sides have q, k and v in different orders in memory; measure both with"
+    " one version of attnbench",
     "clocks_differ": "the GPU's clocks differ; lock the clocks, or use --turns",
     "many_claims": "not clear enough among so many comparisons (Holm); use more turns, or fewer"
     " cases with --only",
-    "runs_differ": "measured at different times: the interval allows for what runs differ by here;"
-    " measure both in turns (attnbench gate, --turns); or let attnbench doctor --deep learn more of"
-    " the machine",
+    "runs_differ": "measured at different times, so the interval allows for this machine's"
+    " run-to-run noise; measure both in turns (attnbench gate, --turns), or repeat attnbench doctor"
+    " --deep",
     "interval_wide": "the interval is too wide for the margin; use more turns, --plan rigorous, or"
     " a larger margin",
-    "other_device": "another device, and not known to be the same kernel",
-    "missing": "one of the two has no such value; measure both sides again",
+    "other_device": "the devices differ, and so may the kernels",
+    "missing": "one side lacks the value; measure both sides again",
     "unpaired": "not measured in the same blocks",
-    "indirect": "a ratio of ratios, by way of the baseline that was timed beside either",
+    "indirect": "a ratio of ratios, through the baseline timed beside each",
 }
 """Why a verdict is not decided; what would decide it. Of a gate that decided nothing the first one
 that holds is told.

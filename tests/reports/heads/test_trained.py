@@ -103,4 +103,4 @@ def test_trainings_of_earlier_versions_are_counted_in_a_line(tmp_path: Path) -> 
     old = [training("recall", 1, seed, None) | {"goal_ratio": None} for seed in range(5)]
     found = told(tmp_path, old)
     assert found.card is None
-    assert [str(one) for one in found.blocks if "left out: 5 trainings" in str(one)]
+    assert [str(one) for one in found.blocks if "5 trainings of earlier versions" in str(one)]
