@@ -18,7 +18,7 @@ from .judging.ratio import Ratio
 from .words import SAME_RATIO
 
 LIKELY = 0.8  # a plan that decides a ratio in this share of runs is said to decide it
-IDLE = "Other work disturbed most blocks: measure again when the machine is idle."
+IDLE = "Other work disturbed most blocks. Measure again on an idle machine."
 DRAWS = 400  # simulated runs: the share is then off by 2 percent points
 SMALL = 0.01  # a spread with which nothing overflows; bounds grow in proportion to it
 MOST_DEGREES = 30  # of a spread; with more it is known
@@ -92,8 +92,9 @@ def what_decides(
     disturbed: bool = False,
 ) -> str:
     """`attnbench run quickstart --plan standard likely decides 6 of these 9 in about 4 min.` Or
-    that no plan would, and how small a difference the largest could tell; "" without any. `rows`:
-    all that the plan would measure again. `disturbed`: others are open because of other work.
+    that no plan would, and the least difference that the largest could tell; "" without any.
+    `rows`: all that the plan would measure again. `disturbed`: others are open because of other
+    work.
     """
     if not some:
         return IDLE if disturbed else ""
@@ -105,7 +106,7 @@ def what_decides(
     plan, decided = found or (min(PLANS, key=lambda name: PLANS[name]["processes"]), ())
     command = with_plan(run.get("command"), plan) or f"a run with --plan {plan}"
     if found is None:
-        return f"One process shows no difference between processes: {command} measures it."
+        return f"Measured in one process. To include how processes differ: {command}."
     what = f"{'all' if len(decided) == len(some) else len(decided)} of these {len(some)}"
     what = what if len(some) > 1 else f"this one (×{number_text(some[0].ratio)})"
     seconds = run_s(rows, plan_of(run), PLANS[plan])
@@ -130,10 +131,10 @@ def _too_small(some: Sequence[Seen], *, several: bool) -> str:
     tried = (steadiest._replace(ratio=1 + percent / 100) for percent in range(5, MOST_PERCENT, 5))
     most = int(PLANS[plan]["processes"])
     least = next((one.ratio for one in tried if likely(one, most, several=several)), inf)
-    it = "this" if len(some) == 1 else "these"
+    least_percent = f"only differences of {100 * (least - 1):.0f} % or more"
     return (
-        f"No plan likely decides {it}: as processes differed here, even --plan {plan} tells"
-        f" {f'only ratios of {number_text(least)} or more' if isfinite(least) else 'none'}."
+        f"Too close to call on this machine: even --plan {plan} would resolve"
+        f" {least_percent if isfinite(least) else 'none'}."
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .harness.files.errors import BadInput, EnvironmentUnmet, Refusal
     from .harness.verbs.runs import Run, load, open_run
-    from .reports.data.read import BadRun
+    from .harness.rows.run_files import BadRun
 
     advise: Callable[..., dict[str, Any]]
     compare: Callable[..., pd.DataFrame]
@@ -56,7 +56,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("Run", "load", "open_run"), "harness.verbs.runs"),
     **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.files.errors"),
-    "BadRun": "reports.data.read",
+    "BadRun": "harness.rows.run_files",
 }
 
 _VERBS = {

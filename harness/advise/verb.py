@@ -102,7 +102,7 @@ def tell(request: AdviseRequest) -> int:
     for note in found.rows.notes:
         typer.echo(f"note: {note}", err=True)
     if request.json:
-        from ...reports.advise.document import document
+        from ...reports.advise.tables import document
 
         whole = document(found)
         typer.echo(json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False))
@@ -132,7 +132,7 @@ def advise(request: AdviseRequest) -> dict[str, Any]:
     """Which attention a model should use here, and what context fits, from the rows of earlier
     runs. Raises Refusal; KeyboardInterrupt once the rows are safe.
     """
-    from ...reports.advise.document import document
+    from ...reports.advise.tables import document
 
     how = How.python(request, "attnbench.advise()")
     try:

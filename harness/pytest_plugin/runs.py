@@ -96,7 +96,7 @@ class FileRun(LiveProgress):
         # torch and other packages warn when they are imported; no case fails for that
         with warnings.catch_warnings(action="default"):
             from ...reports.data.load import rows_of
-            from ...reports.data.read import read_runs
+            from ...reports.data.run_meta import read_runs
 
             try:
                 ended(how.measured(started_job(entry, self.asked)), how)

@@ -259,7 +259,7 @@ def line_of(record: Record, name: str = "") -> str:
         memory = sum(record[name] or 0 for name in names)
         parts.append(f"memory {naturalsize(memory, binary=True)}")
     elif BELOW in (reason := (record["memory_missing"] or {}).get("peak_bytes", "")):
-        parts.append(f"peak {reason}")
+        parts.append(f"peak memory {reason}")
     if record["workspace_bytes"]:
         held = naturalsize(record["workspace_bytes"], binary=True)
         parts.append(f"holds {held} between calls")

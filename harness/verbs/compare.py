@@ -156,7 +156,7 @@ def compared(request: CompareRequest) -> "Comparison":
         compare_history,
         compare_runs,
     )
-    from ...reports.comparison.gate import Gate
+    from ...reports.comparison.verdict import Gate
     from ..rows.names import earlier_runs, find, number_of_last
 
     limits, root = None, request.runs
@@ -247,7 +247,7 @@ def _what_it_shows(run: Path) -> str:
     """By the rows of the run, and by how much runs are known to differ on its machine."""
     from ...reports.data.load import rows_of
     from ...reports.data.noise_floor import ASSUMED_RATIO
-    from ...reports.data.read import read_run
+    from ...reports.data.run_meta import read_run
     from ...reports.formatting import rough_percent_text
 
     timed = [row for row in rows_of([read_run(run)]) if row["latency_ms"] is not None]

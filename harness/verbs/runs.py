@@ -31,7 +31,7 @@ class Run:
         """How its cases, walls and studies ended, and how many did so: {"ok": 21, "oom": 2}. Raises
         BadRun.
         """
-        from ...reports.data.read import read_run
+        from ...reports.data.run_meta import read_run
 
         run = read_run(self.path)
         found = Counter(row["status"] for row in (*run.rows, *run.walls, *run.studies))
@@ -57,7 +57,7 @@ class Run:
         """One row per search of the longest N that fits: the fields of its row (docs/format.md),
         and the answer, `longest_seq_len`, with how it is known, `longest_how`. Raises BadRun.
         """
-        from ...reports.data.read import read_run
+        from ...reports.data.run_meta import read_run
         from ...reports.exports._frames import walls
 
         return walls(read_run(self.path, salvage=salvage))
@@ -67,7 +67,7 @@ class Run:
         """One row per finding of its studies, or of the one that is named; of a study without
         findings a row with `status` and `reason`. Raises BadRun.
         """
-        from ...reports.data.read import read_run
+        from ...reports.data.run_meta import read_run
         from ...reports.exports._frames import studies
 
         return studies(read_run(self.path, salvage=salvage), name)

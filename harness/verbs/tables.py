@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from rich.markup import escape
 
 from ...reports.elements import Block, Table
-from ...reports.pages.terminal_blocks import render_block
-from ...reports.pages.terminal_table import TerminalTable
+from ...reports.pages.terminal_table import TerminalTable, render_block
 from ..cases.case import ShortNames
 from ..files.printable import visible
 from ..terminal.progress import echo

@@ -45,7 +45,7 @@ class WallRequest(Measured):
 
     def answers(self, run: Path) -> Mapping[str, Any]:
         """The longest N of each search, and how it is known, as the page has them."""
-        from ...reports.data.read import read_run
+        from ...reports.data.run_meta import read_run
         from ...reports.subjects.wall import longest
 
         return {"walls": [longest(row)._asdict() for row in read_run(run).walls]}

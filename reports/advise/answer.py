@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..data.read import Run
 from ..data.row_groups import by
+from ..data.run_meta import Run
 from .asked import Asked, Inquiry
-from .choices import Cell, Decision, decide
+from .choices import Decision, LayerTime, decide
 from .memory import Longest, Memory, Need, Sequences
 from .stored import StoredRows
 
@@ -62,7 +62,7 @@ class Advice:
         return any(decision.choices for decision in self.decisions)
 
     @property
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[LayerTime]:
         for decision in self.decisions:
             for choice in decision.choices:
                 yield from choice.cells

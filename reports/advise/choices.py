@@ -5,10 +5,10 @@ Times are those of rows; ratios, intervals and marks are the judge's.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
 
 from ...harness.stats.intervals import Interval, latency_interval
-from ..data.decode import Rate, traffic
+from ..data.peaks import Rate, traffic
 from ..data.processor_time import in_most
 from ..judging.pair import time_ratio
 from ..judging.ratio import Ratio, summed
@@ -20,7 +20,7 @@ AS_GOOD_RATIO = 1.1  # to the fastest, of one that is not clearly slower
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class LayerTime:
     """One implementation on one kind of layer: time of a call in ms, and how it ended.
 
     `status`: ok, MISSING, or how its row ended, with the reason. `kernel`: the one that ran, as
@@ -47,9 +47,9 @@ class Cell:
         return self.reason if self.status == MISSING else f"{self.status}: {self.reason}"
 
 
-def cell_of(rows: StoredRows, implementation: Implementation, asked: Asked) -> Cell:
+def cell_of(rows: StoredRows, implementation: Implementation, asked: Asked) -> LayerTime:
     """By the row of this very problem, if there is one."""
-    cell = Cell(asked=asked, implementation=implementation)
+    cell = LayerTime(asked=asked, implementation=implementation)
     stored = rows.of(asked.problem or {}).get(implementation.backend)
     if stored is None:
         return cell
@@ -82,11 +82,11 @@ class Choice:
     """
 
     implementation: Implementation
-    cells: Sequence[Cell]
+    cells: Sequence[LayerTime]
     against: Ratio | None = None
 
     @property
-    def lacking(self) -> Cell | None:
+    def lacking(self) -> LayerTime | None:
         """The first layer without a time."""
         return next((cell for cell in self.cells if cell.status != "ok"), None)
 
@@ -157,6 +157,13 @@ class Decision:
         )
 
     @property
+    def as_light(self) -> list[Choice]:
+        """Those as good as the fastest that hardly need more memory than the chosen one."""
+        chosen = self.chosen.peak_bytes if self.chosen else None
+        most = AS_GOOD_RATIO * (chosen or inf)
+        return [one for one in self.as_good if (one.peak_bytes or 0) <= most]
+
+    @property
     def name_of_best(self) -> str:
         return self.chosen.implementation.name if self.chosen else ""
 
@@ -197,7 +204,7 @@ def _compared(ranked: Sequence[Choice], rows: StoredRows) -> Iterator[Choice]:
         yield replace(other, against=several or next(iter(parts), None))
 
 
-def _part(one: Cell, two: Cell, rows: StoredRows) -> Ratio:
+def _part(one: LayerTime, two: LayerTime, rows: StoredRows) -> Ratio:
     """Of one layer's call, by the samples of both."""
     pair = [rows.loaded(of.run)[of.row["case"]] for of in (two.stored, one.stored) if of]
     found = time_ratio(*pair)

@@ -17,9 +17,9 @@ from .stored import WITHOUT_CALL, StoredRows
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
 FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
-NOT_KEPT = "no row has bytes that a layer keeps for its backward pass; --measure measures them"
-BELOW = "not known of layers that are not measured (below)"
-STATES = "the state of some layers is not known (below)"
+NOT_KEPT = "bytes kept for the backward pass were not measured; add --measure"
+BELOW = "some layers were not measured (below)"
+STATES = "some layers keep a state of unknown size (below)"
 APPENDING = "the cache's copy of k and v"
 """In place of where the bytes of the call are from, where appending k and v needs more."""
 Limit = Literal["weights", "memory", "model", "unknown", "none"]
@@ -88,7 +88,7 @@ class CallBytes:
             # no call's bytes grow faster than its scores do, each length that grows by itself
             scores = (n / lengths[-1]) ** len(growing(problem))
             words = (
-                f"at most as its scores grow from what was measured at N = {spaced(lengths[-1])}"
+                f"upper bound: as measured at N = {spaced(lengths[-1])}, grown as the scores grow"
             )
             value = ceil(self.peaks[lengths[-1]] * scores)
             found = Bytes(value=value, words=words, at_most=True)
@@ -110,7 +110,7 @@ def _least_of_longer(sizes: Mapping[int, int], n: int) -> Bytes | None:
     longer = {size: other for other, size in sizes.items() if other >= n}
     if not longer:
         return None
-    words = f"at most what was measured at N = {spaced(longer[min(longer)])}"
+    words = f"upper bound: measured at N = {spaced(longer[min(longer)])}"
     return Bytes(value=min(longer), words=words, at_most=True)
 
 
@@ -240,7 +240,7 @@ class Memory:
         budget, most = self.inquiry.memory_bytes, self.inquiry.most_context
         end = Longest(phase=phase, attn_implementation=implementation.name)
         if budget is None:
-            return replace(end, source="how much memory there is is not known: give --memory-gib")
+            return replace(end, source="the size of the memory is not known: give --memory-gib")
         if (self.inquiry.left_bytes or 0) < 0:
             return replace(end, context=0, limit="weights")
 

@@ -19,10 +19,10 @@ from ..elements import (
     Text,
     table_of,
 )
-from ..formatting import bytes_text, list_text, size_text
-from ..pages.exactness_marks import marked_names
+from ..formatting import bytes_text, list_text, size_text, time_text
 from ..pages.html import render as page_of
 from ..pages.report import MORE, TRUST, Answered, Part, Section
+from ..pages.run_titles import marked_names
 from ..subjects import SECTIONS, name_of
 from ..words import NOT_DECIDED, SAME_RATIO, SEEN, TIMES, Word
 from .answer import Advice
@@ -33,10 +33,7 @@ from .words import about, headline, place, run_commands
 
 KEPT = ("environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS = "weights"
-NOTE = (
-    "Bands are 95 % intervals of the ratio over all layers; not confirmed or too noisy: neither"
-    " beyond nor within the grey band."
-)
+NOTE = "Bars are 95 % intervals of the time in all layers over that of the fastest."
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 
 
@@ -74,6 +71,7 @@ class AdviceReport(Answered):
                 sentence="",
                 picture=picture,
                 subtitle="time in all layers",
+                decisions=_advised(advice),
                 note=NOTE,
             ),
             Card(
@@ -110,6 +108,18 @@ class AdviceReport(Answered):
             *(replace(one, parts=()) for one in trusted),
             Section(name=MORE, title=SECTIONS[MORE], parts=parts),
         ]
+
+
+def _advised(advice: Advice) -> Table | None:
+    """What to use for each question, with its time and peak memory."""
+    some = [(of, one) for of in advice.decisions if (one := of.chosen) is not None]
+    columns: Columns = {
+        "for": lambda of: question(of[0]),
+        "use": CHOICE["attn_implementation"],
+        "time": lambda of: time_text(of[1].total_ms.value if of[1].total_ms else None),
+        "peak memory": CHOICE["peak memory"],
+    }
+    return table_of("", some, columns) if some else None
 
 
 def _ratios(advice: Advice) -> DotPlot | None:

@@ -8,16 +8,14 @@ from typing import Any
 from ...harness.rows.plans import reads_a_cache
 from ...harness.rows.run_files import BadRun, read_meta
 from ..data.load import rows_of
-from ..data.read import Run, read_run
 from ..data.row_groups import Row
-from ..data.run_meta import UNFINISHED, device_identity
+from ..data.run_meta import UNFINISHED, Run, device_identity, read_run
 from ..formatting import plural
 from .asked import Fields, Implementation, key_over, length
 
 WITHOUT_CALL = ("unavailable", "unsupported")  # statuses that say nothing about inputs
 EARLIER = (
-    "of an earlier version, which measured attention functions of transformers on inputs in another"
-    " order in memory than a model's; --measure measures them anew"
+    "of an earlier version, whose inputs had another order in memory than a model's; add --measure"
 )
 
 

@@ -1,20 +1,26 @@
-"""Advice in tables: implementations per question, the longest context, bytes at what was asked."""
+"""Advice in tables, and as JSON (docs/format.md describes it)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
 
 from ...harness.files.printable import spaced
+from ...harness.stats.intervals import Interval
+from ..advise import words
 from ..data.row_groups import by
 from ..elements import Block, Marked, Table, Text, table_of
+from ..facts import mark_word
 from ..formatting import Number, bytes_text, in_brackets, measured_bounds_text, size_text, time_text
 from ..quantity import Cell, Quantity
 from ..words import SEEN, TIMES
 from .answer import Advice
-from .choices import Choice, Decision
+from .choices import Choice, Decision, LayerTime
 from .memory import Longest, Need
 from .words import LIMITS, beside_tables, named, place
 
 NOT_KNOWN, CACHE = "not known", "keys and values"
-LONGEST = ("attn_implementation", "phase", "tokens", "limit", "attention's bytes")
+LONGEST = ("implementation", "phase", "tokens", "limit", "attention's bytes")
 Of = tuple[Decision, Choice]
 Columns = Mapping[str, Callable[[Of], Cell | Marked]]
 
@@ -83,13 +89,13 @@ def _rates(of: Of) -> str:
 
 CHOICE: Columns = {
     "attn_implementation": lambda of: Marked(
-        cell=of[1].implementation.name, strong=of[1] is of[0].best
+        cell=of[1].implementation.name, strong=of[1] is of[0].chosen
     ),
     "time": _time,
     "ratio": _ratio,
     "verdict": verdict,
     "kernel": _kernels,
-    "peak": lambda of: bytes_text(of[1].peak_bytes),
+    "peak memory": lambda of: bytes_text(of[1].peak_bytes),
     "reads": _rates,
 }
 
@@ -145,11 +151,101 @@ def longest_table(advice: Advice, *, sources: bool = True) -> Table:
     rows = by(ordered, lambda one: (one.attn_implementation, *said(one)))
     return Table(
         title=f"Longest context{place(advice, 'in')}",
-        columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes")[
-            : 4 + sources
-        ],
+        columns=LONGEST[: 4 + sources],
         rows=tuple(
             (name, ", ".join(one.phase for one in some), *cells)
             for (name, *cells), some in rows.items()
         ),
     )
+
+
+# ---- as JSON -------------------------------------------------------------------------------------
+
+
+SCHEMA = 1
+
+
+def document(advice: Advice) -> dict[str, Any]:
+    """What is not known is null."""
+    asked = advice.inquiry
+    missing = [(of, one) for of in advice.decisions for one in of.missing]
+    return {
+        "schema": SCHEMA,
+        "answer": words.headline(advice),
+        "sentences": list(words.beside_tables(advice)),
+        **_fields(asked, "model model_type device device_name dtype batch tp most_context"),
+        **_fields(asked, "memory_bytes weight_bytes devices_for_weights dtype_guess kv_dtype"),
+        "weights_source": asked.weights_words or None,
+        "decisions": [
+            {
+                **_fields(one, "phase context"),
+                "attn_implementation": one.name_of_best or None,
+                "choices": [*map(_choice, one.choices)],
+            }
+            for one in advice.decisions
+        ],
+        "memory": [
+            {name: _value(found) for name, found in asdict(one).items()}
+            | {"total_bytes": one.total_bytes}
+            for one in advice.needs
+        ],
+        "sequences": [one._asdict() for one in advice.sequences],
+        "longest": [
+            _fields(one, "phase attn_implementation context at_least source")
+            | {"limit": None if one.context is None else one.limit}
+            for one in advice.longest
+        ],
+        "traps": advice.traps,
+        "not_measured": [_fields(one, "layer count why") for one in advice.not_measured],
+        "other_layers": dict(asked.others),
+        "states": dict(asked.states),
+        "cautions": list(asked.cautions),
+        "missing": [
+            {**_fields(of, "phase context"), "implementation": one.name} for of, one in missing
+        ],
+        "commands": list(words.run_commands(advice)),
+        "measure": words.measure_command(advice) if missing else None,
+        "runs": [str(run.path) for run in advice.runs],
+        "not_included": words.not_included(advice),
+    }
+
+
+def _choice(one: Choice) -> dict[str, Any]:
+    ratio = one.against
+    return {
+        "attn_implementation": one.implementation.name,
+        "backend": one.implementation.backend,
+        **_fields(one, "total_ms why_not"),
+        "against_fastest": ratio
+        and {
+            "ratio": ratio.value,
+            **_fields(ratio, "low high paired"),
+            "verdict": TIMES.get(ratio.word, ratio.word),
+            "mark": mark_word(ratio.mark),
+            "reasons": list(ratio.doubts),
+        },
+        "layers": [*map(_cell, one.cells)],
+    }
+
+
+def _cell(cell: LayerTime) -> dict[str, Any]:
+    rate = cell.rate
+    return {
+        **_fields(cell.asked, "layer count"),
+        **_fields(cell, "status reason call_ms peak_bytes kernel"),
+        "bytes_per_s": _value(rate.bytes_per_s) if rate else None,
+        "bandwidth_ratio": _value(rate.share) if rate else None,
+        "run": cell.stored.run.path.name if cell.stored else None,
+        "case": cell.stored.row["case"] if cell.stored else None,
+    }
+
+
+def _fields(of: object, names: str) -> dict[str, Any]:
+    """Attributes; null for a number that is not finite, and for a text that says nothing."""
+    return {name: _value(getattr(of, name)) for name in names.split()}
+
+
+def _value(found: Any) -> Any:
+    if isinstance(found, Interval):
+        return _fields(found, "value low high") if isfinite(found.value) else None
+    return None if found == "" or (isinstance(found, float) and not isfinite(found)) else found

@@ -13,9 +13,9 @@ from .choices import Decision
 LIMITS = {
     "weights": "the weights do not fit",
     "memory": "memory",
-    "model": "the model's",
-    "unknown": "nothing is known beyond",
-    "none": "memory is no limit",
+    "model": "model",
+    "unknown": "not known beyond",
+    "none": "no limit found",
 }
 VERBS = {
     "prefill": "prefill of",
@@ -25,9 +25,9 @@ VERBS = {
     "training": "a training step on",
 }
 WARM = (
-    "Decode on a CPU: these calls read the same keys and values again, which caches may"
-    " hold; in a model those of all layers come in turn. In a small Llama that was run end to end"
-    " attention of a step took 2.1 times as long."
+    "Decode on a CPU: each call read the same keys and values, which may have stayed in caches; a"
+    " model reads those of all layers in turn. In a small Llama, run end to end, the attention of a"
+    " step took 2.1 times as long."
 )
 
 
@@ -45,15 +45,15 @@ def room(advice: Advice) -> str:
     stored = asked.weights_in + (f", on each of {asked.tp} devices" if asked.tp > 1 else "")
     if left is not None and left < 0:
         return (
-            f"The weights, {weights} {stored}, do not fit in {memory}: they alone take"
-            f" {spaced(asked.devices_for_weights or 0)} devices of {memory}."
+            f"{asked.model} does not fit in {memory}: its weights take {weights} {stored}, so"
+            f" {spaced(asked.devices_for_weights or 0)} devices of {memory} or more."
         )
     if not memory:
-        return "How much memory there is is not known: give --memory-gib."
+        return "The size of the memory is not known: give --memory-gib."
     if asked.beside_weights:
         place, ending = f"{memory} beside its weights", ""
     elif left is None:
-        place, ending = memory, "; its weights, of unknown size, come on top"
+        place, ending = memory, "; its weights are extra, of unknown size"
     else:
         place, ending = memory, f"; weights take {weights} {stored}"
     phase = asked.phases[0]
@@ -65,7 +65,7 @@ def room(advice: Advice) -> str:
         default=None,
     )
     if best is None:
-        return f"{asked.model}: no longest context is known for {phase} in {place}{ending}."
+        return f"The longest context of {asked.model} for {phase} in {place} is not known{ending}."
     tokens = f"{'at least ' if best.at_least else ''}{spaced(best.context or 0)}"
     fits = f"{tokens if best.context else 'no'} tokens of {phase}"
     if best.limit == "model":
@@ -79,17 +79,16 @@ def use(advice: Advice) -> str:
     model = advice.inquiry.model
     decided = [decision for decision in advice.decisions if decision.best is not None]
     if not advice.can_be_measured:
-        return f"{model} has no attention here that attnbench can measure."
+        return f"attnbench cannot measure the attention of {model} here."
     if not decided and advice.rows.runs:
-        return f"No time is measured yet for {model} on this device: what follows is about bytes."
+        return f"Nothing has been timed yet for {model} on this device; its memory was measured."
     if not decided:
         return (
-            f"Nothing is measured yet for {model} on this device: what follows is by formulas, and"
-            " says nothing about time."
+            f"Nothing has been timed yet for {model} on this device: the memory below is computed."
         )
-    good = [{choice.implementation.name for choice in one.as_good} for one in decided]
+    light = [{choice.implementation.name for choice in one.as_light} for one in decided]
     wins = [one.name_of_best for one in decided]
-    common = max(sorted(set.intersection(*good)), key=wins.count, default=None)
+    common = max(sorted(set.intersection(*light)), key=wins.count, default=None)
     uses = {common: decided} if common else by(decided, lambda one: one.name_of_best)
     return f"Use attn_implementation={'; '.join(_use(str(name), uses[name]) for name in uses)}."
 
@@ -107,14 +106,25 @@ def _how_clear(name: str, decision: Decision) -> str:
     ]
     slower = [name for name, word in others if word == "more"]
     left = [name for name, word in others if word == NOT_DECIDED]
-    best = decision.choices[0].implementation.name
-    if best != name:  # it is as good as the fastest
-        slower, left = [], [best] if name in left else []
+    first = decision.choices[0]
+    if first.implementation.name != name:  # it is as good as the fastest
+        return _against_fastest(name, decision)
     if slower and left:
         return f"faster than {list_text(slower)}; not confirmed against {list_text(left)}"
     if left:
         return f"not confirmed: {list_text(left)} may be as fast or faster"
-    return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
+    return f"faster than {list_text(slower)}" if slower else "none is clearly faster"
+
+
+def _against_fastest(name: str, decision: Decision) -> str:
+    """`as fast as eager, but with 10 MiB of peak memory instead of 336 MiB`."""
+    first = decision.choices[0]
+    mine = next(one for one in decision.choices if one.implementation.name == name)
+    is_open = mine.against is not None and mine.against.word == NOT_DECIDED
+    said = "not confirmed against" if is_open else "as fast as"
+    sizes = [size_text(one.peak_bytes) for one in (mine, first)]
+    differ = f", but with {sizes[0]} of peak memory instead of {sizes[1]}" if all(sizes) else ""
+    return f"{said} {first.implementation.name}{differ if sizes[0] != sizes[1] else ''}"
 
 
 def named(decision: Decision) -> str:
@@ -131,7 +141,7 @@ def about(advice: Advice) -> str:
     cache = f", keys and values in {asked.kv_dtype}" if asked.kv_dtype else ""
     own = any(one.own for one in asked.implementations)
     whose = "attnbench's own functions" if own else "transformers' functions"
-    rows = f"; {whose}, no engine was measured; rows of {plural(len(runs), 'run')}{timed}"
+    rows = f"; {whose}, not an inference engine; rows of {plural(len(runs), 'run')}{timed}"
     return (
         f"{asked.model} ({asked.model_type}), {asked.dtype}{guess}{cache}, batch {asked.batch}{tp},"
         f" on {asked.device_name}{rows if runs else ''}; memory: {asked.memory_from}"
@@ -156,9 +166,8 @@ def beside_tables(advice: Advice) -> Iterator[str]:
     count, timed = advice.disturbed
     if count:
         yield (
-            f"Caution: other work competed for the same cores in most blocks of {count} of these"
-            f" {plural(timed, 'time')}: measure again when the machine is idle; the newest rows"
-            " count."
+            f"Caution: {count} of these {plural(timed, 'time')} were measured while other work"
+            " competed for the cores. Measure again on an idle machine; the newest rows count."
         )
     best = [cell for one in advice.decisions if one.best for cell in one.best.cells]
     notes = (note for cell in best for note in (cell.rate.notes if cell.rate else ()))
@@ -172,15 +181,16 @@ def beside_tables(advice: Advice) -> Iterator[str]:
 
 
 def _sequences(advice: Advice) -> Iterator[str]:
-    """`Beside the weights fit the keys and values of 9 sequences of 8 192 tokens (4 if paged)`"""
-    kept = "keys, values and states" if advice.inquiry.state_bytes else "keys and values"
+    """`The KV cache of 9 sequences of 8 192 tokens fits beside the weights (paged: 4).`"""
+    kept = "KV cache and states" if advice.inquiry.state_bytes else "KV cache"
+    fits = "fit" if advice.inquiry.state_bytes else "fits"
     for one in advice.sequences if (advice.inquiry.left_bytes or 0) >= 0 else ():
         if one.fit is not None:
             paged = one.fit if one.fit_paged is None else one.fit_paged
-            pool = "" if paged == one.fit else f" ({spaced(paged)} if paged)"
+            pool = "" if paged == one.fit else f" (paged: {spaced(paged)})"
             yield (
-                f"Beside the weights fit the {kept} of {spaced(one.fit)} sequences of"
-                f" {spaced(one.context)} tokens{pool}, without what attention itself takes."
+                f"The {kept} of {spaced(one.fit)} sequences of {spaced(one.context)} tokens"
+                f" {fits} beside the weights{pool}."
             )
 
 
@@ -193,21 +203,21 @@ def _unknown(advice: Advice) -> Iterator[str]:
         state = asked.states.get(what, 0)
         size = "of unknown size" if state is None else f"of {size_text(state)}"
         keeps = f", each with a state {size} a sequence" if state != 0 else ""
-        yield f"Not measured: {plural(count, 'layer')} of {what}{keeps}: no softmax attention."
+        yield f"Not measured: {plural(count, 'layer')} of {what}{keeps}: not softmax attention."
     if own := [f"{one.backend} for {one.name}" for one in asked.implementations if one.own]:
         yield (
-            f"attnbench's own backends stand for transformers' functions ({list_text(own)});"
-            " flash_attention_2 is left out."
+            f"transformers' functions were not called: attnbench's backends stand for them"
+            f" ({list_text(own)}); flash_attention_2 is left out."
         )
     if asked.weight_bytes is not None:
         yield f"Weights: {size_text(asked.weight_bytes)}; {asked.weights_words}."
     elif not asked.beside_weights:
         yield (
-            f"The bytes of the weights are not known and come on top: {asked.weights_words}. The"
-            " folder that has the safetensors files beside config.json tells them."
+            f"Weights: not known, and not counted: {asked.weights_words}. A folder with the"
+            " safetensors files beside config.json gives their size."
         )
     if asked.dtype_guess:
-        yield f"The dtype {asked.dtype} is a guess: {asked.dtype_guess}."
+        yield f"dtype: {asked.dtype}, a guess: {asked.dtype_guess}."
     if any(one.missing for one in advice.decisions):
         yield f"To measure what is missing: {measure_command(advice)}"
 

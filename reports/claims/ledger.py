@@ -11,8 +11,7 @@ from ..data.exactness import RECURRENT
 from ..data.row_groups import axis_title
 from ..growth_fit import EXPONENT_MARGIN
 from ..words import SAME_RATIO
-from .answers import LEAST, MOST, crossings, exponents, ratios, score_matrices
-from .claim import Claim, Criterion
+from .claim import LEAST, MOST, Claim, Criterion, crossings, exponents, ratios, score_matrices
 
 EQUAL = (1 / (1 + SAME_RATIO), 1 + SAME_RATIO)
 NO_MORE = (0.0, EQUAL[1])

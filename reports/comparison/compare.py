@@ -10,19 +10,25 @@ from typing import Any
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet, NothingSelected, option
 from ...harness.files.printable import visible
+from ...harness.rows.run_files import Document
 from ...harness.stats.intervals import Interval
 from ..data.load import rows_of
 from ..data.noise_floor import COMMITS, NoiseFloor, is_like, newest_noise_floor
-from ..data.read import Document, Run, read_run
 from ..data.row_groups import AXES, LoadedRow, Row, by, problem, varying_axes
-from ..data.run_meta import Difference, device_identity, device_name, fact_differences, run_names
+from ..data.run_meta import (
+    Difference,
+    Run,
+    device_identity,
+    device_name,
+    fact_differences,
+    read_run,
+    run_names,
+)
 from ..formatting import plural
-from ..judging.many import geometric_mean
-from ..judging.over import paired
+from ..judging.over import geometric_mean, paired
 from ..words import SAME_RATIO
-from .gate import Gate, GateResult, apply
 from .several_runs import FEWEST, beside, merged
-from .verdict import CaseVerdict, Rules, case_verdicts
+from .verdict import CaseVerdict, Gate, GateResult, Rules, apply, case_verdicts
 
 Folder = str | Path
 Pairing = tuple[Row | None, Row | None]
@@ -141,8 +147,8 @@ def compare_runs(
     assert not isinstance(new, str | Path)
     if len(base) != len(new):
         raise BadInput(
-            f"base has {plural(len(base), 'run')} and new {len(new)}; wanted as many: a turn is one"
-            " run of each"
+            f"base has {plural(len(base), 'run')} and new {len(new)}; wanted the same number, as a"
+            " turn is one run of each; leave out the runs without a partner"
         )
     before, now = (as_one(read_sides(some, asked)) for some in (base, new))
     return _by_case(before, now, asked, turns=len(base))

@@ -9,12 +9,10 @@ from ...harness.stats.intervals import Interval
 from ..data.row_groups import AXES
 from ..facts import Fact, mark_word
 from ..formatting import json_fields
-from ..judging.noise import noise_of
-from ..judging.ratio import Ratio
+from ..judging.ratio import Ratio, noise_of
 from .compare import Comparison, Side
-from .gate import GateResult
 from .sentences import among_all
-from .verdict import MEASURED, METRICS, CaseVerdict
+from .verdict import MEASURED, METRICS, CaseVerdict, GateResult
 
 SCHEMA = 1
 NO_RATIO = Ratio(value=nan, low=nan, high=nan, paired=False, margin_ratio=nan)

@@ -9,7 +9,6 @@ from string import ascii_lowercase
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
 from ..data.exactness import exactness_note
-from ..data.noise_floor import ProcessNoise
 from ..data.row_groups import Row
 from ..data.run_meta import OUT_OF_MEMORY, Difference
 from ..formatting import (
@@ -19,38 +18,36 @@ from ..formatting import (
     plural,
     ratio_range_text,
 )
-from ..judging.many import beyond, differing_baselines
-from ..judging.noise import noise_of
+from ..judging.over import beyond, differing_baselines
+from ..judging.ratio import noise_of
 from ..words import NOISY, NOT_DECIDED, SEEN
 from .compare import Comparison
-from .gate import GateResult
-from .verdict import MEASURED, METRICS, NO_VALUE, SAME, CaseVerdict
+from .verdict import MEASURED, METRICS, NO_VALUE, SAME, CaseVerdict, GateResult
 
 MOST_NAMED = 4
 MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters
 REASONS = {
-    "between_runs": "two runs at different times, and how much runs differ here is not known: the"
-    " interval allows for 30 %; compare versions in turns (--turns, attnbench gate), or run"
-    " attnbench doctor --deep here once",
+    "between_runs": "measured at different times on a machine of unknown run-to-run noise, so the"
+    " interval allows for 30 %; compare in turns (--turns, attnbench gate), or run attnbench doctor"
+    " --deep once",
     "one_process": "one process each; use --plan standard or --turns",
-    "throttled": "one side was throttled in most blocks and the other was not; measure again on a"
-    " cool, idle machine",
-    "contended": "other work competed for the cores in most blocks of a side; measure again on an"
-    " idle machine",
-    "inputs_differ": "q, k and v lay in another order in memory; measure both sides again, with one"
-    " version of attnbench",
+    "throttled": "one side was throttled in most blocks; measure again on a cool, idle machine",
+    "contended": "other work took cores in most blocks of one side; measure again on an idle"
+    " machine",
+    "inputs_differ": "the sides have q, k and v in different orders in memory; measure both with"
+    " one version of attnbench",
     "clocks_differ": "the GPU's clocks differ; lock the clocks, or use --turns",
     "many_claims": "not clear enough among so many comparisons (Holm); use more turns, or fewer"
     " cases with --only",
-    "runs_differ": "measured at different times: the interval allows for what runs differ by here;"
-    " measure both in turns (attnbench gate, --turns); or let attnbench doctor --deep learn more of"
-    " the machine",
+    "runs_differ": "measured at different times, so the interval allows for this machine's"
+    " run-to-run noise; measure both in turns (attnbench gate, --turns), or repeat attnbench doctor"
+    " --deep",
     "interval_wide": "the interval is too wide for the margin; use more turns, --plan rigorous, or"
     " a larger margin",
-    "other_device": "another device, and not known to be the same kernel",
-    "missing": "one of the two has no such value; measure both sides again",
+    "other_device": "the devices differ, and so may the kernels",
+    "missing": "one side lacks the value; measure both sides again",
     "unpaired": "not measured in the same blocks",
-    "indirect": "a ratio of ratios, by way of the baseline that was timed beside either",
+    "indirect": "a ratio of ratios, through the baseline timed beside each",
 }
 """Why a verdict is not decided; what would decide it. Of a gate that decided nothing the first one
 that holds is told.
@@ -60,26 +57,25 @@ LETTERS = dict(zip(REASONS, ascii_lowercase, strict=False))
 
 
 def lines(found: Comparison) -> Iterator[str]:
-    """What is not in the answer and the table: the limits of the verdicts, a sentence each."""
+    """What is not in the answer, its card and the table: a sentence each."""
     if found.left_out:
         yield f"{plural(found.left_out, 'case')} left out by --only."
     of_backends = [one for one in found.means if one]
     if len(of_backends) > 1:
         named = {clipped(one): found.means[one] for one in of_backends[: 2 * MOST_NAMED]}
         more = len(of_backends) - len(named)
-        yield f"By backend: {means_text(named)}{f', and {more} more' if more else ''}."
+        yield means_text(named) + (f" {more} more in --format json." if more else "")
     inexact = {one.shown["backend"]: None for one in found.verdicts if exactness_note(one.shown)}
     if inexact:
         yield f"Not exact attention, so not the same result: {line(list_text([*inexact]))}."
     yield from map(line, _ends(found.of("status")))
-    yield from _doubts(found.verdicts, noise_of(found.new.rows[0]).process)
     yield from map(line, differing_baselines(found.new.rows))
     if found.rules.history:
         yield (
-            "Intervals allow for what the runs of base differ by, case by case; slower changes are"
-            " not in them."
+            "Intervals allow for the differences among the runs of base, case by case; they do"
+            " not allow for a slow drift."
         )
-    yield f"The same: times and energies within {margin_text(found.rules.margin_ratio)}."
+    yield f"Times and energies within {margin_text(found.rules.margin_ratio)} count as the same."
     yield from _environments(found)
     yield from map(line, found.notes)
 
@@ -142,17 +138,17 @@ def _ends_text(found: CaseVerdict, names: tuple[str, str]) -> str:
 
 
 def count_texts(found: Comparison) -> Iterator[str]:
-    """Of each metric: `Latency: slower in 2; same in 3 of 5 cases.`, and what of that holds among
-    all at once, where fewer differences do than have the mark.
+    """Of each metric: `Time: slower in 2 of 5 cases; same in 3.`, and what of that holds among all
+    at once, where fewer differences do than have the mark.
     """
     for metric in MEASURED:
         some, of = found.of(metric), METRICS[metric]
         counts = Counter(one.said for one in some)
         order = (of.worse, of.better, SAME, SEEN.words, NOISY.words, NOT_DECIDED, NO_VALUE)
-        texts = [f"{word} in {counts[word]}" for word in order if counts[word]]
+        first, *others = [f"{word} in {counts[word]}" for word in order if counts[word]] or [""]
         if some:
-            every = f"{of.title.capitalize()}: {'; '.join(texts)} of {plural(len(some), 'case')}."
-            yield f"{every}{_of_all(some)}"
+            texts = [f"{first} of {plural(len(some), 'case')}", *others]
+            yield f"{of.title.capitalize()}: {'; '.join(texts)}.{_of_all(some)}"
 
 
 def _of_all(some: Sequence[CaseVerdict]) -> str:
@@ -160,8 +156,8 @@ def _of_all(some: Sequence[CaseVerdict]) -> str:
     if len(left) == sum(one.worse or one.better for one in some):
         return ""
     counts = Counter(one.verdict for one in left)
-    words = ", ".join(f"{word} in {count}" for word, count in counts.items()) or "none differs"
-    return f" Among all {len(some)} at once (Holm): {words}."
+    words = ", ".join(f"{word} in {count}" for word, count in counts.items()) or "none"
+    return f" After correction for {len(some)} comparisons (Holm): {words}."
 
 
 def among_all(some: Sequence[CaseVerdict]) -> list[CaseVerdict]:
@@ -173,13 +169,14 @@ def among_all(some: Sequence[CaseVerdict]) -> list[CaseVerdict]:
 
 
 def means_text(means: Mapping[str, Interval]) -> str:
-    """`×1.06 (1.04 to 1.08) on average (geometric mean)`; each with its name, if it has one."""
+    """`Geometric mean: ×1.06 (1.04 to 1.08).`; each with its name, if it has one."""
     texts = [
         f"{name} ×{number_text(mean.value)}{ratio_range_text(mean.low, mean.high)}".strip()
         for name, mean in means.items()
     ]
     tested = all(isfinite(mean.low) for mean in means.values())
-    return f"{list_text(texts)} on average (geometric mean{'' if tested else ', not a test'})"
+    what = f"Geometric mean{'s by backend' if len(texts) > 1 else ''}"
+    return f"{what}{'' if tested else ' (no interval)'}: {list_text(texts)}."
 
 
 def _ends(ended: Iterable[CaseVerdict]) -> Iterator[str]:
@@ -202,10 +199,11 @@ def _end(side: Row | None) -> str:
 # ---- what is not decided, and why ----------------------------------------------------------------
 
 
-def _doubts(verdicts: Iterable[CaseVerdict], process: ProcessNoise) -> Iterator[str]:
+def doubts(found: Comparison) -> Iterator[str]:
     """Reasons for what is not decided with what would help, and reasons that limit the others."""
+    process = noise_of(found.new.rows[0]).process
     counts: dict[str, Counter[str]] = {"Not confirmed": Counter(), "Decided": Counter()}
-    for one in verdicts:
+    for one in found.verdicts:
         if one.metric != "status":
             counts["Not confirmed" if one.verdict == NOT_DECIDED else "Decided"].update(one.reasons)
     is_open = counts["Not confirmed"]
@@ -267,4 +265,4 @@ def _idle_text(metric: str, cases: int, reasons: Collection[str]) -> str:
     known = (said for code, said in REASONS.items() if code in reasons and "; " in said)
     why, _, hint = next(known, "; use more turns").partition("; ")
     of = f"0 of {cases}: {why}" if why else f"0 of {cases}"
-    return f"{METRICS[metric].title}: nothing decided ({of}); {hint}"
+    return f"{metric}: nothing decided ({of}); {hint}"

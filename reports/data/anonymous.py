@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .read import Run
+from .run_meta import Run
 
 HOME = re.compile(r"(?:/home|/Users)/[^/\s'\",:;=<>]+|/root(?![\w-])")
 SERIAL = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F-]{8,}")

@@ -12,10 +12,10 @@ from ...harness.stats.contrasts import Spread
 from ...harness.stats.intervals import CONFIDENCE, Interval, latency_interval, t_quantile
 from .beside import baseline_of, blocks_of, has_baseline, link
 from .columns import COLUMNS, DTYPES, NUMBER, YES_NO, dtype_of
-from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
 from .noise_floor import process_noise, spread_of_pairs, spread_of_runs_like
+from .peaks import traffic
 from .processor_time import (
     PROCESSOR_TIMES,
     is_known,
@@ -23,9 +23,8 @@ from .processor_time import (
     samples_of_pairs,
     typical_ms,
 )
-from .read import Run, read_runs
 from .row_groups import LoadedRow, Row
-from .run_meta import not_reached, run_names
+from .run_meta import Run, not_reached, read_runs, run_names
 
 if TYPE_CHECKING:
     import pandas as pd

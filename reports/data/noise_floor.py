@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...harness.files.safe_files import lines_of
-from ...harness.rows.run_files import ROWS
+from ...harness.rows.run_files import LINE_CAP_BYTES, ROWS, SCHEMA, BadRun, open_file
 from ...harness.stats.contrasts import (
     Spread,
     assumed_spread,
@@ -28,8 +28,7 @@ from ...harness.stats.contrasts import (
 from ...harness.stats.intervals import NORMAL_95, Samples, variance
 from ..formatting import rough_percent_text
 from .processor_time import in_most
-from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, read_run, results_folders
-from .run_meta import device_identity, fact_differences
+from .run_meta import Run, device_identity, fact_differences, read_run, results_folders
 
 FILE = "selfcheck.jsonl"
 MOST_RATIO = 10.0  # a larger ratio is not noise

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from ...harness.files.errors import BadInput, EnvironmentUnmet
 
 if TYPE_CHECKING:
-    from ..data.read import Run
+    from ..data.run_meta import Run
 
 
 class NotExportable(BadInput):
@@ -71,7 +71,7 @@ def export(
     Raises BadRun, NotExportable and PackageMissing.
     """
     from ..data.anonymous import anonymous
-    from ..data.read import read_runs
+    from ..data.run_meta import read_runs
 
     form = load(name)
     runs = read_runs([run] if isinstance(run, str | Path) else run, salvage=salvage)

@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 from ..claims.claim import outcomes
 from ..claims.ledger import CLAIMS
 from ..contrasts import Contrast, against_one_head
-from ..data.decode import is_decode
 from ..data.load import rows_of
-from ..data.peaks import places
-from ..data.read import Run
+from ..data.peaks import is_decode, places
 from ..data.row_groups import Row, by, distinguishing_axes, first_copies, problem
-from ..data.run_meta import Meta, run_meta
+from ..data.run_meta import Meta, Run, run_meta
 from ..facts import Fact, fact_of, mark_word
 from ..formatting import STATUS_WORDS
 from ..growth_fit import growths

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..data.columns import COUNT, NESTED, TEXT, dtypes_of
 from ..data.load import as_frame
-from ..data.read import Run
-from ..data.run_meta import not_reached
+from ..data.run_meta import Run, not_reached
 from ..subjects.wall import longest
 
 if TYPE_CHECKING:

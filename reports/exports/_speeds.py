@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...harness.files.printable import visible
+from ...harness.rows.run_files import Document
 from ..data.load import rows_of
-from ..data.read import Document, Run
 from ..data.row_groups import Row
+from ..data.run_meta import Run
 from ..formatting import STATUS_WORDS, list_text, plural
 from . import NotExportable
 

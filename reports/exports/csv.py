@@ -9,8 +9,8 @@ from typing import Any
 from ...harness.files.printable import visible
 from ..data.columns import NESTED_COLUMNS
 from ..data.load import columns_of, rows_of
-from ..data.read import Run
 from ..data.row_groups import Row
+from ..data.run_meta import Run
 from . import Exported
 
 MEANING = "a table for spreadsheets"

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..data.read import Run
-from ..data.run_meta import device_name
+from ..data.run_meta import Run, device_name
 from ..subjects.decode import own_text
 from . import Exported
 from ._speeds import Speed, left_out, speeds

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from ..data.read import Run
+from ..data.run_meta import Run
 from . import Exported
 from ._answers import facts_of
 

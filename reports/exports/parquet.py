@@ -9,8 +9,7 @@ from typing import Any
 from ...harness.rows.model import SAMPLES
 from ..data.columns import NESTED, TEXT
 from ..data.load import frame_of
-from ..data.read import Run
-from ..data.run_meta import run_meta
+from ..data.run_meta import Run, run_meta
 from . import Exported, PackageMissing
 
 MEANING = "a typed table with raw samples; needs pyarrow"

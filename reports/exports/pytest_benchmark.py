@@ -7,26 +7,17 @@ from itertools import chain
 from typing import Any
 
 from ...harness.files.printable import visible
-from ..data.read import Document, Run
+from ...harness.rows.model import AXES
+from ...harness.rows.run_files import Document
 from ..data.row_groups import Row, label, problem, unusual
-from ..data.run_meta import plan_of
+from ..data.run_meta import Run, plan_of
 from ..judging.pair import PLAUSIBLE
 from . import Exported, NotExportable, PackageMissing
 from ._speeds import Speed, left_out, one_machine, speeds
+from .csv import tidy
 
 MEANING = "what `pytest-benchmark compare` reads; needs pytest-benchmark"
-_SIZES = ("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads")
-PARAMS = ("backend", *_SIZES, "dtype", "causal", "passes", "scope")
-_LATENCY = ("latency_ms", "latency_low_ms", "latency_high_ms", "latency_note")
-_SAMPLING = ("processes", "blocks", "stop")
-_BYTES = ("peak_bytes", "input_bytes", "predicted_peak_bytes")
-_DECODE = (
-    *("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s"),
-    *("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio"),
-    *("decode_fits_in_cache", "decode_bandwidth_note"),
-)
-_OTHERS = ("work_flops", "error_ratio", "kernel", "contended_blocks", "throttled_blocks")
-EXTRA = (*_LATENCY, *_SAMPLING, *_BYTES, *_DECODE, *_OTHERS)
+PARAMS = ("backend", *AXES)
 MS_PER_S = 1e3
 
 
@@ -40,12 +31,13 @@ def export(runs: Sequence[Run]) -> Exported:
     from pytest_benchmark import __version__
 
     timed, untimed = speeds(runs)
+    columns, _ = tidy(runs)
     machines = [_machine(run.meta) for run in runs]
     one_machine(machines)
     document = {
         "machine_info": machines[0],
         "commit_info": _commit(runs[0].meta),
-        "benchmarks": [_benchmark(one) for one in timed],
+        "benchmarks": [_benchmark(one, columns) for one in timed],
         "datetime": visible(str(runs[0].meta.get("started_utc", ""))),
         "version": __version__,
         "attnbench": {
@@ -66,14 +58,16 @@ def export(runs: Sequence[Run]) -> Exported:
     )
 
 
-def _benchmark(one: Speed) -> dict[str, Any]:
+def _benchmark(one: Speed, columns: Sequence[str]) -> dict[str, Any]:
+    """`columns`: those that say more of a case than its problem stand in its extra_info."""
     from pytest_benchmark.stats import Stats
 
     row, stats = one.row, Stats()
     for call_ms in chain.from_iterable(chain.from_iterable(row["block_ms"])):
         if not PLAUSIBLE[0] < call_ms < PLAUSIBLE[1]:
             raise NotExportable(
-                f"{one.case}: block_ms: a sample is no time that a clock could have read"
+                f"{one.case}: block_ms: found {call_ms:g} ms, wanted a time that a clock can read;"
+                " measure the case again"
             )
         stats.update(call_ms / MS_PER_S)
     return {
@@ -82,7 +76,7 @@ def _benchmark(one: Speed) -> dict[str, Any]:
         "fullname": _fullname(one.scenario, one.case),
         "params": {name: _safe(row[name]) for name in PARAMS},
         "param": one.case,
-        "extra_info": {name: _safe(row[name]) for name in EXTRA},
+        "extra_info": {name: _safe(row.get(name)) for name in columns if name not in PARAMS},
         "options": {
             "timer": "cuda events" if row["device"] == "cuda" else "perf_counter_ns",
             "disable_gc": True,

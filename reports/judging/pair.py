@@ -40,8 +40,7 @@ from ..data.processor_time import (
     typical_ms,
 )
 from ..data.row_groups import Row, once, problem
-from .noise import Allowance, Noise, between_runs, noise_of, one_process, words_of
-from .ratio import Ratio
+from .ratio import Allowance, Noise, Ratio, between_runs, noise_of, one_process, words_of
 
 PROCESSOR_TIME, OF_SHORT_CALLS = assumed_spread(0.21), assumed_spread(0.31)
 """How far the ratio of two processor times may be from that of the latencies on a quiet machine: 95

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..comparison.compare import Comparison, Side
-from ..comparison.sentences import clipped, count_texts, gate_text, lines, means_text, verdict_text
+from ..comparison.sentences import (
+    clipped,
+    count_texts,
+    doubts,
+    gate_text,
+    lines,
+    means_text,
+    verdict_text,
+)
 from ..comparison.verdict import CaseVerdict, value_of
 from ..data.exactness import exactness_note
 from ..data.load import rows_of
@@ -22,8 +30,8 @@ from ..judging.ratio import Ratio
 from ..quantity import Cell
 from ..subjects import SECTIONS, name_of
 from ..words import NOISY, NOT_DECIDED, SEEN, TIMES, meaning_of
-from .exactness_marks import marked_names
 from .report import MORE, TRUST, Answered, Section
+from .run_titles import marked_names
 
 NAME, TITLE = "comparison", "Case by case"
 MOST_ROWS = 100
@@ -51,7 +59,7 @@ class ComparisonReport(Answered):
     """A report of the runs with the comparison in place of their answers."""
 
     MADE_BY: ClassVar = "compare"
-    AVERAGED: ClassVar = "No number on this page but the mean ratios is averaged over problems"
+    AVERAGED: ClassVar = "Only the mean ratios average over problems"
     found: Comparison
 
     @property
@@ -95,7 +103,7 @@ class ComparisonReport(Answered):
     def _counts(self) -> list[str]:
         mean = self.found.means.get("")
         first, *others = [*count_texts(self.found), ""]
-        return [paragraph(first, f"{means_text({'': mean})}." if mean else ""), *others]
+        return [paragraph(first, means_text({"": mean}) if mean else ""), *others]
 
     @cached_property
     def cards(self) -> Sequence[Card]:
@@ -111,9 +119,8 @@ class ComparisonReport(Answered):
             section=NAME,
             subtitle=f"ratios {against}",
             sentence=paragraph(*self._counts[1:]),
-            sure=paragraph(meaning_of(marks), self._what_decides),
+            sure=paragraph(meaning_of(marks), self._what_decides, *doubts(self.found)),
             picture=_dots(cases, axes, against, table) or table,
-            decisions=table,
         )
         return self._called((card,))
 
@@ -161,10 +168,11 @@ def by_case(verdicts: Sequence[CaseVerdict]) -> list[Verdicts]:
 
 
 def _severity(found: CaseVerdict) -> tuple[int, bool, float]:
-    """A sort key: worse, better, the same, not decided; of each first times and how cases ended,
-    the largest change first.
+    """A sort key: worse, better, the same, not decided, failed on both sides; of each first times
+    and how cases ended, the largest change first.
     """
     rank = 0 if found.worse else 1 if found.better else 3 if found.verdict == NOT_DECIDED else 2
+    rank = 4 if found.metric == "status" and rank == 2 else rank
     value = found.ratio.value if found.ratio else inf
     change = abs(log(value)) if isfinite(value) and value > 0 else inf
     return rank, found.metric not in ("latency", "status"), -change
@@ -191,11 +199,11 @@ def case_table(cases: Sequence[Verdicts], axes: Sequence[str], sides: tuple[str,
             sides[0]: lambda some: _time(some[0].base),
             sides[1]: lambda some: _time(some[0].new),
             "time": judged("latency", "status"),
-            "memory": judged("peak_bytes"),
+            "peak memory": judged("peak_bytes"),
             "energy": judged("energy_per_call"),
         },
         case=lambda some: case_key(some[0].shown),
-        optional=("problem", *sides, "memory", "energy"),
+        optional=("problem", *sides, "peak memory", "energy"),
     )
 
 

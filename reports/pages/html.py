@@ -20,10 +20,9 @@ from ..drawing.picture import drawn
 from ..elements import ASIDE, Bars, Block, DotPlot, Drawable, Table, Text
 from ..formatting import capital
 from ..subjects.rows import MOST_ROWS
-from .exactness_marks import pattern_of
 from .page_data import page_data
 from .report import Report, per_question
-from .run_titles import MOST_NAMED, questions
+from .run_titles import MOST_NAMED, pattern_of, questions
 
 HERE = Path(__file__).parent
 DATA = '<script type="application/json" id="data">'

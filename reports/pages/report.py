@@ -8,9 +8,8 @@ from typing import ClassVar
 
 from ..data.anonymous import anonymous
 from ..data.load import rows_of
-from ..data.read import Run, read_runs
 from ..data.row_groups import Row, first_copies
-from ..data.run_meta import Meta, by_question, run_meta, stopped, unanswered_texts
+from ..data.run_meta import Meta, Run, by_question, read_runs, run_meta, stopped, unanswered_texts
 from ..elements import Badge, Block, Card, Table, Text
 from ..subjects import (
     ALL_CLAIMS,
@@ -25,8 +24,16 @@ from ..subjects import (
 )
 from ..subjects._choice import Choices, certainty, choices, regret, take
 from ..subjects._memory_card import WALL
-from .exactness_marks import Shown, marked, marked_names
-from .run_titles import header, page_title, questions, run_titles, subtitle
+from .run_titles import (
+    Shown,
+    header,
+    marked,
+    marked_names,
+    page_title,
+    questions,
+    run_titles,
+    subtitle,
+)
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
 TRUST, MORE = "trust", "more"
@@ -68,7 +75,7 @@ class Report:
     """`names`: each backend, with its mark if it is not exact: `linformer ~`."""
 
     MADE_BY: ClassVar = "report"
-    AVERAGED: ClassVar = "No number on this page is averaged over problems"
+    AVERAGED: ClassVar = "No number is averaged over problems"
     runs: Sequence[Run]
     rows: list[Row]
     meta: Meta

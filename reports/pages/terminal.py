@@ -14,9 +14,9 @@ from ..subjects import name_of, tellers
 from ..subjects._gpu_use import NOT_MEASURED
 from ..subjects._memory_over_n import wall_groups
 from ..subjects.wall import walls
-from .exactness_marks import marked
 from .report import COSTS, Part, Report, told
-from .terminal_blocks import MOST_ROWS, grid, render_block, safe
+from .run_titles import marked
+from .terminal_table import MOST_ROWS, grid, render_block, safe
 
 SHORT_SENTENCE = 30  # characters
 MOST_OF_ALL = 8  # rows of a table among all sections

@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ..data.decode import NEXT, is_decode
-from ..data.peaks import memory_bytes_per_s
+from ..data.peaks import NEXT, is_decode, memory_bytes_per_s
 from ..data.row_groups import Group, Row, axis_title, groups, label, varying_axes
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, note

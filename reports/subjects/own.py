@@ -10,7 +10,7 @@ from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
 from ..elements import Card, Marked, Table, table_of
 from ..formatting import STATUS_WORDS, number_text, plural, ratio_bounds_text, size_text
-from ..judging.many import differing_baselines
+from ..judging.over import differing_baselines
 from ..judging.ratio import Ratio
 from ..words import BY_PROCESSOR_TIME, NOISY
 from . import Subject

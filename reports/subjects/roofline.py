@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ...harness.stats.intervals import Interval
-from ..data.decode import is_decode
-from ..data.peaks import Place, places
+from ..data.peaks import Place, is_decode, places
 from ..data.row_groups import (
     Group,
     Row,

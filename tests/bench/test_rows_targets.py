@@ -24,7 +24,7 @@ from attnbench.reports import growth_fit
 from attnbench.reports.claims.claim import outcomes
 from attnbench.reports.claims.ledger import CLAIMS
 from attnbench.reports.data.load import rows_of
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.subjects import energy, roofline
 run = read_run(sys.argv[1])

@@ -28,7 +28,7 @@ from attnbench.reports.data.noise_floor import (
     spread_of_rows,
 )
 from attnbench.reports.growth_fit import NOTHING, Growth, growth, predict
-from attnbench.reports.judging.many import beyond
+from attnbench.reports.judging.over import beyond
 from attnbench.reports.judging.pair import time_ratio
 from attnbench.reports.judging.ratio import Ratio
 from attnbench.reports.subjects._race import race

@@ -148,7 +148,7 @@ def test_two_runs_at_two_times_decide_bytes_and_times_beyond_30_percent(
 ) -> None:
     done = attnbench("compare", APPROVED / "before", APPROVED / "after", check=True)
     assert "crashed" in done.stdout or "broken" in done.stdout
-    assert re.search(r"^Latency: faster in 1; seen here", done.stdout, re.MULTILINE)
+    assert re.search(r"^Time: faster in 1 of 5 cases; seen here", done.stdout, re.MULTILINE)
 
 
 def test_a_baseline_names_a_run_to_compare_with_later(tmp_path: Path, attnbench: Attnbench) -> None:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attnbench.harness.rows.run_files import BadRun
 from attnbench.reports.data.load import rows_of
-from attnbench.reports.data.read import BadRun, read_run
+from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.pages import markdown
 from attnbench.reports.pages.report import open_report
 from tests.budget import first

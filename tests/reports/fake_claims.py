@@ -6,7 +6,7 @@ from typing import Any
 from attnbench.reports.claims.claim import Outcome, outcomes
 from attnbench.reports.claims.ledger import CLAIMS
 from attnbench.reports.data.load import rows_of
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from tests.made_runs import Made, made, problem, write_run
 
 LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)

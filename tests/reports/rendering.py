@@ -6,9 +6,8 @@ from typing import Any
 
 from attnbench.harness.files.safe_files import write_whole
 from attnbench.reports.data import load
-from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row
-from attnbench.reports.data.run_meta import Meta, run_meta
+from attnbench.reports.data.run_meta import Meta, read_run, run_meta
 from attnbench.reports.elements import Block, Card, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path

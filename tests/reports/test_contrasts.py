@@ -3,8 +3,6 @@
 from pathlib import Path
 
 from attnbench.reports import contrasts
-from attnbench.reports.subjects.contrasts import Contrasted
-from attnbench.reports.subjects.contrasts import contrasted as contrasted_axes
 from tests.made_runs import (
     case,
     made,
@@ -15,11 +13,7 @@ from tests.made_runs import (
     run_of,
     write_run,
 )
-from tests.reports.rendering import rows_and_meta, rows_of
-
-
-def contrasted(run: Path) -> dict[str, Contrasted]:
-    return {one.axis: one for one in contrasted_axes(*rows_and_meta(run))}
+from tests.reports.rendering import rows_of
 
 
 def of_axis(run: Path, axis: str) -> list[contrasts.Contrast]:
@@ -50,11 +44,6 @@ def test_fewer_heads_of_a_fixed_width_are_a_contrast_and_narrower_heads_are_not(
     some = of_axis(pruning(tmp_path / "pruned"), "heads")
     assert [(one.row["heads"], one.base["heads"]) for one in some] == [(4, 8), (1, 8)]
     assert of_axis(quickstart(tmp_path, lengths=(128, 256)), "heads") == []
-
-
-def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
-    run = run_of(tmp_path, made("fused", problem(1024), 1.0), contrast=("passes",))
-    assert contrasted(run) == {}
 
 
 # ---- h heads against one ------------------------------------------------------------------------

@@ -57,14 +57,6 @@ def test_numbers_read_well(text: Callable[..., str]) -> None:
     assert {value: text(value) for value in TEXTS[text]} == TEXTS[text]
 
 
-def test_a_ratio_stands_before_its_interval_and_a_kernel_before_its_generation() -> None:
-    assert formatting.times_text(2.1, 2.05, 2.16) == "2.10 times (2.05 to 2.16)"
-    assert formatting.times_text(2.1, nan, nan) == "2.10 times"
-    assert formatting.kernel_text("flash", "FA4") == "flash (FA4)"
-    assert formatting.kernel_text("math", None) == "math"
-    assert formatting.kernel_text(None, None) == ""
-
-
 def test_a_share_above_the_whole_is_impossible_for_a_reason() -> None:
     said = formatting.share_text(1.3, "from memory alone")
     assert said == "130 % (impossible from memory alone)"

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.comparison.document import as_json
-from attnbench.reports.formatting import measured_bounds_text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.comparison import page
 from attnbench.reports.pages.report import open_report
@@ -31,15 +29,6 @@ def run(tmp_path: Path) -> Path:
         for one in planned
     ]
     return write_run(tmp_path, planned, rows)
-
-
-def test_a_time_has_no_1_to_be_beside() -> None:
-    assert measured_bounds_text(3.0, 299.0) == "3.00 to 299"
-    assert measured_bounds_text(3.0, 300.0) == UNCERTAIN
-    assert says_nothing(3.0, 300.0)
-    assert not ratio_says_nothing(3.0, 300.0)
-    assert not says_nothing(0.0, 0.0)  # exactly 0
-    assert not says_nothing(-1.0, 100.0)  # no positive quantity
 
 
 def test_a_comparison_says_that_it_is_uncertain_and_its_json_keeps_the_numbers(run: Path) -> None:

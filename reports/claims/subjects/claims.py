@@ -32,8 +32,8 @@ VERDICT: Mapping[str, Callable[[Outcome], Cell | Marked]] = {
     "holds here": lambda one: Marked(cell=one.verdict, verdict=HOLDS[one.verdict][0]),
 }
 HOW = (
-    "A number inside the range of its claim supports it, one outside refutes it, one whose interval"
-    " crosses an end does not decide."
+    "A number inside the range supports its claim, a number outside refutes it, and an interval"
+    " across an end decides nothing."
 )
 
 

@@ -29,10 +29,10 @@ STUDIES = (CheckpointHeads.STUDY,)
 KINDS = {"itself": "on itself", "near": "on near", "first": "on the first", "far": "on far tokens"}
 """Of tokens, in the order of `even_shares`."""
 NOTE = (
-    "A head is needed if the loss is surely higher without it, by an interval over sequences; of"
-    " 100 heads that nothing depends on, 2 or 3 would seem needed by chance. Near are the 4 tokens"
-    " before a query, far those between them and the first. All of it holds for the tokens that the"
-    " model was looked at with. Nothing is trained again after a removal."
+    "A head is needed if its removal raises the loss beyond a 95 % interval over sequences; by"
+    " chance 2 or 3 of 100 heads would seem needed. Near: the 4 tokens before a query; far: those"
+    " between them and the first. The numbers hold for the tokens used here, without training after"
+    " a removal."
 )
 
 
@@ -90,7 +90,7 @@ def sentence(one: CheckpointHeads) -> str:
     every, of = heads(one), f"{plural(sum(one.layer_heads), 'head')} of {one.checkpoint}"
     if not one.single_sequence_loss_nats:
         return f"None of the {of} was removed: {one['removal_reason'] or 'unknown why'}."
-    needed, text = int(every.needed.sum()), f"Of the {of} none is shown to be needed."
+    needed, text = int(every.needed.sum()), f"No head of the {of} is shown to be needed."
     if needed:
         worst = max(_rows(every), key=lambda head: head.rise.value)
         text = f"Of the {of} {needed} {'is' if needed == 1 else 'are'} needed, most {worst.name}:"

@@ -29,11 +29,11 @@ ORDER = 11
 STUDIES = (TrainedHeads.STUDY,)
 DRAWN_STEPS = {20 * many << power for many in (1, 3) for power in range(8)}
 READING = (
-    "The models of a task differ in their number of heads only: parameters and batches are the"
-    " same, and a head has the width d_model / heads. A line is the median seed on new sequences."
-    " Learnt: the stated share of their answers is right at two looks in a row, 20 steps apart. A"
-    " seed that does not get there within the limit counts as more steps. Intervals are of the"
-    " median seed. Models of this size say nothing about large ones."
+    "The models of a task differ only in their number of heads: parameters and batches are equal,"
+    " and a head is d_model / heads wide. A line is the median seed on new sequences. Learnt: the"
+    " stated share of answers is right at two looks in a row, 20 steps apart; a seed beyond the"
+    " limit counts as more steps. Intervals are of the median seed. Models of this size say nothing"
+    " about large ones."
 )
 
 
@@ -96,7 +96,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(
         card=card,
         blocks=(*blocks, *_earlier(meta), *failed(meta, TrainedHeads.STUDY)),
-        lacking="Nothing was trained. A scenario requests it with studies: [trained_heads].",
+        lacking="Nothing was trained; attnbench run what_heads_learn trains.",
     )
 
 
@@ -250,4 +250,4 @@ def _earlier(meta: Meta) -> Iterator[Text]:
     every = [one for run in meta.values() for one in run.get("studies") or ()]
     count = sum(one.get("study") == TrainedHeads.STUDY for one in every)
     if left := count - len(findings_of(TrainedHeads, every)):
-        yield note(f"Without a goal, as in earlier versions, left out: {plural(left, 'training')}.")
+        yield note(f"{plural(left, 'training')} of earlier versions, without a goal, left out.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from attnbench.harness.cases.case import Case
 from attnbench.harness.files.safe_files import write_whole
 from attnbench.harness.rows.run_store import Store, point_latest
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from tests.fakes.stored_runs import case, plan, record
 
 from ..dies_at_step import Steps

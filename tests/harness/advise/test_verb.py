@@ -36,7 +36,8 @@ def test_a_model_that_does_not_fit_is_said_first_on_the_terminal_the_page_and_in
     page = tmp_path / "advice.html"
     asked = ("advise", "llama-3-70b", "--memory-gib", "48", "--device", "cpu")
     said = (
-        "The weights, 131 GiB in bf16, do not fit in 48 GiB: they alone take 3 devices of 48 GiB."
+        "llama-3-70b does not fit in 48 GiB: its weights take 131 GiB in bf16, so 3 devices of"
+        " 48 GiB or more."
     )
     done = here(*asked, "--out", str(tmp_path), "-o", str(page))
     assert done.stdout.splitlines()[0] == said

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from attnbench.reports.advise.answer import Advice, advise
+from attnbench.reports.advise.words import use
 from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
 
 SLOW = {"hf:eager": {"speed": 8.0}}
@@ -37,3 +38,21 @@ def test_each_phase_has_its_own_choice(tmp_path: Path):
     )
     found = advise(both, rows_of(both, *folders))
     assert [one.name_of_best for one in found.decisions] == ["sdpa", "eager"]
+
+
+def test_one_name_for_all_phases_needs_no_more_memory_than_the_tie(tmp_path: Path):
+    """It advised eager for prefill, a tie of 34 times the memory, as eager was first in decode."""
+    both = inquiry(implementations=(EAGER, SDPA), phases=("prefill", "decode"))
+    for heavy, uses in ((34, ['"sdpa" for prefill', '"eager" for decode']), (1, ['"eager" for'])):
+        sizes = {"hf:eager": {"peak_bytes": heavy << 20}, "hf:sdpa": {"peak_bytes": 1 << 20}}
+        slow = sizes | {"hf:sdpa": sizes["hf:sdpa"] | {"speed": 8.0}}
+        prefill, decode = (
+            inquiry(implementations=(EAGER, SDPA), phases=(one,)) for one in both.phases
+        )
+        folders = (
+            measured(tmp_path / f"{heavy}a", prefill, changes=sizes),
+            measured(tmp_path / f"{heavy}b", decode, changes=slow),
+        )
+        said = use(advise(both, rows_of(both, *folders)))
+        assert all(one in said for one in uses), said
+        assert said.count('" for ') == len(uses)

@@ -6,8 +6,8 @@ from typing import Any
 
 from attnbench.reports.advise.answer import advise
 from attnbench.reports.advise.asked import Inquiry
-from attnbench.reports.advise.document import document
 from attnbench.reports.advise.stored import StoredRows
+from attnbench.reports.advise.tables import document
 from tests.reports.fake_advice import EAGER, SDPA, FakeShapes, inquiry, measured, rows_of
 
 

@@ -97,10 +97,10 @@ def test_where_a_bound_does_not_fit_one_token_the_longest_context_is_not_known()
     ("changes", "words"),
     [
         ({"shapes": FakeShapes()}, "no formula for hf:sdpa"),
-        ({"memory_bytes": None}, "how much memory there is is not known: give --memory-gib"),
+        ({"memory_bytes": None}, "the size of the memory is not known: give --memory-gib"),
         (
             {"shapes": FakeShapes(formulas=SEVEN, strange=True)},
-            "by the formula; not known of layers that are not measured (below)",
+            "by the formula; some layers were not measured (below)",
         ),
     ],
 )

@@ -10,8 +10,7 @@ import pytest
 from attnbench.reports.claims.ledger import CLAIMS
 from attnbench.reports.claims.subjects import claims as page
 from attnbench.reports.data import load
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.data.run_meta import read_run, run_meta
 from attnbench.reports.elements import Table
 from tests.conftest import ROOT
 from tests.made_runs import (

@@ -8,9 +8,8 @@ from scipy.stats import binom
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.reports.comparison.compare import Criteria, compare_history
-from attnbench.reports.comparison.gate import Gate
 from attnbench.reports.comparison.several_runs import beside, merged
-from attnbench.reports.comparison.verdict import Rules, case_verdicts
+from attnbench.reports.comparison.verdict import Gate, Rules, case_verdicts
 from tests.made_runs import fake_run, grid, loaded, retold, row, timed
 
 RUN_SD = 0.05

@@ -5,9 +5,8 @@ from random import Random
 
 import pytest
 
-from attnbench.reports.comparison.gate import Gate, apply
 from attnbench.reports.comparison.several_runs import merged
-from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
+from attnbench.reports.comparison.verdict import CaseVerdict, Gate, Rules, apply, case_verdicts
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.data.run_meta import NOT_REACHED, not_reached
 from tests.budget import first
@@ -43,16 +42,6 @@ def verdicts(base: list[Row], new: list[Row], **rules) -> list[CaseVerdict]:
 
 def latency(base: list[Row], new: list[Row], **rules) -> CaseVerdict:
     return next(one for one in verdicts(base, new, **rules) if one.metric == "latency")
-
-
-def test_a_turn_is_a_unit_and_a_ratio_is_paired() -> None:
-    base, new = both(1)
-    assert len(base) == len(new) == 1
-    assert [len(process) for process in base[0]["block_ms"]] == [1] * TURNS
-    found = latency(base, new)
-    assert found.ratio.paired
-    assert len(found.ratio.contrast.numerator) == TURNS
-    assert "one_process" not in found.reasons
 
 
 def test_the_value_of_a_run_is_the_geometric_mean_of_its_processes_medians() -> None:
@@ -96,11 +85,6 @@ def test_equals_never_differ_with_a_margin(count: int) -> None:
     gate = Gate(margins={"latency": 0.05})
     every = (verdicts(*both(seed, own=0.05, drift=0.3)) for seed in range(count))
     assert not any(apply(gate, some).regressions for some in every)
-
-
-def test_one_turn_decides_nothing() -> None:
-    found = latency(*both(1, 3.0, turns=1))
-    assert (found.verdict, found.reasons) == ("not decided", ("one_process",))
 
 
 def test_a_case_that_fails_once_is_broken() -> None:

@@ -8,7 +8,7 @@ import pytest
 from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.comparison.verdict import Rules, case_verdicts
 from attnbench.reports.data.run_meta import not_reached
-from attnbench.reports.judging.many import geometric_mean
+from attnbench.reports.judging.over import geometric_mean
 from tests.made_runs import PLANNED, loaded, row, timed
 
 EVERY_BLOCK = 20  # of 5 processes x 4 blocks

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.data.anonymous import anonymous
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.exports import export, names
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report

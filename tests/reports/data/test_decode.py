@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.stats.intervals import Interval
-from attnbench.reports.data.decode import NOT_MEASURED, is_decode, traffic
-from attnbench.reports.data.load import load
+from attnbench.reports.data.peaks import NOT_MEASURED, is_decode, traffic
 from tests.made_runs import GIB, made, problem, write_run
 from tests.reports.rendering import rows_of
 
@@ -77,7 +76,6 @@ STEP = {
     "dtype": "fp32",
     "minimal_bytes": 64 * MIB,
 }
-BOUNDS = ("decode_bandwidth_low_ratio", "decode_bandwidth_ratio", "decode_bandwidth_high_ratio")
 
 
 @pytest.mark.parametrize(
@@ -100,17 +98,6 @@ def test_a_decode_step_is_a_forward_pass_of_few_queries_over_many_keys(
     assert is_decode(STEP | changes) is expected
 
 
-def test_without_a_measured_bandwidth_the_rate_stays_and_the_note_has_the_command(
-    tmp_path: Path,
-) -> None:
-    for name, calibrated in (("none", {}), ("no copy", calibration(copy_bytes_per_s=None))):
-        table = load(decode_run(tmp_path / name, calibrated=calibrated, cache_bytes=None))
-        assert table["decode_bytes_per_s"].notna().all()
-        assert table["decode_low_bytes_per_s"].notna().all()
-        assert table[list(BOUNDS)].isna().all(axis=None)
-        assert table["decode_bandwidth_note"].str.contains("attnbench doctor --deep").all()
-
-
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
@@ -126,14 +113,6 @@ def test_what_need_not_move_known_bytes_has_a_reason_and_no_rate(
         assert row["latency_ms"] is not None
         assert row["decode_bytes_per_s"] is row["decode_bandwidth_ratio"] is None
         assert row["decode_bandwidth_note"].startswith(note)
-
-
-def test_data_that_fit_in_the_cache_are_named_and_no_others(tmp_path: Path) -> None:
-    cache_bytes = needed_bytes(2048, 8)
-    for row in rows_of(decode_run(tmp_path, cache_bytes=cache_bytes)):
-        fits = row["minimal_bytes"] <= cache_bytes
-        assert row["decode_fits_in_cache"] is fits
-        assert ("fit in the CPU's cache" in (row["decode_bandwidth_note"] or "")) is fits
 
 
 def test_copies_that_take_turns_do_not_fit_in_a_cache_that_holds_one(tmp_path: Path) -> None:

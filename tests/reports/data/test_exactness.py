@@ -3,26 +3,8 @@
 from pathlib import Path
 
 from attnbench.reports.data.exactness import baseline
-from attnbench.reports.data.load import load
-from tests.made_runs import case, inexact, problem, row, write_run
+from tests.made_runs import inexact
 from tests.reports.rendering import rows_of
-
-
-def test_only_exact_backends_have_a_rate(tmp_path: Path) -> None:
-    table = load(inexact(tmp_path))
-    known = table.groupby("exactness")["achieved_flops_per_s"].agg(
-        lambda column: column.notna().all() if column.notna().any() else None
-    )
-    assert known["exact"]
-    assert known.isna()["approximate"]
-    assert known.isna()["other"]
-
-
-def test_old_rows_are_exact(tmp_path: Path) -> None:
-    planned = case("fused", problem(128))
-    old = write_run(tmp_path / "old", [planned], [row(planned)])
-    assert "exactness" not in (old / "rows.jsonl").read_text()
-    assert (load(old)["latency_ms"].notna() & load(old)["achieved_flops_per_s"].notna()).all()
 
 
 def test_the_baseline_is_the_scenarios_or_the_first_planned_that_is_exact_and_ran(

@@ -9,7 +9,7 @@ import pytest
 
 from attnbench.harness.rows.run_store import point_latest
 from attnbench.reports.data.noise_floor import process_noise
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from tests.made_runs import CPU_NAME, PLANNED, fake_run, floor_file, timed, write_run
 from tests.reports.rendering import rows_of
 

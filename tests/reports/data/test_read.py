@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from attnbench.harness.rows import run_files
-from attnbench.reports.data.read import BadRun, read_run
+from attnbench.harness.rows.run_files import BadRun
+from attnbench.reports.data.run_meta import read_run
 from tests.made_runs import (
     WINDOW,
     case,
@@ -115,6 +116,7 @@ def test_garbage_is_one_line_with_file_and_line_number(run: Path, file: str, nam
         ({"batch": None}, "batch: found nothing"),
         ({"peak_bytes": -1}, "peak_bytes: found -1"),
         ({"block_ms": [[[1e13]]]}, "block_ms[0][0][0]: found 10000000000000.0"),
+        ({"block_ms": [[[1e-300]]]}, "block_ms[0][0][0]: found 1e-300"),
         ({"status": "fine"}, "status: found 'fine', wanted one of ok, oom"),
         ({"block_ms": [[1.0]]}, "block_ms[0][0]: found 1.0"),
         ({"block_ms": 3}, "block_ms: found 3"),

@@ -12,7 +12,7 @@ import pytest
 import attnbench
 from attnbench.reports.data.columns import COLUMNS
 from attnbench.reports.data.load import load
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.subjects.wall import longest
 from tests.conftest import ROOT
 from tests.made_runs import many_problems, quickstart

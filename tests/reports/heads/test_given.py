@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.data.run_meta import read_run, run_meta
 from attnbench.reports.elements import Maps, Table
 from attnbench.reports.heads.subjects.checkpoint_heads import subject
 from attnbench.reports.subjects import Subject

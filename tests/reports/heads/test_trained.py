@@ -7,8 +7,7 @@ import pytest
 
 from attnbench.harness.heads.findings import TrainedHeads
 from attnbench.harness.rows.findings import findings_of
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.data.run_meta import read_run, run_meta
 from attnbench.reports.elements import Figure, Table
 from attnbench.reports.heads.subjects.trained_heads import Trained, subject
 from attnbench.reports.subjects import Subject
@@ -104,4 +103,4 @@ def test_trainings_of_earlier_versions_are_counted_in_a_line(tmp_path: Path) -> 
     old = [training("recall", 1, seed, None) | {"goal_ratio": None} for seed in range(5)]
     found = told(tmp_path, old)
     assert found.card is None
-    assert [str(one) for one in found.blocks if "left out: 5 trainings" in str(one)]
+    assert [str(one) for one in found.blocks if "5 trainings of earlier versions" in str(one)]

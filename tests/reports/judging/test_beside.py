@@ -12,10 +12,10 @@ import pytest
 from attnbench.harness.stats.intervals import ratio_interval
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.comparison.document import as_json
-from attnbench.reports.comparison.sentences import lines
+from attnbench.reports.comparison.sentences import doubts, lines
 from attnbench.reports.data.beside import link
 from attnbench.reports.data.row_groups import LoadedRow, Row
-from attnbench.reports.judging.many import differing_baselines
+from attnbench.reports.judging.over import differing_baselines
 from attnbench.reports.judging.pair import time_ratio
 from attnbench.reports.judging.ratio import Ratio
 from attnbench.reports.subjects import own
@@ -123,7 +123,7 @@ def test_compare_against_another_backend_says_that_it_is_indirect(tmp_path: Path
     found = compare_backends(run_with(tmp_path, 16.0), "fused")
     (mine,) = (one for one in found.of("latency") if one.new["backend"] == MINE)
     assert "indirect" in mine.reasons
-    assert any("a ratio of ratios" in one for one in lines(found))
+    assert any("a ratio of ratios" in one for one in doubts(found))
     assert '"by_way_of": "sdpa"' in as_json(found)
 
 

@@ -10,7 +10,7 @@ import pytest
 from attnbench.harness.rows.model import AXES, FIELDS
 from attnbench.reports.comparison.compare import Criteria, compare_runs
 from attnbench.reports.comparison.document import as_json
-from attnbench.reports.comparison.gate import Gate
+from attnbench.reports.comparison.verdict import Gate
 from attnbench.reports.contrasts import Contrast
 from attnbench.reports.data.columns import COUNT
 from attnbench.reports.data.load import load

@@ -74,7 +74,7 @@ def test_what_is_compared_is_named_shortly_and_every_renderer_says_the_same(
     text = html.render(report)
     check_references(text)
     assert text == html.render(page(found))
-    assert "No number on this page but the mean ratios is averaged" in text
+    assert "Only the mean ratios average over problems" in text
     in_markdown, in_terminal = markdown.render(report), printed(found)
     assert "1a2b3c4d" not in in_markdown + in_terminal
     for said in (heading, report.answer, *report.lines):

@@ -90,12 +90,6 @@ def text_of(run: Path, name: str) -> str:
     return export(run, name).content
 
 
-def test_json_keeps_the_name_as_it_was(run: Path) -> None:
-    text = text_of(run, "json-rows")
-    text.encode("ascii")
-    assert json.loads(text)[0]["backend"] == HOSTILE
-
-
 @pytest.mark.parametrize("name", ["pytest-benchmark", "github-benchmark"])
 def test_names_that_other_programs_print_hold_no_control_byte(run: Path, name: str) -> None:
     text = text_of(run, name)

@@ -7,9 +7,6 @@ from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
-import pytest
-
-from attnbench.reports.pages.html import write_page
 from attnbench.reports.pages.report import open_report
 from tests.conftest import ROOT
 
@@ -24,26 +21,6 @@ def test_the_policy_allows_only_our_own_script_and_style(page: str) -> None:
             f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in found
         }
     assert directives["base-uri"] == directives["form-action"] == "'none'"
-
-
-@pytest.mark.parametrize(
-    ("names", "section"), [(["studies"], "claims"), (["growth", "block", "learning"], "growth")]
-)
-def test_a_page_is_one_file_with_all_that_was_measured(
-    names: list[str], section: str, tmp_path: Path
-) -> None:
-    """Also what the run measured beside what it asks, such as growth, and where runs ask several
-    questions.
-    """
-    runs = Path(__file__).parents[2] / "approved" / "runs"
-    page = tmp_path / "page" / "found.html"
-    page.parent.mkdir()
-    write_page(open_report([runs / name for name in names]), page)
-    assert [path.name for path in page.parent.iterdir()] == ["found.html"]
-    text = unescape(page.read_text())
-    assert 'href="found' not in text
-    assert f'id="{section}"' in text
-    assert open_report([runs / names[0]]).questions[0] in text
 
 
 def test_runs_of_one_scenario_are_called_by_their_days_and_stand_side_by_side(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.load import rows_of
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.pages.page_data import page_data
 from tests.made_runs import case, problem, quickstart, row, write_run
 

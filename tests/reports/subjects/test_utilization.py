@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.elements import Bars, Block, Table
 from attnbench.reports.subjects import _windows, utilization
 from tests.made_runs import WINDOW, grid, row, with_windows, write_run

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.read import BadRun, read_run
+from attnbench.harness.rows.run_files import BadRun
+from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.subjects import wall as subject
 from tests.made_runs import GIB, problem, read_rows, write_rows, write_run
 from tests.reports.rendering import page_of, text_of
