@@ -53,7 +53,7 @@ def render_briefly(report: Report) -> Iterator[RenderableType]:
     """
     yield safe(report.title)
     yield from _headers(report)
-    yield from _answer(report, report.how_sure(brief=True), report.brief_regret)
+    yield from _answer(report, report.certainty, report.regret)
     yield from map(safe, _others(report))
     yield from _findings(report)
     yield from _trust_line(report)
