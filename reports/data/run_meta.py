@@ -1,7 +1,7 @@
 """What run.json says about a run: device, scenario, budget, walls and studies."""
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import isfinite
 from typing import Any, NamedTuple
@@ -211,15 +211,6 @@ def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
                 f" attnbench run --resume {shlex.quote(str(run['run']))}"
             )
     return found
-
-
-def found_nothing(run: Mapping[str, Any], studies: Collection[str]) -> list[str]:
-    """Of each of these studies, or part of one, that has no findings: which, and why."""
-    every = (one for one in run.get("unanswered") or () if one.get("study") in studies)
-    return [
-        f"{one.get('case') or one['study']} found nothing: {one.get('reason') or one.get('status')}"
-        for one in every
-    ]
 
 
 def unanswered_texts(meta: Meta) -> list[str]:

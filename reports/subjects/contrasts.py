@@ -7,7 +7,7 @@ from ...harness.rows.model import AXES as PROBLEM_AXES
 from ..contrasts import asks_for, contrasts, of_given_width, setting
 from ..data.row_groups import Row, axis_title, by
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Text, note
+from ..elements import Block, Text, note
 from . import Subject
 from ._contrasts import Picked, Problems, card, how_compared, pick, table
 
