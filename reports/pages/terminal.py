@@ -11,8 +11,8 @@ from ..data.run_meta import unanswered_texts
 from ..elements import Bars, Table, Text
 from ..formatting import list_text
 from ..subjects import name_of, tellers
-from ..subjects._gpu_use import NOT_MEASURED
 from ..subjects._memory_over_n import wall_groups
+from ..subjects.utilization import NOT_MEASURED
 from ..subjects.wall import walls
 from .exactness_marks import marked
 from .report import COSTS, Part, Report, told

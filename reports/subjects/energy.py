@@ -15,7 +15,7 @@ from ..judging.ratio import Ratio
 from ..quantity import Cell, Quantity
 from ..words import CONFIRMED
 from . import Subject
-from ._windows import missing, observed, windows
+from ._readings import missing, observed, windows
 
 TITLE = "Energy"
 SECTION = "device"

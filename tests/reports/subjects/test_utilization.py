@@ -8,9 +8,9 @@ import pytest
 
 from attnbench.reports.data.read import read_run
 from attnbench.reports.elements import Bars, Block, Table
-from attnbench.reports.subjects import _windows, utilization
-from tests.made_runs import WINDOW, grid, row, with_windows, write_run
-from tests.reports.rendering import blocks_of, card_of, figures_of, page_of, tables_of, text_of
+from attnbench.reports.subjects import utilization
+from tests.made_runs import WINDOW, with_windows
+from tests.reports.rendering import blocks_of, card_of, page_of, tables_of, text_of
 
 ACTIVE = {"naive": 0.2, "fused": 0.8, "sdpa": 0.9}
 ENERGY_J = {"naive": 900.0, "fused": 800.0, "sdpa": 600.0}
@@ -45,7 +45,7 @@ def readings(tmp_path: Path, **changes: Any) -> dict[str, list[str]]:
 def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
     rows = read_run(with_utilization(tmp_path)).rows
     rows[0]["utilization_tier"] = "busy"
-    assert "SMs" not in _windows.finding(rows)
+    assert "SMs" not in utilization.busiest(rows)
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,3 @@ def test_the_card_has_the_longest_kernel_of_each_backend_beside_the_bars(tmp_pat
     assert card.decisions.columns[:3] == ("backend", "kernel", "share of time")
     named = [line[:3] for line in card.decisions.texts]
     assert named == [(name, "attention_kernel", "75.0 %") for name in ACTIVE]
-
-
-def test_the_headline_is_drawn_over_several_lengths(tmp_path: Path) -> None:
-    cases = grid(ACTIVE, (512, 1024))
-    on_gpu = {"device": "cuda", "utilization_tier": "gpm"}
-    rows = [row(one, windows=[window(one["backend"])], **on_gpu) for one in cases]
-    (figure,) = figures_of(blocks_of(utilization, write_run(tmp_path, cases, rows, device="cuda")))
-    assert figure.title == "SMs active over N"
-    (panel,) = figure.panels
-    assert {one.backend: one.y for one in panel.series} == {n: (v, v) for n, v in ACTIVE.items()}
