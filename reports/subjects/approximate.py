@@ -126,7 +126,7 @@ def emptiness(group: Group) -> str:
     largest = max(abs(row["output_cosine"]) for row in last)
     at = axis_text("seq_len", max(row["seq_len"] for row in last))
     return (
-        f"{list_text(backends(last))} carry no information at {at}: the cosine of their outputs and"
+        f"no information in {list_text(backends(last))} at {at}: the cosine of their outputs and"
         f" the exact one is at most {largest:.2g} (below {NO_INFORMATION_COSINE:g} counts as none),"
         f" so the best multiple of such an output is off by {percent_text(sqrt(1 - largest**2))} or"
         " more, about as far as zeros are."

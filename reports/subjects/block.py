@@ -7,7 +7,6 @@ A block's time and that of its layer are measured in the same blocks of calls if
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..data.polynomial import through
 from ..data.row_groups import AXES, Group, Row, by, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, note
@@ -99,30 +98,15 @@ def half(some: Shares) -> Crossover:
     )
 
 
-def by_flops(some: Shares) -> float | None:
-    """The N at which a layer's FLOPs a N + c N² are those of the rest, b N; None if they are not
-    so, as under most masks.
-    """
-    layer = through({_n(one): one.row["work_flops"] for one in some})
-    rest = through({_n(one): one.base["work_flops"] - one.row["work_flops"] for one in some})
-    if layer is None or rest is None or layer.off or rest.off or layer.quadratic <= 0:
-        return None
-    found = float((rest.linear - layer.linear) / layer.quadratic)
-    others = (layer.constant, rest.constant, rest.quadratic)
-    return found if found > 0 and not any(others) else None
-
-
 def finding(every: Sequence[Shares]) -> str:
     """`attention was shown to take more than half of a block's time with fused at N = 1 024 and
-    longer (71 % at N = 2 048), with sdpa at no N up to 2 048 (...); by FLOPs above N = 512`.
+    longer (71 % at N = 2 048), with sdpa at no N up to 2 048 (...)`.
     """
     texts = []
     for some in every:
         last = f"{of_time(some[-1])} at N = {length_text(_n(some[-1]))}"
         texts.append(f"with {some[0].backend} {half(some).text('less')} ({last})")
-    n = next((n for some in every if (n := by_flops(some))), None)
-    exact = f"; by FLOPs above N = {length_text(round(n))}" if n else ""
-    return f"attention was shown to take more than half of a block's time {list_text(texts)}{exact}"
+    return f"attention was shown to take more than half of a block's time {list_text(texts)}"
 
 
 def _panel(group: Group, every: Sequence[Shares]) -> Panel:

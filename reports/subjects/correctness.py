@@ -64,12 +64,11 @@ def errors_by_backend(rows: Sequence[Row]) -> list[Errors]:
     """Per environment, the backends with at least one checked case."""
     found = []
     for python, mine in by_environment(rows).items():
-        for name in backends(mine):
-            of = [row for row in mine if row["backend"] == name]
-            known = [row for row in of if row.get("error_ratio") is not None and is_exact(row)]
-            if known:
-                known.sort(key=lambda row: -error_ratio(row))
-                found.append(Errors(backend=name, python=python, rows=of, checked=known))
+        known = [row for row in mine if row.get("error_ratio") is not None and is_exact(row)]
+        for name in backends(known):
+            of, some = ([row for row in rows if row["backend"] == name] for rows in (mine, known))
+            some.sort(key=lambda row: -error_ratio(row))
+            found.append(Errors(backend=name, python=python, rows=of, checked=some))
     return found
 
 

@@ -7,13 +7,12 @@ from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups, is_timed
 from ..data.run_meta import Meta
 from ..elements import Card, Figure, table_of
-from ..formatting import length_text, list_text, more_below, paragraph, rough_percent_text
+from ..formatting import list_text, more_below, paragraph, rough_percent_text
 from ..judging.pair import time_ratio
 from . import Subject
 from ._over import MOST_PANELS, challenges, joined, latencies
-from ._pairs import Crossover, holds_from, start_text
+from ._pairs import Crossover, start_text
 from .approximate import informative, method
-from .recurrence import even_by_flops
 
 TITLE = "Faster than dense attention"
 SECTION = "asked"
@@ -25,13 +24,12 @@ COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were time
 
 class Challenger(NamedTuple):
     """A backend on one problem over N; `crossovers`: by the dense exact backend that it is compared
-    with. `even_by_flops`: the N above which a recurrent layer does fewer FLOPs.
+    with.
     """
 
     group: Group
     backend: str
     crossovers: dict[str, Crossover]
-    even_by_flops: float | None
 
     @property
     def is_faster(self) -> bool:
@@ -80,7 +78,7 @@ def challenged(rows: Sequence[Row]) -> list[tuple[Group, list[Challenger]]]:
         every = []
         for name in others:
             known = {one: of for one in compared if (of := crossover(group.rows, name, one))}
-            every += [Challenger(group, name, known, even_by_flops(group, name))] if known else []
+            every += [Challenger(group, name, known)] if known else []
         found += [(group, every)] if every else []
     return found
 
@@ -89,18 +87,13 @@ def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | No
     """Where one is faster, among the rows of one problem over N; None if the two have no timed
     length in common.
     """
-    pairs = _pairs(rows, backend, against).items()
-    ratios = {n: ratio for n, pair in pairs if (ratio := time_ratio(*pair)) is not None}
-    return Crossover(ratios=ratios) if ratios else None
-
-
-def _pairs(rows: Sequence[Row], backend: str, against: str) -> dict[int, tuple[Row, Row]]:
-    """By N, in order: the rows of both."""
     ours, theirs = (
         {row["seq_len"]: row for row in rows if row["backend"] == name}
         for name in (backend, against)
     )
-    return {n: (ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
+    pairs = {n: time_ratio(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
+    ratios = {n: ratio for n, ratio in pairs.items() if ratio is not None}
+    return Crossover(ratios=ratios) if ratios else None
 
 
 def _card(over_n: Found, picture: Figure) -> Card:
@@ -126,9 +119,8 @@ def _figure(shown: Found, meta: Meta) -> Figure:
             "backend": lambda line: line[0].backend,
             "than": lambda line: line[1],
             "faster": lambda line: line[2].text("slower"),
-            "fewer FLOPs": lambda line: _flops_text(line[0].even_by_flops),
         },
-        optional=("problem", "fewer FLOPs"),
+        optional=("problem",),
     )
     told = shown if sum(len(every) for _, every in shown) <= MOST_TOLD else shown[-1:]
     title = joined([(group, finding(every)) for group, every in told])
@@ -139,9 +131,8 @@ def _figure(shown: Found, meta: Meta) -> Figure:
 
 
 def finding(every: Sequence[Challenger]) -> str:
-    """`sparse_local is faster than sdpa at N = 2 048 and longer, with fewer bytes at every N from
-    512 to 4 096; linformer is ...`. Of settings of one approximation the one with the smallest
-    error, of those that are faster than all if there are some.
+    """`sparse_local is faster than sdpa at N = 2 048 and longer; linformer is ...`. Of settings of
+    one approximation the one with the smallest error, of those that are faster than all if any.
     """
     first: dict[str, Challenger] = {}
     for one in sorted(every, key=lambda one: (not one.is_faster, one.error)):
@@ -152,12 +143,11 @@ def finding(every: Sequence[Challenger]) -> str:
 def _finding(of: Challenger) -> str:
     same: dict[str, list[str]] = {}
     for against, one in of.crossovers.items():
-        same.setdefault(f"{_verdict(one)}{_fewer_bytes(of, against)}", []).append(against)
+        same.setdefault(f"{_verdict(one)}", []).append(against)
     text = ", ".join(clause.format(list_text(names)) for clause, names in same.items())
     error = f"{rough_percent_text(of.error)} at {axis_text('seq_len', of.last['seq_len'])}"
     error = f" (error {error})" if not is_exact(of.last) and of.error else ""
-    flops = _flops_text(of.even_by_flops)
-    return f"{of.backend} is {text}{error}{f'; it does fewer FLOPs {flops}' if flops else ''}"
+    return f"{of.backend} is {text}{error}"
 
 
 def _verdict(one: Crossover) -> str:
@@ -168,24 +158,3 @@ def _verdict(one: Crossover) -> str:
     if one.fails_at == one.lengths:
         return f"slower than {{}} {start_text(one.lengths[0], one.lengths)}"
     return f"not clearly faster than {{}} up to {axis_text('seq_len', one.lengths[-1])}"
-
-
-def _fewer_bytes(of: Challenger, against: str) -> str:
-    """`, with fewer bytes at N = 512 and longer`, of exact attention. Bytes are exact."""
-    sizes = {
-        n: (ours["peak_bytes"], theirs["peak_bytes"])
-        for n, (ours, theirs) in _pairs(of.group.rows, of.backend, against).items()
-        if None not in (ours.get("peak_bytes"), theirs.get("peak_bytes"))
-    }
-    if not sizes or not is_exact(of.last):
-        return ""
-    start = holds_from(sizes, lambda n: bool(sizes[n][0] < sizes[n][1]))
-    if start is None:
-        return f", without fewer bytes up to {axis_text('seq_len', max(sizes))}"
-    return f", with fewer bytes {start_text(start, [*sizes])}"
-
-
-def _flops_text(even: float | None) -> str:
-    if even is None:
-        return ""
-    return f"above N = {length_text(round(even))}" if even else "at every N"

@@ -61,7 +61,8 @@ def _card(rows: list[Row], every: Sequence[Raced], table: Table, meta: Meta) -> 
     beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
     said = judged if contested else every[:1]
     sentence = verdict(max(said, key=lambda one: one.size)) if said else ""
-    decisions = _decisions(races(rows), contested) if contested else None
+    raced = races(rows)
+    decisions = _decisions(raced, contested) if contested and len(raced) > 1 else None
     shown = _drawn(rows, meta)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
@@ -115,9 +116,7 @@ def _kernels(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _decisions(every: Sequence[Raced], contested: Sequence[Raced]) -> Table:
-    """Of each problem and length; of a single race its backends."""
-    if len(every) == 1:
-        return _ranking(every[0])
+    """Of each problem and length."""
     labels = {one.group.label: _in_any_run(one.group) for one in contested}
     # runs beside each other
     names = [name for some in by(labels, labels.__getitem__).values() for name in some][:MOST_ROWS]
@@ -136,18 +135,6 @@ def _decisions(every: Sequence[Raced], contested: Sequence[Raced]) -> Table:
         return table_of(BY_TIME, names, {"problem": str, "fastest": lambda name: cell(n, name)})
     table = table_of(BY_TIME, lengths, {"": n_text, **of_label})
     return replace(table, of_two_axes=len(names) > 2)
-
-
-def _ranking(of: Raced) -> Table:
-    """All backends of a single problem, those that are not ranked last."""
-    found = of.race
-    untimed = [row for row in of.rows if not is_timed(row)]
-    return table_of(
-        "Backends by time, with its ratio to the fastest",
-        [*found.ranking, *found.inexact, *untimed],
-        {"backend": lambda row: row["backend"], "time": lambda row: beside(row, found)},
-        case=case_key,
-    )
 
 
 def _cell(of: Raced) -> Marked | str:
@@ -194,7 +181,8 @@ def _every_latency(rows: list[Row]) -> Table:
     left = len(problems) - MOST_PROBLEMS
     more = f" ({left} more problems are in the table of all rows)" if left > 0 else ""
     title = f"Every latency, with its ratio to the fastest; bold: that is confirmed{more}"
-    return by_backend(title, [axis_title(axis) for axis in axes], lines, cell)
+    table = by_backend(title, [axis_title(axis) for axis in axes], lines, cell)
+    return replace(table, of_two_axes=len(lines) == 1).upright
 
 
 def beside(row: Row, found: Race) -> str:

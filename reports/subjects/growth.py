@@ -1,10 +1,7 @@
-"""How time and bytes grow along any size: exponents from two values on, formulas over N where there
-are enough lengths, needs at N that were not tried.
-"""
+"""How time and bytes grow along any size: exponents, and formulas over N with enough lengths."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from math import isfinite, log, nan
 from typing import Any
@@ -12,11 +9,10 @@ from typing import Any
 from ...harness.stats.intervals import Interval
 from ..contrasts import asks_for
 from ..data.exactness import baseline
-from ..data.polynomial import Polynomial, bytes_over_n
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
 from ..elements import Block, Card, note, table_of
-from ..formatting import bytes_text, list_text, number_text, time_text
+from ..formatting import number_text, time_text
 from ..growth_fit import (
     EXPONENT_MARGIN,
     FEWEST_LENGTHS,
@@ -40,7 +36,6 @@ APART = True
 ORDER = 14
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")
 POWERS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic"}
-LONG = (10_000, 32 << 10, 128 << 10)
 MOST_PROBLEMS = 40
 PREDICTED = f"at {FURTHEST} times the longest N"
 FORMULA = ("constant", "per 1 000 N", "per (1 000 N)²", PREDICTED)
@@ -48,10 +43,6 @@ HOW_TIME = (
     "Exponents are of a power of N between the longest three lengths: 1 is linear, 2 quadratic."
     " The formula a + b N + c N² is fitted to relative errors. Terms may be negative; one whose"
     " interval holds 0 is not shown to be there."
-)
-HOW_BYTES = (
-    "Peak bytes are exact: the polynomial is solved from the three longest lengths and must agree"
-    " with the others to the byte. At a short length the peak may be at another point of the call."
 )
 
 
@@ -106,16 +97,11 @@ Found = Sequence[tuple[Group, Sequence[Along]]]
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the size that a scenario varies, if that is what it asks."""
     rows = list(rows)
-    over_n = groups(rows, "seq_len")
-    blocks = [*_times(rows), *_sizes(rows), *_needs(over_n[:MOST_PROBLEMS])]
-    if blocks and len(over_n) > MOST_PROBLEMS:
-        blocks.append(note(f"The first {MOST_PROBLEMS} of {len(over_n)} problems."))
     return Subject(
         card=_card(rows, meta),
         lines=tuple(_lines(rows, meta)),
-        blocks=tuple(blocks),
-        lacking="Growth needs a problem timed at three lengths, a formula of time"
-        f" {FEWEST_LENGTHS}, one of bytes four that agree.",
+        blocks=(*_times(rows), *_sizes(rows)),
+        lacking=f"Growth needs a problem timed at three lengths, a formula {FEWEST_LENGTHS}.",
     )
 
 
@@ -298,53 +284,3 @@ def _predicted(line: tuple[str, Growth]) -> str:
         return ""
     between = f" ({time_text(found.low)} to {time_text(found.high)})" if isfinite(found.low) else ""
     return Number(f"{time_text(found.value)}{between} at {n_text(n)}")
-
-
-Need = tuple[Group, str, Polynomial, str]  # of a backend, and what it is solved from
-
-
-def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
-    lines: list[Need] = []
-    left_out = []
-    for group in over_n:
-        for backend in backends(group.rows):
-            columns = {"measured": "peak_bytes", "formula": "predicted_peak_bytes"}
-            found = {how: bytes_over_n(group.rows, backend, of) for how, of in columns.items()}
-            exact = [(one, how) for how, one in found.items() if one is not None and one.exact]
-            lines += [(group, backend, *one) for one in exact[:1]]
-            if not exact and (measured := found["measured"]) is not None and measured.off:
-                left_out.append(backend)
-    if lines:
-        yield note(HOW_BYTES)
-        yield table_of(
-            "Peak bytes of a call at lengths that were not tried, in addition to its inputs",
-            lines,
-            {
-                "problem": lambda line: line[0].label,
-                "backend": lambda line: line[1],
-                "peak bytes": lambda line: Number(f"{line[2]} B"),
-                "agrees to the byte": _checked,
-                **{f"at {n_text(n)}": partial(_size, n) for n in LONG},
-            },
-            optional=("problem",),
-        )
-    if left_out:
-        names = list_text([*dict.fromkeys(left_out)])
-        yield note(f"Peak bytes that are not such a polynomial: {names}.")
-
-
-def _checked(line: Need) -> str:
-    """`formula, N = 512 and longer`."""
-    of, how = line[2:]
-    if not of.off:
-        return f"{how}, all {len(of.agrees) + len(of.solved)} lengths"
-    return f"{how}, {n_text(of.holds_from)} and longer"
-
-
-def _size(n: int, line: Need) -> str:
-    group, backend, of, _ = line
-    row = next((row for row in group.of_backend(backend) if row["seq_len"] == n), {})
-    for column, how in (("peak_bytes", ", measured"), ("predicted_peak_bytes", ", predicted")):
-        if row.get(column) is not None:
-            return Number(bytes_text(row[column]) + how)
-    return Number(bytes_text(float(of.at(n))))

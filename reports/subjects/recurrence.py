@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..data.exactness import RECURRENT
-from ..data.polynomial import flops_over
 from ..data.row_groups import Group, Row, case_key, family, groups, is_timed
 from ..data.run_meta import Meta
 from ..elements import note, table_of
@@ -99,19 +98,6 @@ def flops(row: Row) -> int | None:
 def cell(row: Row) -> str:
     """`GRU`; of rows that do not name their cell, the backend."""
     return str((row.get("configuration") or {}).get("cell") or row["backend"])
-
-
-def even_by_flops(group: Group, backend: str) -> float | None:
-    """The N above which attention does more FLOPs than this recurrent layer; 0 if it always does.
-
-    d_model for a plain layer and a GRU. None if the counts do not say.
-    """
-    recurrent = next(filter(flops, group.of_backend(backend)), None)
-    attention = flops_over(group.rows)
-    if recurrent is None or attention is None or attention.quadratic <= 0 or attention.constant:
-        return None
-    per_token = (flops(recurrent) or 0) / recurrent["seq_len"]
-    return max(0.0, float((per_token - attention.linear) / attention.quadratic))
 
 
 def _recurs(row: Row) -> bool:

@@ -5,13 +5,13 @@ the probes, and the kernels of a call.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..data.row_groups import Group, Row, backends, case_key, groups
 from ..data.run_meta import Meta, caption, ours, scenario_name
 from ..elements import Bar, Bars, Block, Card, Marked, Table, note, table_of
 from ..formatting import list_text
-from ..quantity import Cell, Number, Quantity, cell_text
+from ..quantity import Cell, Number, Quantity
 from . import Subject
 from ._race import size_of
 from ._readings import (
@@ -33,7 +33,7 @@ ORDER = 0
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
 MOST_NAMES = 5
 MOST_CASES = 200  # of all other readings
-READINGS = "All other readings, with half the width of their 95 % interval over the windows"
+READINGS = "All readings: means over the windows ± half of their 95 % interval"
 NO_WINDOWS = "No case has utilization windows: --measure latency,memory,utilization,energy."
 NOT_MEASURED = "SM utilization: not measured"
 ONE_WINDOW = "One window per case: no interval."
@@ -222,12 +222,10 @@ class Watched(NamedTuple):
     row: Row
     way: str
 
-
-CASE: dict[str, Callable[[Any], Cell]] = {
-    "problem": lambda one: one.problem,
-    "backend": lambda one: one.row["backend"],
-    "launched": lambda one: GRAPH if one.way == "graph" else "",
-}
+    @property
+    def name(self) -> str:
+        how = GRAPH if self.way == "graph" else ""
+        return ", ".join(filter(None, (self.problem, self.row["backend"], how)))
 
 
 def _blocks(every: Sequence[Row]) -> Iterator[Block]:
@@ -237,26 +235,36 @@ def _blocks(every: Sequence[Row]) -> Iterator[Block]:
     for tier in dict.fromkeys(row["utilization_tier"] for row in rows):
         if tier in TIERS:
             yield note(TIERS[tier])
-    means: dict[str, Callable[[Any], Cell]] = {
-        title: partial(_mean, column) for column, title in QUANTITIES.items()
-    }
-    if watched := [one for one in _watched(rows) if windows(one.row, one.way)]:
-        yield table_of("Means over the windows", watched, CASE | means, optional=[*CASE, *means])
     read = [row for row in every if row.get("windows") or row.get("tables")]
+    yield from _readings(read)
     if reasons := missing(read):
         texts = [f"{list_text(names, MOST_NAMES)} ({why})" for why, names in reasons.items()]
         yield note(f"Missing, with the reason: {'; '.join(texts)}.")
-    yield from _other_readings(read)
     yield from tables(every)
 
 
-def _watched(rows: Sequence[Row]) -> list[Watched]:
-    return [
+def _readings(rows: Sequence[Row]) -> Iterator[Table]:
+    """Every number of the probes, those of the headlines first."""
+    every = [
         Watched(group.label, row, way)
         for group in groups(rows, None)
         for row in group.rows
         for way in dict.fromkeys(["eager", *launch_modes([row])])
     ]
+    sources = [
+        one for of in every for one in (*windows(of.row, of.way), of.row.get("tables") or {})
+    ]
+    names = {name: None for one in sources for name, value in one.items() if is_number(value)}
+    titles = {name: column_title(name) for name in names if name not in BOOKKEEPING} | QUANTITIES
+    columns: dict[str, Callable[[Watched], Cell]] = {
+        "case": lambda of: of.name,
+        **{titles[name]: partial(_mean, name) for name in dict.fromkeys((*QUANTITIES, *titles))},
+    }
+    if names:
+        table = table_of(
+            READINGS, every, columns, folded=True, most=MOST_CASES, optional=[*columns]
+        )
+        yield replace(table, of_two_axes=True).upright
 
 
 def _mean(column: str, of: Watched) -> Number:
@@ -268,20 +276,3 @@ def _mean(column: str, of: Watched) -> Number:
         return Number(", ".join(texts)) if is_mask else mean_text(column, found)
     own_calls = (of.row.get("tables") or {}).get(column) if of.way == "eager" else None
     return Number(reading_text(column, own_calls) if is_number(own_calls) else "")
-
-
-def _other_readings(rows: Sequence[Row]) -> Iterator[Table]:
-    """Every other number of the probes, also of those with calls of their own."""
-    every = _watched(rows)
-    sources = [
-        one for of in every for one in (*windows(of.row, of.way), of.row.get("tables") or {})
-    ]
-    names = {name: None for one in sources for name, value in one.items() if is_number(value)}
-    shown = [name for name in names if name not in (*BOOKKEEPING, *QUANTITIES)]
-    columns: dict[str, Callable[[Watched], Cell]] = {
-        "case": lambda of: ", ".join(filter(None, (cell_text(cell(of)) for cell in CASE.values()))),
-        **{column_title(name): partial(_mean, name) for name in shown},
-    }
-    if shown:
-        table = table_of(READINGS, every, columns, folded=True, most=MOST_CASES)
-        yield replace(table, of_two_axes=True).upright
