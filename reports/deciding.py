@@ -13,7 +13,7 @@ from ..harness.stats.contrasts import FEWEST_VARIANCES, MOST_PRIOR_DEGREES, Cont
 from .data.row_groups import Row
 from .data.run_meta import Meta, plan_of
 from .data.typed import with_plan
-from .formatting import capital, number_text
+from .formatting import number_text
 from .judging.ratio import Ratio
 from .words import SAME_RATIO
 
@@ -104,13 +104,13 @@ def what_decides(
     if found is None and processes > 1:
         return _too_small(some, several=several)
     plan, decided = found or (min(PLANS, key=lambda name: PLANS[name]["processes"]), ())
-    command = with_plan(run.get("command"), plan) or f"a run with --plan {plan}"
+    command = with_plan(run.get("command"), plan)
+    command = f"`{command}`" if command else f"A run with --plan {plan}"
     if found is None:
-        return f"Measured in one process. To include how processes differ: {command}."
+        return f"Measured in one process. {command} includes process-to-process variation."
     what = f"{'all' if len(decided) == len(some) else len(decided)} of these {len(some)}"
     what = what if len(some) > 1 else f"this one (×{number_text(some[0].ratio)})"
     seconds = run_s(rows, plan_of(run), PLANS[plan])
-    command = command if command.startswith("attnbench") else capital(command)
     return f"{command} likely decides {what}{_about(seconds)}."
 
 
@@ -132,10 +132,8 @@ def _too_small(some: Sequence[Seen], *, several: bool) -> str:
     most = int(PLANS[plan]["processes"])
     least = next((one.ratio for one in tried if likely(one, most, several=several)), inf)
     least_percent = f"only differences of {100 * (least - 1):.0f} % or more"
-    return (
-        f"Too close to call on this machine: even --plan {plan} would resolve"
-        f" {least_percent if isfinite(least) else 'none'}."
-    )
+    tells = f"resolves {least_percent}" if isfinite(least) else "decides nothing"
+    return f"Too close to call on this machine: even --plan {plan} {tells}."
 
 
 # ---- how long ------------------------------------------------------------------------------------

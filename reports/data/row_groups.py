@@ -11,7 +11,7 @@ from math import sqrt
 from typing import Any, TypeVar
 
 from ...harness.rows.model import AXES as PROBLEM_AXES
-from ..formatting import Number, count_text, length_text
+from ..formatting import Number, length_text
 
 Row = dict[str, Any]
 Found = TypeVar("Found")
@@ -333,7 +333,7 @@ def value_text(axis: str, value: Any) -> str:
         return f"{value:g}"
     if not isinstance(value, int):
         return str(value)
-    return count_text(value) if axis in ("seq_len", "kv_seq_len") else Number(value)
+    return length_text(value) if axis in ("seq_len", "kv_seq_len") else Number(value)
 
 
 def follows(rows: Iterable[Row], axis: str) -> bool:

@@ -1,7 +1,7 @@
 """A run as it was planned and as it ended, in order, and what run.json says about it."""
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
@@ -303,15 +303,6 @@ def stopped(rows: Sequence[Row], meta: Meta) -> list[str]:
                 f" attnbench run --resume {shlex.quote(str(run['run']))}"
             )
     return found
-
-
-def found_nothing(run: Mapping[str, Any], studies: Collection[str]) -> list[str]:
-    """Of each of these studies, or part of one, that has no findings: which, and why."""
-    every = (one for one in run.get("unanswered") or () if one.get("study") in studies)
-    return [
-        f"{one.get('case') or one['study']} found nothing: {one.get('reason') or one.get('status')}"
-        for one in every
-    ]
 
 
 def unanswered_texts(meta: Meta) -> list[str]:

@@ -20,21 +20,20 @@ from ..growth_fit import growths
 from ..judging.pair import time_ratio
 from ..quantity import Quantity
 from ..subjects import block, chunks, latent, padding, stored_keys, testing_claims
-from ..subjects._choice import NOT_JUDGED, choices
-from ..subjects._growth_along import SIZES, growth_along
 from ..subjects._memory_over_n import families, memory_curves, other_peaks, wall_groups
 from ..subjects._over import LATENCY, ends
-from ..subjects._race import races
-from ..subjects._windows import observed, windows
+from ..subjects._race import NOT_JUDGED, choices, races
+from ..subjects._readings import launch_modes, observed, windows
 from ..subjects.contrasts import contrasted
 from ..subjects.correctness import error_ratio, errors_by_backend
 from ..subjects.crossover import challenged
 from ..subjects.decode import RATE
 from ..subjects.energy import energy_costs
+from ..subjects.growth import SIZES, growth_along
 from ..subjects.own import own_backends
 from ..subjects.own import races as own_races
 from ..subjects.trust import trust
-from ..subjects.utilization import BOOKKEEPING, launch_modes
+from ..subjects.utilization import BOOKKEEPING
 from ..subjects.wall import longest
 
 Found = Iterator[tuple[Any, ...]]

@@ -132,7 +132,13 @@ def aligned(table: Table) -> str:
 
 
 def coloured(text: str, backends: Sequence[str]) -> Markup:
-    """The text as HTML, with names of backends in their colours."""
+    """The text as HTML, with names of backends in their colours, and commands as code: they stand
+    between backticks.
+    """
+    said, *rest = text.split("`", 2)
+    if len(rest) == 2:
+        code = Markup("<code>{}</code>").format(visible(rest[0]))
+        return Markup("").join([coloured(said, backends), code, coloured(rest[1], backends)])
     if not backends:
         return escape(visible(text))
     parts, end, places = [], 0, places_of(backends)

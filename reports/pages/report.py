@@ -22,8 +22,8 @@ from ..subjects import (
     testing_claims,
     trust,
 )
-from ..subjects._choice import Choices, certainty, choices, regret, take
 from ..subjects._memory_card import WALL
+from ..subjects._race import Choices, certainty, choices, regret, take
 from .run_titles import (
     Shown,
     header,
@@ -140,14 +140,11 @@ class Report:
     @cached_property
     def certainty(self) -> str:
         """How sure that is, and what would make it surer."""
-        return self.how_sure()
-
-    def how_sure(self, *, brief: bool = False) -> str:
         if self.lead is not None:
             return self.lead.sure
         if self._choices is None:
             return ""
-        found = certainty(self._choices, self.rows, self.meta, brief=brief)
+        found = certainty(self._choices, self.rows, self.meta)
         return self._called(found)
 
     @cached_property
@@ -159,13 +156,6 @@ class Report:
     def choices(self) -> Table | None:
         """The regret, where which backend to take is the answer."""
         return self.regret if self.lead is None else None
-
-    @property
-    def brief_regret(self) -> Table | None:
-        """The same in short, for a terminal."""
-        if self.regret is None or self._choices is None:
-            return None
-        return self._called(regret(self._choices, brief=True))
 
     @property
     def notes(self) -> list[str]:

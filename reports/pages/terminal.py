@@ -11,8 +11,8 @@ from ..data.run_meta import unanswered_texts
 from ..elements import Bars, Table, Text
 from ..formatting import list_text
 from ..subjects import name_of, tellers
-from ..subjects._gpu_use import NOT_MEASURED
 from ..subjects._memory_over_n import wall_groups
+from ..subjects.utilization import NOT_MEASURED
 from ..subjects.wall import walls
 from .report import COSTS, Part, Report, told
 from .run_titles import marked
@@ -53,7 +53,7 @@ def render_briefly(report: Report) -> Iterator[RenderableType]:
     """
     yield safe(report.title)
     yield from _headers(report)
-    yield from _answer(report, report.how_sure(brief=True), report.brief_regret)
+    yield from _answer(report, report.certainty, report.regret)
     yield from map(safe, _others(report))
     yield from _findings(report)
     yield from _trust_line(report)

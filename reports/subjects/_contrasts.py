@@ -31,17 +31,16 @@ Problems = Sequence[tuple[Group, Sequence[Contrast]]]
 THROUGHPUT = "Tokens per second"
 BAND = f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”."
 TWO_KERNELS = "compares kernels"
+EXACT = "Bytes and FLOPs are exact."
 COUNTED = {"FLOPs": "work_flops", "exponentials": "work_exps"}
 SHARED = {"bytes of q, k and v": "input_bytes"}  # what shared keys and values save
 
 
 def how_compared(base: str) -> str:
     return (
-        f"Every ratio is to {base}, for the same backend on the otherwise equal problem. Times are"
-        " paired block by block if both were measured in the same blocks (contrast), else marked"
-        " as unpaired. One word says what an equivalence test decides: same within"
-        f" {100 * SAME_RATIO:g} %, more or less; else it is not confirmed or too noisy, which does"
-        " not mean equal. Bytes, FLOPs and exponentials are counted."
+        f"Ratios are to {base}, for the same backend on the otherwise equal problem. An equivalence"
+        f" test of the times decides: same within {100 * SAME_RATIO:g} %, more or less; else they"
+        " are not confirmed, which does not mean equal. Bytes and FLOPs are counted."
     )
 
 
@@ -142,14 +141,16 @@ def card(
 
 def _how_sure(every: Sequence[Contrast]) -> str:
     """`Time: confirmed for naive and sdpa; too noisy for fused. Bytes and FLOPs are exact.`"""
-    by_mark = by(every, lambda one: one.time and one.time.mark)
+    times = [(one.backend, one.time) for one in every if one.time]
+    by_mark = by(times, lambda one: one[1].mark)
     texts = [
-        f"{mark.words} for {list_text([one.backend for one in by_mark[mark]], MOST_NAMES)}"
+        f"{mark.words} for {list_text([name for name, _ in by_mark[mark]], MOST_NAMES)}"
         for mark in MARKS
         if mark in by_mark
     ]
-    time = f"Time: {'; '.join(texts)}{_allowed(every)}." if texts else ""
-    return paragraph(time, "Bytes and FLOPs are exact.")
+    noises = {time.noise for _, time in times if time.mark in (SEEN, NOISY)} - {""}
+    allowed = f", which allows for {list_text(sorted(noises))}" if noises else ""
+    return paragraph(f"Time: {'; '.join(texts)}{allowed}." * bool(texts), EXACT)
 
 
 # ---- in a sentence -------------------------------------------------------------------------------
@@ -200,13 +201,6 @@ def _times(ratio: float) -> str:
     if ratio == int(ratio):
         return str(int(ratio))
     return f"{ratio:.2f}" if ratio < 10 else number_text(ratio)
-
-
-def _allowed(some: Sequence[Contrast]) -> str:
-    """`, which allows for ...`: what keeps ratios from being confirmed; "" if all are."""
-    open_ones = [one.time for one in some if one.time and one.time.mark in (SEEN, NOISY)]
-    noises = sorted({ratio.noise for ratio in open_ones if ratio.noise})
-    return f", which allows for {list_text(noises)}" if noises else ""
 
 
 # ---- in a picture --------------------------------------------------------------------------------
@@ -294,10 +288,8 @@ def table(
     def time(row: Row) -> Cell:
         return time_of(row) if row.get("latency_ms") is not None else STATUS_WORDS[row["status"]]
 
-    def word(one: Contrast) -> str:
-        if not one.of_heads:
-            return TWO_KERNELS
-        return one.time.word if one.time else one.missing
+    def ratio(one: Contrast) -> Cell:
+        return TWO_KERNELS if not one.of_heads else one.time.marked if one.time else ""
 
     return table_of(
         title,
@@ -309,14 +301,10 @@ def table(
             "against": lambda of: side(of[1].base),
             "time": lambda of: time(of[1].row),
             "of base": lambda of: time(of[1].base),
-            "time ratio": lambda of: Number(of[1].time.text) if of[1].time else "",
-            "in words": lambda of: word(of[1]),
+            "time ratio": lambda of: ratio(of[1]),
             "tokens ratio": lambda of: Number(of[1].throughput.text) if of[1].throughput else "",
-            "peak bytes": lambda of: Quantity(of[1].row.get("peak_bytes"), "bytes"),
             "bytes ratio": lambda of: of[1].peak_bytes,
-            "inputs ratio": lambda of: of[1].counted("input_bytes"),
             "FLOPs ratio": lambda of: of[1].counted("work_flops"),
-            "exponentials ratio": lambda of: of[1].counted("work_exps"),
         },
         case=lambda of: case_key(of[1].row),
         optional=("tokens ratio",),

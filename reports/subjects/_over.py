@@ -1,6 +1,6 @@
 """What pictures and tables over N or another size share: a panel per problem, its lines."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
@@ -21,8 +21,8 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import OUT_OF_MEMORY, Meta, caption
-from ..elements import Block, Figure, Marked, Panel, Scale, Series, Table, note, table_of
-from ..formatting import STATUS_WORDS, capital, length_text, list_text, plural
+from ..elements import Figure, Marked, Panel, Scale, Series, Table, table_of
+from ..formatting import STATUS_WORDS, capital, length_text, list_text
 from ..growth_fit import slope
 from ..judging.ratio import Ratio
 from ..quantity import Cell, Quantity, Unit
@@ -180,13 +180,6 @@ def _latency(row: Row) -> Cell:
     if row["status"] != "ok":
         return STATUS_WORDS[row["status"]]
     return time_of(row, bounds=True)
-
-
-def not_drawn(left: Sequence[Group], table: str = "") -> Iterator[Block]:
-    """A note on further problems; `table`: where their numbers are, else they are named."""
-    if left:
-        names = f": {'; '.join(group.label for group in left)}"
-        yield note(f"{plural(len(left), 'more problem')} not drawn{table or names}.")
 
 
 # ---- tables --------------------------------------------------------------------------------------

@@ -1,12 +1,16 @@
-"""Cases over their bases on otherwise equal problems: the pairs, and their table."""
+"""Cases over their bases on otherwise equal problems: the pairs, their table, and at
+which values of a size a ratio is beyond an edge.
+"""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import starmap
 from typing import NamedTuple
 
 from ..data.processor_time import time_of
 from ..data.row_groups import Row, case_key, distinguishing_axes, is_timed, label, problem
 from ..elements import Table, table_of
+from ..formatting import length_text, list_text
 from ..judging.over import paired
 from ..judging.ratio import Ratio, count_ratio
 from ..quantity import Cell, Quantity
@@ -81,3 +85,80 @@ def pair_table(
         optional=("problem", "by", *peaks),
         most=MOST_ROWS,
     )
+
+
+# ---- where a ratio is beyond an edge -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossover:
+    """Where ratios of times, by N in order, are clearly below an edge, or above it.
+
+    `ignored`: lengths that decide nothing. At lengths that are neither in `holds_at` nor in
+    `fails_at` nobody can tell.
+    """
+
+    ratios: Mapping[int, Ratio]
+    edge: float = 1
+    above: bool = False
+    ignored: Collection[int] = ()
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(self.ratios)
+
+    @property
+    def holds_at(self) -> tuple[int, ...]:
+        return self._beyond(above=self.above)
+
+    @property
+    def fails_at(self) -> tuple[int, ...]:
+        return self._beyond(above=not self.above)
+
+    def _beyond(self, *, above: bool) -> tuple[int, ...]:
+        return tuple(
+            n
+            for n, ratio in self.ratios.items()
+            if (ratio.low > self.edge if above else ratio.high < self.edge)
+            if n not in self.ignored
+        )
+
+    @property
+    def start(self) -> int | None:
+        """The shortest N at and beyond which it holds; None if it does not at the longest."""
+        return holds_from(self.ratios, lambda n: n in self.holds_at)
+
+    def text(self, fails: str) -> str:
+        """`at N = 2 048 and longer (slower up to 1 024)`, `only at N = 1 024`, `at no N up to 4"
+        " 096`."""
+        if self.start is None:
+            held = list_text([*map(length_text, self.holds_at)])
+            return (
+                f"only at N = {held}" if held else f"at no N up to {length_text(self.lengths[-1])}"
+            )
+        where = start_text(self.start, self.lengths)
+        if not self.fails_at:
+            return where
+        until = "up to" if self.fails_at == self.lengths[: len(self.fails_at)] else "at"
+        return f"{where} ({fails} {until} {length_text(self.fails_at[-1])})"
+
+
+def holds_from(lengths: Iterable[int], holds: Callable[[int], bool]) -> int | None:
+    """The shortest length at and beyond which it holds; None if not at the longest."""
+    start: int | None = None
+    for n in sorted(lengths, reverse=True):
+        if not holds(n):
+            break
+        start = n
+    return start
+
+
+def start_text(start: int, lengths: Sequence[int]) -> str:
+    """`at N = 2 048 and longer`; nothing is known beyond the longest: `at N = 8 192, the"
+    " longest`."""
+    first, last = min(lengths), max(lengths)
+    if start == last:
+        return f"at N = {length_text(start)}{', the longest' if first != last else ''}"
+    if start == first:
+        return f"at every N from {length_text(first)} to {length_text(last)}"
+    return f"at N = {length_text(start)} and longer"

@@ -1,4 +1,4 @@
-"""What share of a transformer block its attention layer takes, and from which N on more than half.
+"""What share of a transformer block its attention layer takes, and at which N more than half.
 
 A block's time and that of its layer are measured in the same blocks of calls if the scenario has
 `contrast: [scope]`. What is left of a block is its feed-forward layer, two norms and two residuals.
@@ -7,16 +7,14 @@ A block's time and that of its layer are measured in the same blocks of calls if
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..data.polynomial import through
 from ..data.row_groups import AXES, Group, Row, by, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, note
-from ..formatting import count_text, list_text, more_below, paragraph
+from ..formatting import length_text, list_text, more_below, paragraph
 from ..quantity import Quantity
 from . import Subject
-from ._crossovers import Crossover, about_text
 from ._over import MOST_PANELS, joined, panel, with_ends
-from ._pairs import Pair, pair_table, pairs_of
+from ._pairs import Crossover, Pair, pair_table, pairs_of
 
 TITLE = "Attention in a block"
 SECTION = "asked"
@@ -43,7 +41,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         "layer",
         "block",
         {
-            "N": lambda one: Quantity(one.row["seq_len"], "count"),
+            "N": lambda one: Quantity(one.row["seq_len"], "length"),
             "share of time": of_time,
             "of FLOPs": lambda one: Quantity(one.ratio("work_flops"), "share"),
         },
@@ -100,34 +98,15 @@ def half(some: Shares) -> Crossover:
     )
 
 
-def by_flops(some: Shares) -> float | None:
-    """The N at which a layer's FLOPs a N + c N² are those of the rest, b N; None if they are not
-    so, as under most masks.
-    """
-    layer = through({_n(one): one.row["work_flops"] for one in some})
-    rest = through({_n(one): one.base["work_flops"] - one.row["work_flops"] for one in some})
-    if layer is None or rest is None or layer.off or rest.off or layer.quadratic <= 0:
-        return None
-    found = float((rest.linear - layer.linear) / layer.quadratic)
-    others = (layer.constant, rest.constant, rest.quadratic)
-    return found if found > 0 and not any(others) else None
-
-
 def finding(every: Sequence[Shares]) -> str:
-    """`attention was shown to take more than half of a block's time with fused from N = 1k on (less
-    up to 512, half at about 700; 71 % at N = 2k) and with sdpa at no N up to 2k (...); by FLOPs
-    above N = 512`.
+    """`attention was shown to take more than half of a block's time with fused at N = 1 024 and
+    longer (71 % at N = 2 048), with sdpa at no N up to 2 048 (...)`.
     """
     texts = []
     for some in every:
-        last = f"{of_time(some[-1])} at N = {count_text(_n(some[-1]))}"
-        where = half(some).where + half(some).before("less", "half")
-        where = f"{where[:-1]}; {last})" if where.endswith(")") else f"{where} ({last})"
-        texts.append(f"with {some[0].backend} {where}")
-    n = next((n for some in every if (n := by_flops(some))), None)
-    exact = "" if n is None else about_text(n) if n != round(n) else count_text(round(n))
-    text = f"attention was shown to take more than half of a block's time {list_text(texts)}"
-    return f"{text}; by FLOPs above N = {exact}" if exact else text
+        last = f"{of_time(some[-1])} at N = {length_text(_n(some[-1]))}"
+        texts.append(f"with {some[0].backend} {half(some).text('less')} ({last})")
+    return f"attention was shown to take more than half of a block's time {list_text(texts)}"
 
 
 def _panel(group: Group, every: Sequence[Shares]) -> Panel:

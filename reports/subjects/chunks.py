@@ -23,7 +23,7 @@ OF_LENGTHS = ("seq_len", "kv_seq_len", "causal_align")
 MOST_NAMED = 3
 HOW = (
     "Together, chunks compute the pairs of a single causal call. They add calls, and masks that a"
-    " kernel may not have built in; they save peak, which is that of the chunk that needs most."
+    " kernel may not have; their peak is that of the largest chunk."
 )
 
 
@@ -37,16 +37,16 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     (where, n, size), first = max(alike.items(), key=lambda some: int(some[1][0].row["kv_seq_len"]))
     times = [f"{one.time.text_to('one call')} with {one.backend}" for one in first]
     text = (
-        f"{f'For {where}: in' if where else 'In'} chunks of {size} tokens a prefill of"
-        f" {axis_text('seq_len', n)} takes {list_text(times, MOST_NAMED)}"
+        f"A prefill of {axis_text('seq_len', n)} in chunks of {size} tokens takes"
+        f" {list_text(times, MOST_NAMED)}{f' ({where})' if where else ''}"
     )
     if saved := [one for one in first if one.ratio("peak_bytes") > 0]:
         most = min(saved, key=lambda one: one.ratio("peak_bytes"))
         peaks = [bytes_text(row["peak_bytes"]) for row in (most.row, most.base)]
         text += f"; {most.backend} needs {peaks[0]} at its peak instead of {peaks[1]}"
     more = {
-        "N": lambda one: Quantity(one.row["kv_seq_len"], "count"),
-        "chunk": lambda one: Quantity(one.row["seq_len"], "count"),
+        "N": lambda one: Quantity(one.row["kv_seq_len"], "length"),
+        "chunk": lambda one: Quantity(one.row["seq_len"], "length"),
     }
     title = "Prefill in chunks and in one call"
     return Subject(

@@ -7,7 +7,7 @@ from ...harness.rows.model import AXES as PROBLEM_AXES
 from ..contrasts import asks_for, contrasts, of_given_width, setting
 from ..data.row_groups import Row, axis_title, by
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Text, note
+from ..elements import Block, Text, note
 from . import Subject
 from ._contrasts import Picked, Problems, card, how_compared, pick, table
 
@@ -15,22 +15,22 @@ TITLE = "Contrasts"
 SECTION = "asked"
 ORDER = 15
 AXES = {
-    "passes": ("Passes", "What the backward pass adds"),
-    "mask": ("Mask", "What the mask costs"),
-    "softcap": ("Softcap", "What a softcap costs"),
-    "sinks": ("Sinks", "What sinks cost"),
-    "causal": ("Causal", "Causal against not causal"),
-    "kv_heads": ("Key and value heads", "What shared key and value heads save"),
-    "heads": ("Heads of one width", "What removed heads save"),
-    "kv_seq_len": ("Key and value length", "What a longer cache costs"),
-    "dtype": ("Number format", "What the number format changes"),
-    "window": ("Window", "What the window changes"),
-    "scope": ("Core, layer and block", "Core, layer and block"),
-    "d_model": ("Width of the model", "What a wider model costs"),
-    "d_k": ("Width of a head", "What wider heads cost"),
-    "batch": ("Batch", "What a larger batch costs"),
+    "passes": "What the backward pass adds",
+    "mask": "What the mask costs",
+    "softcap": "What a softcap costs",
+    "sinks": "What sinks cost",
+    "causal": "Causal against not causal",
+    "kv_heads": "What shared key and value heads save",
+    "heads": "What removed heads save",
+    "kv_seq_len": "What a longer cache costs",
+    "dtype": "What the number format changes",
+    "window": "What the window changes",
+    "scope": "Core, layer and block",
+    "d_model": "What a wider model costs",
+    "d_k": "What wider heads cost",
+    "batch": "What a larger batch costs",
 }
-"""Axes with titles of their table and of their card; others have their name."""
+"""Axes with a title of their own."""
 ASKED_ONLY = ("seq_len", "lengths")  # what they cost is told by growth, and by padding
 EVERY = (*AXES, *(axis for axis in PROBLEM_AXES if axis not in AXES))
 MOST_ROWS = 120  # of one table
@@ -58,7 +58,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     answers = [(one, picked) for one in asked for picked in _picked(one)]
     how = note(how_compared("the first value of the axis in the plan"))
     return Subject(
-        card=_card(asked[0], meta) if asked else None,
+        card=card(_title(asked[0]), answers[0][1], asked[0].problems, meta) if asked else None,
         lines=tuple(f"{_prefix(one, meta)}{picked.answer}" for one, picked in answers[1:]),
         blocks=(how, *(block for one in found for block in _details(one, meta))),
     )
@@ -79,15 +79,10 @@ def contrasted(rows: Sequence[Row], meta: Meta) -> list[Contrasted]:
 # ---- one axis ------------------------------------------------------------------------------------
 
 
-def _titles(of: Contrasted) -> tuple[str, str]:
-    """Of the table and of the card."""
+def _title(of: Contrasted) -> str:
     if of.axis == "heads" and not all(of_given_width(group) for group, _ in of.problems):
-        return "Heads", "What more heads cost"
-    return AXES.get(of.axis, (axis_title(of.axis), f"What {axis_title(of.axis)} changes"))
-
-
-def _card(of: Contrasted, meta: Meta) -> Card:
-    return card(_titles(of)[1], _picked(of)[0], of.problems, meta)
+        return "What more heads cost"
+    return AXES.get(of.axis, f"What {axis_title(of.axis)} changes")
 
 
 def _picked(of: Contrasted) -> list[Picked]:
@@ -104,6 +99,6 @@ def _details(of: Contrasted, meta: Meta) -> Iterator[Block]:
     """A sentence that neither the card nor a line has, and a table."""
     for picked in () if of.asked else _picked(of):
         yield Text(text=f"{_prefix(of, meta)}{picked.answer}")
-    title = f"{_titles(of)[0]}: ratios to {setting(of.axis, of.problems[0][1][0].base)}"
+    title = f"{_title(of)}: ratios to {setting(of.axis, of.problems[0][1][0].base)}"
     run = f", {of.run}" if len(meta) > 1 else ""
     yield table(f"{title}{run}", of.axis, of.problems, folded=not of.asked, most=MOST_ROWS)

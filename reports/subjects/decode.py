@@ -19,10 +19,9 @@ MOST_NAMED = 4
 AXIS = "kv_seq_len"
 RATE = "decode_{}bytes_per_s"
 HOW = (
-    "A few queries read the whole cache, so memory limits a decode step. What it must move is the"
-    " least that any backend can: the keys and values that the mask keeps, once for all heads that"
-    " share them, the queries, and the output. 100 % is the bandwidth of a copy as attnbench doctor"
-    " --deep measured it here: a step that reaches it does nothing but move them."
+    "A few queries read the whole cache, so memory limits a decode step. It must move at least the"
+    " keys and values that the mask keeps, once for all heads that share them, the queries and the"
+    " output. 100 % is the bandwidth of a copy, as `attnbench doctor --deep` measured it here."
 )
 
 
@@ -31,8 +30,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     steps = timed_steps(rows)
     if not steps:
         return Subject(
-            lacking="No decode step was timed: a forward pass of few queries over many keys, such"
-            " as attnbench run decode measures."
+            lacking="No decode step was timed, a forward pass of few queries over many keys:"
+            " attnbench run decode."
         )
     known = known_rates(steps)
     if not known:
@@ -54,11 +53,11 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         ),
     )
     if 2 * len(steps) <= len(timed):
-        return Subject(lines=(f"{capital(text)}.",), blocks=(note(HOW), picture))
+        return Subject(lines=(f"{text}.",), blocks=(note(HOW), picture))
     card = Card(
         title="How much of memory's bandwidth",
         subtitle=f"bytes that must be moved over time, by {axis_title(AXIS)}",
-        sentence=f"{capital(text)}.",
+        sentence=f"{text}.",
         picture=picture,
         note=paragraph(HOW, *_remarks(known), more_below(len(found) - len(shown))),
     )
@@ -98,7 +97,7 @@ def largest(rows: Sequence[Row]) -> Group:
 def finding(known: Sequence[Row], meta: Meta) -> str:
     """One sentence on the largest problem of steps whose rates are known.
 
-    `at N_kv = 8k, h_kv = 32 sdpa reaches 78.4 % (75.0 to 81.9) of the measured memory bandwidth
+    `sdpa reaches 78.4 % (75.0 to 81.9) of the measured memory bandwidth at N_kv = 8 192, h_kv = 32
     (9.80 of 12.5 GB/s), naive 31.2 % (30.0 to 32.5)`.
     """
     group = largest(known)
@@ -106,18 +105,16 @@ def finding(known: Sequence[Row], meta: Meta) -> str:
     where = label(group.problem, axes) or label(group.problem, [AXIS])
     first, *others = sorted(group.rows, key=lambda row: -row["decode_bytes_per_s"])
     whole = memory_bytes_per_s(meta[first["run"]])
-    rate = bandwidth_text(first["decode_bytes_per_s"])
     if whole is None:
-        text = f"{first['backend']} moves {own_rate(first)}"
+        text = f"{first['backend']} moves {own_rate(first)} at {where}"
     else:
-        text = (
-            f"{first['backend']} reaches {own_text(first)} of the measured memory bandwidth"
-            f" ({rate} of {bandwidth_text(whole)})"
-        )
+        rate = f"{bandwidth_text(first['decode_bytes_per_s'])} of {bandwidth_text(whole)}"
+        of = f"{own_text(first)} of the measured memory bandwidth"
+        text = f"{first['backend']} reaches {of} at {where} ({rate})"
     rest = [f"{row['backend']} {own_text(row)}" for row in others]
     if len(rest) > MOST_NAMED:
         rest = [*rest[:MOST_NAMED], f"{len(rest) - MOST_NAMED} more less"]
-    return "; ".join([f"at {', '.join([f'{where} {text}', *rest])}", *notes(first)])
+    return "; ".join([", ".join([text, *rest]), *notes(first)])
 
 
 def _remarks(steps: Sequence[Row]) -> list[str]:

@@ -1,21 +1,20 @@
 """Energy per call and per token, by problem and backend, relative to the baseline."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..data.peaks import share_of
-from ..data.row_groups import Group, Row, axis_text, case_key, groups
+from ..data.row_groups import Group, Row, case_key, groups
 from ..data.run_meta import Meta
-from ..elements import Block, Table, Text, note, table_of
-from ..formatting import capital
+from ..elements import Table, note, table_of
 from ..judging.pair import energy_ratio
 from ..judging.ratio import Ratio
 from ..quantity import Cell, Quantity
 from ..words import CONFIRMED
 from . import Subject
-from ._windows import missing, observed, windows
+from ._readings import missing, observed, windows
 
 TITLE = "Energy"
 SECTION = "device"
@@ -24,8 +23,8 @@ MOST_ROWS = 200
 USUAL = "no case has windows; a scenario requests them with measure: [latency, memory, energy]"
 WHAT = (
     "Energy of the whole board during windows of the steady loop, over the calls in them; a token"
-    " is one position of one sequence. Intervals are over windows; a single window has none. Ratios"
-    " are to the scenario's baseline, or to the first backend if the baseline has no energy."
+    " is one position of one sequence. Ratios are to the scenario's baseline, else to the first"
+    " backend."
 )
 
 
@@ -47,22 +46,16 @@ class EnergyCost:
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    """The line is of the longest problem; the details have the others'."""
-    found = [cost for _, costs in energy_costs(rows, meta) for cost in costs]
+    """The line is of the longest problem."""
+    every = energy_costs(rows, meta)
     lacking = [row for row in rows if windows(row) and observed(row, "energy_j") is None]
     why = "; ".join(reason for reason, names in missing(lacking).items() if "energy_j" in names)
-    if not found:
+    if not every:
         return Subject(lacking=f"No energy was measured: {why or USUAL}.")
-    by_case = {case_key(cost.row): cost for cost in found}
-    over_n = groups([cost.row for cost in found], "seq_len")
-    texts = [text for group in over_n if (text := _finding(group, by_case))]
-    blocks: tuple[Block, ...] = (
-        note(WHAT),
-        *(Text(text=text) for text in texts[:-1]),
-        _table([(group.label, by_case[case_key(row)]) for group in over_n for row in group.rows]),
-        *([note(f"Cases with windows and no energy: {why}.")] if why else []),
-    )
-    return Subject(lines=tuple(texts[-1:]), blocks=blocks)
+    last = max(every, key=lambda pair: int(pair[0].problem["seq_len"]))
+    lines = [(group.label, cost) for group, costs in every for cost in costs]
+    notes = [note(f"Cases with windows and no energy: {why}.")] if why else []
+    return Subject(lines=tuple(_finding(*last)), blocks=(note(WHAT), _table(lines), *notes))
 
 
 def energy_costs(rows: Sequence[Row], meta: Meta) -> list[tuple[Group, list[EnergyCost]]]:
@@ -90,11 +83,10 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
 def _table(costs: Sequence[tuple[str, EnergyCost]]) -> Table:
     columns: dict[str, Callable[[tuple[str, EnergyCost]], Cell]] = {
         "problem": lambda line: line[0],
-        "N": lambda line: Quantity(line[1].row["seq_len"], "count"),
         "backend": lambda line: line[1].row["backend"],
         "per call": lambda line: Quantity.of(line[1].per_call_j, "j"),
         "per token": lambda line: Quantity.of(line[1].per_token_j, "j"),
-        "ratio to the baseline": lambda line: 1 if line[1].is_baseline else _of(line[1].ratio),
+        "ratio to the baseline": lambda line: "1" if line[1].is_baseline else _of(line[1].ratio),
         "windows": lambda line: line[1].per_call_j.units,
     }
     return table_of(
@@ -108,19 +100,18 @@ def _table(costs: Sequence[tuple[str, EnergyCost]]) -> Table:
     )
 
 
-def _of(ratio: Ratio | None) -> Quantity | None:
-    return Quantity(ratio.value, "ratio", ratio.low, ratio.high) if ratio else None
+def _of(ratio: Ratio | None) -> str:
+    return ratio.marked if ratio else ""
 
 
-def _finding(group: Group, costs: Mapping[str, EnergyCost]) -> str:
-    """The largest clear difference from the baseline at the longest N."""
-    longest, here = max(group.by_length.items())
-    found = [costs[case_key(row)] for row in here]
-    clear = [(one.ratio, one) for one in found if one.ratio and one.ratio.mark == CONFIRMED]
-    baseline = next((one.row["backend"] for one in found if one.is_baseline), "")
-    if not clear or not baseline:
-        return ""
-    ratio, most = max(clear, key=lambda pair: max(pair[0].value, 1 / pair[0].value))
-    times = Quantity(ratio.value, "times", ratio.low, ratio.high)
-    text = f"a call of {most.row['backend']} takes {times.number} the energy of one of {baseline}"
-    return f"{capital(group.prefixed(text))} ({times.bounds}) at {axis_text('seq_len', longest)}."
+def _finding(group: Group, costs: Sequence[EnergyCost]) -> Iterator[str]:
+    """The largest clear difference from the baseline."""
+    clear = [(one.ratio, one) for one in costs if one.ratio and one.ratio.mark == CONFIRMED]
+    baseline = next((one.row["backend"] for one in costs if one.is_baseline), "")
+    if clear and baseline:
+        ratio, most = max(clear, key=lambda pair: max(pair[0].value, 1 / pair[0].value))
+        times = Quantity(ratio.value, "times", ratio.low, ratio.high)
+        yield (
+            f"A call of {most.row['backend']} takes {times.number} the energy of one of {baseline}"
+            f" ({times.bounds}) at {group.at}."
+        )

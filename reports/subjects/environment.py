@@ -53,13 +53,8 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         yield from _devices(rows, name, run, of)
         scenario = {key: value for key, value in run["scenario"].items() if key != "question"}
         yield _table(f"Scenario as resolved{of}", list(_flat(scenario)))
-    yield note(
-        "docs/method.md of attnbench says how each number is measured, with sources and the tests"
-        " that could refute it; docs/format.md has every field of the files. Raw samples are in the"
-        " run's folder, in measuring order and unrounded."
-        if meta
-        else "No run, no environment."
-    )
+    if not meta:
+        yield note("No run, no environment.")
 
 
 def _devices(rows: Sequence[Row], name: str, run: Mapping[str, Any], of: str) -> Iterator[Block]:

@@ -1,6 +1,6 @@
 """Which exact backend is fastest on each problem, and how sure that is; every latency over N."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,24 +20,13 @@ from ..data.row_groups import (
     value_text,
 )
 from ..data.run_meta import Meta
-from ..deciding import what_decides_ratios
 from ..elements import ASIDE, Card, Figure, Marked, Table, table_of
-from ..formatting import (
-    STATUS_WORDS,
-    capital,
-    kernel_text,
-    length_text,
-    list_text,
-    more_below,
-    paragraph,
-    plural,
-)
+from ..formatting import STATUS_WORDS, kernel_text, list_text, more_below, paragraph
 from ..judging.pair import time_ratio
 from ..words import meaning_of
 from . import Subject, testing_claims
-from ._choice import NOT_JUDGED, how_sure
 from ._over import MOST_PANELS, Line, by_backend, challenges, latencies, n_text
-from ._race import Race, Raced, alone, finding, longest_race, race, races, verdict
+from ._race import NOT_JUDGED, Race, Raced, alone, how_sure, race, races, surer, verdict
 from .own import own_backends
 
 TITLE = "Latency"
@@ -54,53 +43,36 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     rows = list(rows)
     if not any(map(is_timed, rows)):
         return Subject(lacking="No case has a latency.")
-    every = over_lengths(rows, following=True)
-    over_n = [group for group in every if any(map(is_timed, group.rows))]
-    raced = [group for group in groups(rows, "seq_len") if longest_race(group)]
+    every = [one for one in races(rows) if one.race.ranking]
     table = _every_latency(rows)
-    card = _card(rows, over_n, raced, table, meta)
+    card = _card(rows, every, table, meta)
     # of a single problem at one length the card has all of them
-    is_shown = isinstance(card.picture, Figure) or (len(raced) < 2 and not over_n)
-    return Subject(card=card, blocks=() if is_shown else (table,))
+    shown = isinstance(card.picture, Figure) or (len(every) < 2 and not _over_n(rows))
+    return Subject(card=card, blocks=() if shown else (table,))
 
 
 # ---- the card ------------------------------------------------------------------------------------
 
 
-def _card(
-    rows: list[Row], over_n: list[Group], raced: Sequence[Group], table: Table, meta: Meta
-) -> Card:
-    every = races(rows)
+def _card(rows: list[Row], every: Sequence[Raced], table: Table, meta: Meta) -> Card:
     contested = [one for one in every if one.race.margins]
     judged = [one for one in contested if not one.race.rival[1].disturbed]
     judged = judged if 2 * len(judged) >= len(contested) else []  # as the answer does
-    sentence, decisions = f"{finding(raced[0])}." if raced else "", None
-    if contested:
-        decisions = _decisions(every, contested)
-        beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
-        sentence = "" if beside_own else _sentence(judged) if judged else NOT_JUDGED
-    open_ones = [one.race.rival[1] for one in contested if one.race.close]
-    sure = [f"{how_sure(judged)}." if judged else "", what_decides_ratios(open_ones, rows, meta)]
+    beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
+    said = judged if contested else every[:1]
+    sentence = verdict(max(said, key=lambda one: one.size)) if said else ""
+    raced = races(rows)
+    decisions = _decisions(raced, contested) if contested and len(raced) > 1 else None
+    shown = _drawn(rows, meta)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
-    # where something else is compared with dense attention, that card draws them
-    others = [challenges(row) for row in rows if is_timed(row)]
-    drawn_there = any(others) and not all(others) and not testing_claims(meta)
-    # of many problems the last one in every run, else the first and the last, which differ most
-    last = [one for one in over_n if _in_any_run(one) == _in_any_run(over_n[-1])]
-    shown = last if 1 < len(last) <= MOST_PANELS else [*over_n[:1], *over_n[-1:]]
-    shown = over_n if len(over_n) <= MOST_PANELS else shown
-    shown = [] if drawn_there else shown
-    picture: Figure | Table = decisions or table
-    if shown:
-        picture = latencies(shown, ". ".join(map(finding, shown)), meta, table=table)
     return Card(
         title="Time",
         subtitle="; ".join(("of a call", *filter(None, [one.following for one in shown[:1]]))),
-        sentence=sentence,
-        picture=picture,
+        sentence="" if beside_own else sentence or NOT_JUDGED * bool(contested),
+        picture=latencies(shown, sentence, meta, table=table) if shown else decisions or table,
         decisions=decisions if shown else None,
-        sure=paragraph(*sure) if contested else "",
+        sure=paragraph(how_sure(judged) if judged else "", surer(contested, rows, meta)),
         note=paragraph(
             *_kernels(rows),
             meaning_of({margin.mark for one in contested for _, margin in one.race.pairs}),
@@ -111,74 +83,58 @@ def _card(
     )
 
 
-def _kernels(rows: Sequence[Row]) -> Iterator[str]:
-    """`sdpa ran efficient at h = 1 and cudnn at h = 8.` Of backends that choose among kernels."""
-    for backend, mine in by(filter(is_timed, rows), lambda row: row["backend"]).items():
-        of = by(mine, lambda row: kernel_text(row.get("kernel"), row.get("kernel_generation")))
-        if len(of) > 1 and all(of):
-            parts = [f"{kernel}{_where(ran, of.values())}" for kernel, ran in of.items()]
-            yield f"{backend} ran {list_text(parts)}."
+def _over_n(rows: Sequence[Row]) -> list[Group]:
+    every = over_lengths(rows, following=True)
+    return [group for group in every if any(map(is_timed, group.rows))]
 
 
-def _where(ran: Sequence[Row], every: Iterable[Sequence[Row]]) -> str:
-    """By the first axis that decides which kernel ran."""
-    rows = [row for one in every for row in one]
-    for axis in reversed(distinguishing_axes(rows)):
-        values = dict.fromkeys(row.get(axis) for row in ran)
-        if sum(row.get(axis) in values for row in rows) == len(ran):
-            texts = [value_text(axis, value) for value in values]
-            return f" at {axis_title(axis)}\u00a0=\u00a0{list_text(texts, MOST_NAMES)}"
-    return f" in {len(ran)} of {plural(len(rows), 'case')}"
-
-
-def _sentence(contested: Sequence[Raced]) -> str:
-    """Who is fastest on the largest problem that two backends ran, by how much."""
-    largest = max(contested, key=lambda one: one.size)
-    others = largest.group.label if len({one.group.label for one in contested}) > 1 else ""
-    # a length of 1 is as it is when tokens come one by one
-    shown = n_text(largest.n) if largest.n != 1 or not others else ""
-    where = ", ".join(filter(None, [shown, others]))
-    return f"{capital(verdict(largest.race, where, largest.rows))}."
-
-
-def _decisions(raced: Sequence[Raced], contested: Sequence[Raced]) -> Table:
-    """Lengths downwards and problems across, or problems downwards if there are many; of a single
-    race its backends.
+def _drawn(rows: Sequence[Row], meta: Meta) -> list[Group]:
+    """Of many problems the last one in every run, else the first and the last, which differ most.
+    What is compared with dense attention is drawn on that card.
     """
-    if len(raced) == 1:
-        return _ranking(raced[0])
-    alike = by(contested, lambda one: _in_any_run(one.group)).values()  # runs beside each other
-    labels = list(dict.fromkeys(one.group.label for some in alike for one in some))[:MOST_ROWS]
-    lengths = sorted({one.n for one in raced})[-MOST_COLUMNS:]
-    places = {(one.group.label, one.n): one for one in raced}
-
-    def cell(n: int, label: str) -> Marked | str:
-        return _cell(places[label, n]) if (label, n) in places else ""
-
-    if len(raced) == len({one.group.label for one in raced}) and len(lengths) > 1:
-        shown = contested[:MOST_ROWS]
-        return table_of(BY_TIME, shown, {"problem": lambda one: one.place, "fastest": _cell})
-    if len(labels) <= 2:
-        by_label = {label or "fastest": partial(cell, label=label) for label in labels}
-        return table_of(BY_TIME, lengths, {"N": length_text, **by_label})
-    by_n = {n_text(n) if len(lengths) > 1 else "fastest": partial(cell, n) for n in lengths}
-    return replace(table_of(BY_TIME, labels, {"problem": str, **by_n}), of_two_axes=True)
+    others = [challenges(row) for row in rows if is_timed(row)]
+    over_n = _over_n(rows)
+    if not over_n or (any(others) and not all(others) and not testing_claims(meta)):
+        return []
+    if len(over_n) <= MOST_PANELS:
+        return over_n
+    last = [one for one in over_n if _in_any_run(one) == _in_any_run(over_n[-1])]
+    return last if 1 < len(last) <= MOST_PANELS else [over_n[0], over_n[-1]]
 
 
 def _in_any_run(group: Group) -> tuple[object, ...]:
     return tuple(value for axis, value in group.problem.items() if axis != "run")
 
 
-def _ranking(of: Raced) -> Table:
-    """All backends of a single problem, those that are not ranked last."""
-    found = of.race
-    untimed = [row for row in of.rows if not is_timed(row)]
-    return table_of(
-        "Backends by time, with its ratio to the fastest",
-        [*found.ranking, *found.inexact, *untimed],
-        {"backend": lambda row: row["backend"], "time": lambda row: beside(row, found)},
-        case=case_key,
-    )
+def _kernels(rows: Sequence[Row]) -> Iterator[str]:
+    """Of backends that choose among kernels."""
+    for backend, mine in by(filter(is_timed, rows), lambda row: row["backend"]).items():
+        ran = {kernel_text(row.get("kernel"), row.get("kernel_generation")) for row in mine} - {""}
+        if len(ran) > 1:
+            names = list_text(sorted(ran))
+            yield f"{backend} used {len(ran)} kernels: {names}; All rows names that of each case."
+
+
+def _decisions(every: Sequence[Raced], contested: Sequence[Raced]) -> Table:
+    """Of each problem and length."""
+    labels = {one.group.label: _in_any_run(one.group) for one in contested}
+    # runs beside each other
+    names = [name for some in by(labels, labels.__getitem__).values() for name in some][:MOST_ROWS]
+    lengths = sorted({one.n for one in every})[-MOST_COLUMNS:]
+    places = {(one.group.label, one.n): one for one in every}
+    if len(lengths) > 1 and len(every) == len({label for label, _ in places}):  # one length each
+        shown = contested[:MOST_ROWS]
+        return table_of(BY_TIME, shown, {"problem": lambda one: one.place, "fastest": _cell})
+
+    def cell(n: int, label: str) -> Marked | str:
+        return _cell(places[label, n]) if (label, n) in places else ""
+
+    of_label = {name or "fastest": partial(cell, label=name) for name in names}
+    if len(lengths) == 1 and len(names) > 1:
+        (n,) = lengths
+        return table_of(BY_TIME, names, {"problem": str, "fastest": lambda name: cell(n, name)})
+    table = table_of(BY_TIME, lengths, {"": n_text, **of_label})
+    return replace(table, of_two_axes=len(names) > 2)
 
 
 def _cell(of: Raced) -> Marked | str:
@@ -224,12 +180,9 @@ def _every_latency(rows: list[Row]) -> Table:
 
     left = len(problems) - MOST_PROBLEMS
     more = f" ({left} more problems are in the table of all rows)" if left > 0 else ""
-    return by_backend(
-        f"Every latency, with its ratio to the fastest; bold: that is confirmed{more}",
-        [axis_title(axis) for axis in axes],
-        lines,
-        cell,
-    )
+    title = f"Every latency, with its ratio to the fastest; bold: that is confirmed{more}"
+    table = by_backend(title, [axis_title(axis) for axis in axes], lines, cell)
+    return replace(table, of_two_axes=len(lines) == 1).upright
 
 
 def beside(row: Row, found: Race) -> str:
@@ -241,7 +194,7 @@ def beside(row: Row, found: Race) -> str:
         ratio = time_ratio(row, ranked[0]) if ranked else None
         return ASIDE.join(filter(None, [text, ratio.short if ratio else "", exactness_note(row)]))
     if not found.margins:
-        return f"{text} · the only {'exact ' if found.inexact else ''}one"
+        return text
     if row is ranked[0]:
         unjudged = found.rival[1].disturbed
         return f"{text}{ASIDE}{'not judged' if unjudged else f'fastest {found.mark.sign}'}"

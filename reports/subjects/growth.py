@@ -1,71 +1,108 @@
-"""How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
+"""How time and bytes grow along any size: exponents, and formulas over N with enough lengths."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from math import isfinite
+from math import isfinite, log, nan
+from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..contrasts import asks_for
 from ..data.exactness import baseline
-from ..data.polynomial import Polynomial, bytes_over_n
-from ..data.row_groups import Group, Row, axis_text, axis_title, backends, by, groups, value_text
+from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
-from ..elements import Block, Card, Text, note, table_of
-from ..formatting import (
-    bytes_text,
-    capital,
-    count_text,
-    length_text,
-    list_text,
-    number_text,
-    plural,
-    time_text,
+from ..elements import Block, Card, note, table_of
+from ..formatting import number_text, time_text
+from ..growth_fit import (
+    EXPONENT_MARGIN,
+    FEWEST_LENGTHS,
+    FURTHEST,
+    Growth,
+    growths,
+    interval_text,
+    power,
+    predict,
 )
-from ..growth_fit import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
-from ..quantity import Number, Quantity
+from ..judging.pair import time_ratio
+from ..judging.ratio import Ratio
+from ..quantity import Number
+from ..words import DISTURBED
 from . import Subject, testing_claims
-from ._growth_along import SIZES, growth_along, joint_finding, main_axis
-from ._over import MOST_PANELS, challenges, joined, latencies
+from ._over import MOST_PANELS, challenges, latencies, n_text
 
 TITLE = "Growth"
 SECTION = "asked"
 APART = True
 ORDER = 14
-LONG = (10_000, 32 << 10, 128 << 10)
-NOT_PREDICTED = "not predicted"
+SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")
+POWERS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic"}
 MOST_PROBLEMS = 40
-MOST_NAMED = 4
-Found = Sequence[tuple[Group, list[Growth]]]
-Need = tuple[Group, str, Polynomial, str]  # of a backend, and what it is solved from
+PREDICTED = f"at {FURTHEST} times the longest N"
+FORMULA = ("constant", "per 1 000 N", "per (1 000 N)²", PREDICTED)
+HOW_TIME = (
+    "Exponents are of a power of N between the longest three lengths: 1 is linear, 2 quadratic."
+    " The formula a + b N + c N² is fitted to relative errors. Terms may be negative; one whose"
+    " interval holds 0 is not shown to be there."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Along:
+    """One backend on one problem, timed at two or more values of an axis.
+
+    `first`, `last`: the smallest and the largest. `time`: largest over smallest. `exponent`: of the
+    power with the same ratio, NaN bounds without an interval. `bytes_exponent`: the same of its
+    peak, NaN if that is not known.
+    """
+
+    axis: str
+    backend: str
+    first: int
+    last: int
+    time: Ratio
+    exponent: Interval
+    bytes_exponent: float
+
+    @property
+    def name(self) -> str:
+        """`linear`, `less than linear`; "" if the interval does not decide.
+
+        Nor do times that other work disturbed: it slows long calls down more than short ones.
+        """
+        if self.time.disturbed:
+            return ""
+        low, high = self.exponent.low, self.exponent.high
+        for exact, name in POWERS.items():
+            if exact - EXPONENT_MARGIN <= low and high <= exact + EXPONENT_MARGIN:
+                return name
+        if high < 1 - EXPONENT_MARGIN:
+            return "less than linear"
+        return "more than linear" if low > 1 + EXPONENT_MARGIN else ""
+
+    @property
+    def text(self) -> str:
+        """`sdpa 1.02 (0.98 to 1.05), linear`."""
+        exponent = f"{self.backend} {interval_text(self.exponent)}"
+        exponent += "" if isfinite(self.exponent.low) else ", no interval"
+        return f"{exponent}{f', {self.name}' if self.name else ''}"
+
+    @property
+    def span(self) -> str:
+        return f"{axis_text(self.axis, self.first)} to {value_text(self.axis, self.last)}"
+
+
+Found = Sequence[tuple[Group, Sequence[Along]]]
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the size that a scenario varies, if that is what it asks."""
     rows = list(rows)
-    over_n = groups(rows, "seq_len")
-    blocks = [*_growth_of_time(list(islice(growths(rows), MOST_PROBLEMS)))]
-    for other in SIZES[1:]:
-        blocks += _along(rows, other)
-    blocks += _needs(over_n[:MOST_PROBLEMS])
-    if blocks and len(over_n) > MOST_PROBLEMS:
-        blocks.append(
-            note(
-                f"The first {MOST_PROBLEMS} of {len(over_n)} problems; attnbench.load gives the"
-                " rows of all."
-            )
-        )
     return Subject(
         card=_card(rows, meta),
         lines=tuple(_lines(rows, meta)),
-        blocks=tuple(blocks),
-        lacking="No growth of time is told: it needs one problem timed at three lengths or more."
-        f" A formula needs {FEWEST_LENGTHS}. Bytes are not solved for N: that needs four lengths of"
-        " one problem whose bytes are known and agree.",
+        blocks=(*_times(rows), *_sizes(rows)),
+        lacking=f"Growth needs a problem timed at three lengths, a formula {FEWEST_LENGTHS}.",
     )
-
-
-# ---- along any size ------------------------------------------------------------------------------
 
 
 def _card(rows: list[Row], meta: Meta) -> Card | None:
@@ -77,13 +114,13 @@ def _card(rows: list[Row], meta: Meta) -> Card | None:
         if axis and (found := growth_along(mine, axis)[:MOST_PANELS]):
             # over N the question is which of them grow
             text = joint_finding(found, "" if over_n else baseline(run, mine) or "")
-            x, how = axis_title(axis), "x is the slope between the ends: 1 is linear, 2 quadratic."
+            x = axis_title(axis)
             return Card(
                 title=f"Growth with {x}",
-                sentence=f"{capital(text)}.",
+                sentence=text,
                 picture=latencies([group for group, _ in found], text, meta, axis=axis),
                 subtitle=f"latency over {x}",
-                note=f"{how} Growth has every step.",
+                note="x is the slope between the ends: 1 is linear, 2 quadratic.",
             )
     return None
 
@@ -94,104 +131,132 @@ def _lines(rows: list[Row], meta: Meta) -> Iterator[str]:
     """
     for name, run in meta.items():
         mine = [row for row in rows if row["run"] == name]
-        along = {axis: growth_along(mine, axis) for axis in SIZES if not asks_for(run, axis)}
-        varied = {axis: found for axis, found in along.items() if found}
+        along = (growth_along(mine, axis) for axis in SIZES if not asks_for(run, axis))
+        varied = [found for found in along if found]
         if len(varied) > 1 and not testing_claims(meta):
-            for found in varied.values():
-                group, some = max(found, key=lambda one: _work(one[0]))
-                yield f"{capital(joint_finding([(group, some)]))}."
+            for found in varied:
+                yield joint_finding([max(found, key=lambda one: _work(one[0]))])
 
 
 def _work(group: Group) -> float:
     return max(row.get("work_flops") or 0 for row in group.rows)
 
 
-def _along(rows: list[Row], axis: str) -> Iterator[Block]:
-    """From the smallest to the largest cache, width or batch; each step where there is a fit."""
-    found = growth_along(rows, axis)[:MOST_PROBLEMS]
-    if not found:
-        return
-    yield from _exponents(islice(growths(rows, axis), MOST_PANELS), axis)
-    x = axis_title(axis)
-    yield table_of(
-        f"Growth along {x}, from the smallest to the largest timed value",
-        [(group, one) for group, some in found for one in some],
-        {
-            "problem": lambda line: line[0].label or "all",
-            "backend": lambda line: line[1].backend,
-            x: lambda line: Number(
-                f"{value_text(axis, line[1].first)} to {value_text(axis, line[1].last)}"
-            ),
-            "time ratio": lambda line: Number(line[1].time.text),
-            f"time grows as {x}^": lambda line: Number(interval_text(line[1].exponent)),
-            f"peak bytes as {x}^": lambda line: line[1].bytes_exponent,
-            "word": lambda line: line[1].name or "not decided",
-        },
+# ---- along any size ------------------------------------------------------------------------------
+
+
+def growth_along(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Along]]]:
+    """Every problem on which some backend was timed at two values or more."""
+    found: list[tuple[Group, list[Along]]] = []
+    if len({row.get(axis) for row in rows}) < 2:
+        return found
+    for group in groups(rows, axis):
+        if some := [one for name in backends(group.rows) if (one := _of(group, name, axis))]:
+            found.append((group, some))
+    return found
+
+
+def _of(group: Group, backend: str, axis: str) -> Along | None:
+    mine = (row for row in group.rows if row["backend"] == backend)
+    timed = {row[axis]: row for row in mine if row.get("latency_ms") is not None}
+    if len(timed) < 2:
+        return None
+    first, last = timed[min(timed)], timed[max(timed)]
+    ratio, times = time_ratio(last, first), last[axis] / first[axis]
+    if ratio is None:
+        return None
+    few, many = first.get("peak_bytes"), last.get("peak_bytes")
+    return Along(
+        axis=axis,
+        backend=backend,
+        first=first[axis],
+        last=last[axis],
+        time=ratio,
+        exponent=power(ratio, times),
+        bytes_exponent=log(many / few) / log(times) if few and many else nan,
     )
 
 
-# ---- fits of time --------------------------------------------------------------------------------
+def main_axis(rows: Sequence[Row], run: Mapping[str, Any]) -> str:
+    """The size other than N that a run is about: the first of SIZES along which something was
+    timed; "" if that is N, or a size that the run contrasts.
+    """
+    axis = next((axis for axis in SIZES if growth_along(rows, axis)), "")
+    return "" if axis == SIZES[0] or asks_for(run, axis) else axis
 
 
-def _lengths(of: Iterable[Growth]) -> str:
-    """`4 and 2 lengths`: how many each of them has."""
-    *others, last = dict.fromkeys(len(one.lengths) for one in of)
-    return list_text([*map(str, others), plural(last, "length")])
+def joint_finding(found: Found, lead: str = "") -> str:
+    """One sentence on several problems, on one backend or on every one.
 
-
-def _growth_of_time(found: Found) -> Iterator[Block]:
-    steps = [*_exponents(found)]
-    if not steps:
-        return
-    yield note(
-        "The exponent at N is that of a power N^x that grows as fast as the time there: 1 is"
-        " linear, 2 quadratic. It is measured between the lengths before and after. The formula is"
-        " a + b N + c N², fitted to relative errors, and predicts times up to"
-        f" {FURTHEST} times the longest measured N; its terms may be negative."
-    )
-    short = by((one for _, every in found for one in every if one.reason), lambda one: one.backend)
-    if short:
-        names = list_text([f"{name} ({_lengths(mine)})" for name, mine in short.items()])
-        yield note(f"No formula, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
-    yield from steps
-    lines = [
-        (group.label or "all", one) for group, every in found for one in every if not one.reason
+    `Time grows as N_kv^x from N_kv = 512 to 8 192: for h_kv = 32, sdpa 1.02 (0.98 to 1.05), linear;
+    for h_kv = 8, ...`
+    """
+    shown = [(group, [one for one in some if one.backend == lead] or some) for group, some in found]
+    every = [one for _, some in shown for one in some]
+    several = len({(one.first, one.last) for one in every}) > 1
+    texts = [
+        f"{f'for {group.label}, ' if group.label else ''}"
+        + "; ".join(f"{one.text}{f' from {one.span}' if several else ''}" for one in some)
+        for group, some in shown
     ]
-    if not lines:
-        return
-    yield table_of(
-        "Time by formula: constant + b N + c N²; a term whose interval holds 0 is not shown to"
-        " be there",
-        lines,
-        {
-            "problem": lambda line: line[0],
-            "backend": lambda line: line[1].backend,
-            "constant": lambda line: _term_text(line[1].constant_ms, 1),
-            "per 1000 N": lambda line: _term_text(line[1].per_token_ms, 1000),
-            "per (1000 N)²": lambda line: _term_text(line[1].per_pair_ms, 1_000_000),
-            "N² overtakes N at": lambda line: (
-                Number(interval_text(line[1].crossover)) if line[1].crossover else "not seen"
-            ),
-            "off by at most": lambda line: Number(
-                f"{number_text(100 * (line[1].worst[1] - 1))} % at {count_text(line[1].worst[0])}"
-            ),
-            "fits": lambda line: "yes" if line[1].describes else "no",
-        },
-    )
-    known = [line for line in lines if any(_predicted(n, line) != NOT_PREDICTED for n in LONG)]
-    if known:
+    span = "" if several else f" from {every[0].span}"
+    how = "" if all(one.time.paired for one in every) else "; unpaired"
+    how += DISTURBED if any(one.time.disturbed for one in every) else ""
+    return f"Time grows as {axis_title(every[0].axis)}^x{span}: {'; '.join(texts)}{how}."
+
+
+def _sizes(rows: Sequence[Row]) -> Iterator[Block]:
+    """From the smallest to the largest cache, width or batch."""
+    found = [pair for axis in SIZES[1:] for pair in growth_along(rows, axis)[:MOST_PROBLEMS]]
+    if found:
         yield table_of(
-            f"Times up to {FURTHEST} times the longest measured N, if the formula fits",
-            known,
+            "Growth from the smallest to the largest timed value; time and peak bytes as a power",
+            [(group, one) for group, some in found for one in some],
             {
-                "problem": lambda line: line[0],
+                "problem": lambda line: line[0].label,
                 "backend": lambda line: line[1].backend,
-                **{_at(n): partial(_predicted, n) for n in LONG},
+                "size": lambda line: line[1].span,
+                "time ratio": lambda line: line[1].time.marked,
+                "time as size^": lambda line: Number(interval_text(line[1].exponent)),
+                "bytes as size^": lambda line: line[1].bytes_exponent,
+                "word": lambda line: line[1].name or "not decided",
             },
+            optional=("problem",),
         )
 
 
-def _term_text(found: Interval, times: int) -> str:
+# ---- over N --------------------------------------------------------------------------------------
+
+
+def _times(rows: list[Row]) -> Iterator[Block]:
+    lines = [
+        (group.label, one)
+        for group, every in islice(growths(rows), MOST_PROBLEMS)
+        for one in every
+        if any(one.exponents)
+    ]
+    if lines:
+        yield note(HOW_TIME)
+        yield table_of(
+            "Time over N: exponent, and formula",
+            lines,
+            {
+                "problem": lambda line: line[0],
+                "backend": lambda line: line[1].backend,
+                "grows as N^": lambda line: Number(interval_text(line[1].at_longest)),
+                "constant": lambda line: _term(line[1], line[1].constant_ms, 1),
+                "per 1 000 N": lambda line: _term(line[1], line[1].per_token_ms, 1000),
+                "per (1 000 N)²": lambda line: _term(line[1], line[1].per_pair_ms, 1_000_000),
+                "off by at most": _off,
+                PREDICTED: _predicted,
+            },
+            optional=("problem", *FORMULA),
+        )
+
+
+def _term(of: Growth, found: Interval, times: int) -> str:
+    if of.reason:
+        return ""
     value, low, high = (_signed(bound * times) for bound in (found.value, found.low, found.high))
     return Number(f"{value} ({low} to {high})" if low else value)
 
@@ -202,109 +267,20 @@ def _signed(ms: float) -> str:
     return f"{'−' * (ms < 0)}{time_text(abs(ms))}"
 
 
-def _predicted(n: int, line: tuple[str, Growth]) -> str:
+def _off(line: tuple[str, Growth]) -> str:
     one = line[1]
-    if n in one.lengths:
-        return Number(f"{time_text(one.time_ms[one.lengths.index(n)])}, measured")
+    if one.reason:
+        return f"a formula needs {FEWEST_LENGTHS} lengths"
+    n, ratio = one.worst
+    fits = "" if one.describes else ": does not fit"
+    return Number(f"{number_text(100 * (ratio - 1))} % at {n_text(n)}{fits}")
+
+
+def _predicted(line: tuple[str, Growth]) -> str:
+    one = line[1]
+    n = FURTHEST * max(one.lengths)
     found = predict(one, n)
     if not isfinite(found.value) or not one.describes:
-        return NOT_PREDICTED
+        return ""
     between = f" ({time_text(found.low)} to {time_text(found.high)})" if isfinite(found.low) else ""
-    return Number(f"{time_text(found.value)}{between}")
-
-
-def _exponents(
-    found: Iterable[tuple[Group, list[Growth]]], axis: str = "seq_len"
-) -> Iterator[Block]:
-    """What the end of a line in the chart of times says, at each size."""
-    every = [(group, [one for one in some if any(one.exponents)]) for group, some in found]
-    if not (shown := [(group, some) for group, some in every if some]):
-        return
-    yield Text(text=f"{joined([(group, _finding(some, axis)) for group, some in shown])}.")
-    yield table_of(
-        f"Exponents of time at each {axis_title(axis)}",
-        [
-            (group.label, one, *of)
-            for group, some in shown
-            for one in some
-            for of in zip(one.lengths, one.time_ms, one.exponents, strict=True)
-        ],
-        {
-            "problem": lambda line: line[0],
-            axis_title(axis): lambda line: value_text(axis, line[2]),
-            "backend": lambda line: line[1].backend,
-            "time": lambda line: Quantity(line[3], "ms"),
-            "exponent": lambda line: Number(interval_text(line[4]) if line[4] else ""),
-        },
-        optional=("problem",),
-        folded=True,
-    )
-
-
-def _finding(every: list[Growth], axis: str) -> str:
-    """Each backend's exponent between its three largest sizes."""
-    found = []
-    for one in every:
-        last, n = one.at_longest, one.lengths[-2]
-        found.append((last.value, f"{one.backend} {interval_text(last)} at {axis_text(axis, n)}"))
-    if len(found) > MOST_NAMED:
-        found.sort()
-        return f"the exponent of time is lowest for {found[0][1]}, highest for {found[-1][1]}"
-    return f"exponent of time: {'; '.join(text for _, text in found)}"
-
-
-# ---- bytes at lengths that were not tried --------------------------------------------------------
-
-
-def _needs(over_n: Sequence[Group]) -> Iterator[Block]:
-    lines: list[Need] = []
-    left_out = []
-    for group in over_n:
-        for backend in backends(group.rows):
-            columns = {"measured": "peak_bytes", "formula": "predicted_peak_bytes"}
-            found = {how: bytes_over_n(group.rows, backend, of) for how, of in columns.items()}
-            exact = [(one, how) for how, one in found.items() if one is not None and one.exact]
-            lines += [(group, backend, *one) for one in exact[:1]]
-            if not exact and (measured := found["measured"]) is not None and measured.off:
-                left_out.append(backend)
-    if lines:
-        yield note(
-            "Peak bytes are exact, so the polynomial is solved, not fitted, from the three longest"
-            " lengths; all others must agree to the byte. At a short length the peak may be at"
-            " another point of the call."
-        )
-        yield table_of(
-            "Peak bytes of a call at lengths that were not tried, in addition to its inputs",
-            lines,
-            {
-                "problem": lambda line: line[0].label or "all",
-                "backend": lambda line: line[1],
-                "peak bytes": lambda line: Number(f"{line[2]} B"),
-                "solved from": lambda line: line[3],
-                "agree to the byte": lambda line: _checked(line[2]),
-                **{_at(n): partial(_size, n) for n in LONG},
-            },
-        )
-    if left_out:
-        names = list_text(list(dict.fromkeys(left_out)))
-        yield note(f"Peak bytes that are not such a polynomial: {names}.")
-
-
-def _checked(of: Polynomial) -> str:
-    if not of.off:
-        return f"all {len(of.agrees) + len(of.solved)} lengths"
-    others = list_text([count_text(n) for n, _ in of.off])
-    return f"from N = {count_text(of.holds_from)} on; not {others}"
-
-
-def _size(n: int, line: Need) -> str:
-    group, backend, of, _ = line
-    row = next((row for row in group.of_backend(backend) if row["seq_len"] == n), {})
-    for column, how in (("peak_bytes", ", measured"), ("predicted_peak_bytes", ", predicted")):
-        if row.get(column) is not None:
-            return Number(bytes_text(row[column]) + how)
-    return Number(bytes_text(float(of.at(n))))
-
-
-def _at(n: int) -> str:
-    return f"at N = {length_text(n) if n == LONG[0] else count_text(n)}"
+    return Number(f"{time_text(found.value)}{between} at {n_text(n)}")

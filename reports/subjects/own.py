@@ -8,11 +8,10 @@ from ...harness.files.printable import visible
 from ..data.processor_time import time_of, told_time
 from ..data.row_groups import Group, Row, axis_text, backends, case_key, groups
 from ..data.run_meta import Meta
-from ..elements import Card, Marked, Table, table_of
-from ..formatting import STATUS_WORDS, number_text, plural, ratio_bounds_text, size_text
+from ..elements import Card, Marked, table_of
+from ..formatting import STATUS_WORDS, number_text, plural, size_text
 from ..judging.over import differing_baselines
 from ..judging.ratio import Ratio
-from ..words import BY_PROCESSOR_TIME, NOISY
 from . import Subject
 from ._memory_over_n import need_bytes
 from ._race import against_fastest
@@ -42,39 +41,29 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not names:
         return Subject(lacking="No backend is the reader's own.")
     raced = {name: races(name, rows) for name in names}
-    found = [one for some in raced.values() for one in some]
     several = len(names) > 1
-    findings = [f"{finding(name, rows, some, alone=not several)}." for name, some in raced.items()]
-    card = Card(
-        title=TITLE if several else "Your backend",
-        subtitle="each of its cases, beside the best other exact backend",
-        sentence=" ".join([*findings, *differing_baselines(rows)]),
-        picture=_table(found, several=several),
-    )
-    return Subject(card=card)
-
-
-def _table(found: Sequence[Race], *, several: bool) -> Table:
-    return table_of(
+    findings = [finding(name, some, alone=not several) for name, some in raced.items()]
+    table = table_of(
         "Your backend, case by case",
-        found,
+        [one for some in raced.values() for one in some],
         {
             "backend": lambda race: str(race.mine["backend"]) if several else "",
             "problem": lambda race: race.group.label or axis_text("seq_len", race.mine["seq_len"]),
             "result": _result,
             "\u00d7 the best other": lambda race: (
-                f"{race.ratio.text}, {race.best}" if race.ratio is not None else ""
+                f"{race.ratio.marked}, {race.best}" if race.ratio is not None else ""
             ),
         },
         optional=("backend",),
         most=MOST_ROWS,
     )
-
-
-def _result(race: Race) -> Marked:
-    row, ok = race.mine, race.mine["status"] == "ok"
-    cell = time_of(row) if ok else STATUS_WORDS[row["status"]]
-    return Marked(cell=cell, failed=not ok, case=case_key(row))
+    card = Card(
+        title=TITLE if several else "Your backend",
+        subtitle="each of its cases, beside the best other exact backend",
+        sentence=" ".join([*findings, *differing_baselines(rows)]),
+        picture=table,
+    )
+    return Subject(card=card)
 
 
 def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
@@ -86,27 +75,46 @@ def own_backends(rows: Sequence[Row], meta: Meta) -> list[str]:
     return [name for name in backends(rows) if "@" in name or name in known]
 
 
-def finding(name: str, rows: Sequence[Row], raced: Sequence[Race], *, alone: bool = True) -> str:
+def races(name: str, rows: Sequence[Row]) -> list[Race]:
+    """Every problem with a row of the backend."""
+    found: list[Race] = []
+    for group in groups(rows, None):
+        for mine in group.of_backend(name)[:1]:
+            others = [row for row in group.rows if row["backend"] != name]
+            found.append(Race(group, mine, *against_fastest(mine, others)))
+    return found
+
+
+def _result(race: Race) -> Marked:
+    row, ok = race.mine, race.mine["status"] == "ok"
+    cell = time_of(row) if ok else STATUS_WORDS[row["status"]]
+    return Marked(cell=cell, failed=not ok, case=case_key(row))
+
+
+# ---- in a sentence -------------------------------------------------------------------------------
+
+
+def finding(name: str, raced: Sequence[Race], *, alone: bool) -> str:
     """`Your function is right: its largest error is 1.02 times the textbook's (limit 2). It takes
-    4.2 times sdpa's time (0.8 to 23: too noisy), 20 times its memory`.
+    4.2 times sdpa's time (0.8 to 23: too noisy), 20 times its memory.`
 
     `alone`: it is the only one of the reader's, so that it needs no name.
     """
-    mine = [row for row in rows if row["backend"] == name]
-    whose = "Your function" if alone and "@" in name else visible(name)
+    mine = [one.mine for one in raced]
+    ran = [row for row in mine if row["status"] == "ok"]
     parts = []
     for words, statuses in (("is wrong", (WRONG,)), ("failed", FAILED)):
         if some := [row for row in mine if row["status"] in statuses]:
             why = _clipped(some[0]["reason"] if statuses == (WRONG,) else last_words(some[0]))
             parts.append(f"{words} in {_of(some, mine)}: {why}")
-    ran = [row for row in mine if row["status"] == "ok"]
     if right := _right(ran):
         parts.append(f"is {right}" if len(ran) == len(mine) else f"in {_of(ran, mine)} {right}")
     compared = _compared(raced)
     if not parts or (ran and not compared):
         parts.append(_without_ratio(mine))
-    text = f"{whose} {'; '.join(dict.fromkeys(parts))}"
-    return f"{text}. It {compared}" if compared else text
+    whose = "Your function" if alone and "@" in name else visible(name)
+    text = f"{whose} {'; '.join(dict.fromkeys(parts))}."
+    return f"{text} It {compared}." if compared else text
 
 
 def _of(some: Sequence[Row], mine: Sequence[Row]) -> str:
@@ -120,28 +128,23 @@ def _right(ran: Sequence[Row]) -> str:
         return ""
     worst = max(known, key=lambda row: row["error_ratio"])
     error = f"its largest error is {number_text(worst['error_ratio'])} times the textbook's"
-    limit = worst.get("error_limit_ratio")
     if worst.get("exactness") == "approximate":
         return f"an approximation: {error}"
+    limit = worst.get("error_limit_ratio")
     return f"right: {error}{f' (limit {limit:.3g})' if limit is not None else ''}"
 
 
 def last_words(row: Row) -> str:
     """Python's fatal error, else the last line of the traceback or of what the worker printed, else
-    the row's reason; and the last line of the backend's own file in that traceback.
+    the row's reason; and the last line of the backend's own file in that traceback: ` (mine.py:9)`.
     """
-    log = str(row.get("log_tail") or "")
+    log, backend = str(row.get("log_tail") or ""), str(row["backend"])
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith("Fatal Python error: ")]
-    last = [str(row["reason"]), *lines, *fatal][-1]
-    return f"{last}{_place_in(str(row['backend']), log)}"
-
-
-def _place_in(backend: str, log: str) -> str:
-    """` (mine.py:9)`; "" if no line of the file is named."""
     stem = backend.partition("@")[2].rpartition(".")[2] or backend.partition(":")[0]
     frames = re.findall(rf'File "(?:[^"]*/)?({re.escape(stem)}\.py)", line (\d+)', log)
-    return f" ({':'.join(frames[-1])})" if frames else ""
+    place = f" ({':'.join(frames[-1])})" if frames else ""
+    return [str(row["reason"]), *lines, *fatal][-1] + place
 
 
 def _clipped(text: str) -> str:
@@ -158,50 +161,22 @@ def _without_ratio(mine: Sequence[Row]) -> str:
     return f"has no latency: {STATUS_WORDS[mine[0]['status']]}{reason}"
 
 
-def races(name: str, rows: Sequence[Row]) -> list[Race]:
-    """Every problem with a row of the backend."""
-    found: list[Race] = []
-    for group in groups(rows, None):
-        mine = next(iter(group.of_backend(name)), None)
-        if mine is not None:
-            others = [row for row in group.rows if row["backend"] != name]
-            found.append(Race(group, mine, *against_fastest(mine, others)))
-    return found
-
-
 def _compared(raced: Sequence[Race]) -> str:
     """Against the fastest other exact backend, at the longest N; "" if no problem has both."""
     found = [(race.ratio, race) for race in raced if race.ratio is not None]
     if not found:
         return ""
     ratio, race = max(found, key=lambda one: one[1].group.problem["seq_len"] or 0)
-    if len(found) == 1:
-        return f"takes {_times(race.best, ratio)}{_memory(race)}"
-    values = sorted(one.value for one, _ in found)
-    over = f"{number_text(values[0])} to {number_text(values[-1])}"
-    return (
-        f"takes {_times(race.best, ratio)}{_memory(race)} at {race.group.at}; over {len(found)}"
-        f" problems {over} times the time of the best other one"
-    )
-
-
-def _times(best: str, ratio: Ratio) -> str:
-    """`4.2 times sdpa's time (0.8 to 23: too noisy)`."""
-    bounds = ratio_bounds_text(ratio.low, ratio.high)
-    how = ", the machine was busy" if ratio.disturbed else ""
-    how = f", {BY_PROCESSOR_TIME}" if ratio.by_processor_time else how
-    how += f", {ratio.way}" if ratio.indirect else ""
-    range_text = f"{bounds}: {ratio.mark.words}{how}" if bounds else f"{NOISY.words}{how}"
-    return f"{number_text(ratio.value)} times {visible(best)}'s time ({range_text})"
-
-
-def _memory(race: Race) -> str:
-    """`, 20 times its memory (41 MiB against 2.1 MiB)`, inputs included, as in the table below it;
-    "" if it is not known of both.
-    """
-    mine = need_bytes(race.mine)
-    other = need_bytes(next(row for row in race.group.rows if row["backend"] == race.best))
-    if not mine or not other:
-        return ""
-    sizes = f"{size_text(mine)} against {size_text(other)}"
-    return f", {number_text(mine / other)} times its memory ({sizes})"
+    how = f"{ratio.bounds}: {ratio.mark.words}"
+    how += ", the machine was busy" if ratio.disturbed else ""
+    text = f"takes {number_text(ratio.value)} times {visible(race.best)}'s time ({how})"
+    other = next(row for row in race.group.rows if row["backend"] == race.best)
+    needs = need_bytes(race.mine), need_bytes(other)
+    if needs[0] and needs[1]:  # inputs included, as in the table below it
+        sizes = " against ".join(map(size_text, needs))
+        text += f", {number_text(needs[0] / needs[1])} times its memory ({sizes})"
+    if len(found) > 1:
+        ends = sorted(one.value for one, _ in found)
+        text += f" at {race.group.at}; over {len(found)} problems {number_text(ends[0])} to"
+        text += f" {number_text(ends[-1])} times the time of the best other one"
+    return text

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..data.exactness import RECURRENT
-from ..data.polynomial import flops_over
-from ..data.row_groups import Group, Row, axis_text, case_key, family, groups, is_timed
+from ..data.row_groups import Group, Row, case_key, family, groups, is_timed
 from ..data.run_meta import Meta
 from ..elements import note, table_of
-from ..formatting import time_text
 from ..quantity import Quantity
 from . import Subject
 from ._race import race
@@ -29,26 +27,27 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not found:
         return Subject(lacking="No recurrent layer was timed.")
     how = note(
-        "A recurrent layer does O(N d²) work in N sequential steps; attention does O(N² d) in"
-        " parallel. By FLOPs, 12 N d² of a GRU, 16 N d² of an LSTM and 4 N d² of a plain RNN"
-        " against 8 N d² + 4 N² d, attention is cheaper for N < d, for N < 2 d and nowhere;"
-        " the overhead of a step moves these points."
+        "A recurrent layer does O(N d²) work in N sequential steps, attention O(N² d) in parallel."
+        " By FLOPs attention is cheaper for N < d than a GRU, for N < 2 d than an LSTM, and"
+        " nowhere than a plain RNN; the overhead of a step moves these points."
     )
     table = table_of(
         "The time of a step, and how fast the work is done",
         found,
         {
-            "problem": lambda one: one.problem or "all",
-            "N": lambda one: axis_text("seq_len", one.row["seq_len"]),
+            "problem": lambda one: one.problem,
+            "N": lambda one: Quantity(one.row["seq_len"], "length"),
             "recurrent": lambda one: f"{one.row['backend']}, {cell(one.row)}",
             "time of a step": lambda one: Quantity(one.step_ms, "ms"),
             "its rate": lambda one: Quantity(one.flops_per_s, "flops_per_s"),
-            "fastest attention, per token": lambda one: one.fastest,
+            "attention": lambda one: one.attention.get("backend", ""),
+            "its time per token": lambda one: Quantity(one.per_token_ms, "ms"),
             "rate of attention": lambda one: Quantity(
                 one.attention.get("achieved_flops_per_s"), "flops_per_s"
             ),
         },
         case=lambda one: case_key(one.row),
+        optional=("problem",),
     )
     return Subject(blocks=(how, table))
 
@@ -71,10 +70,9 @@ class Steps(NamedTuple):
         return None if work_flops is None else work_flops / self.row["latency_ms"] * 1e3
 
     @property
-    def fastest(self) -> str:
-        """`sdpa, 2.1 μs`."""
+    def per_token_ms(self) -> float | None:
         of = self.attention
-        return f"{of['backend']}, {time_text(of['latency_ms'] / of['seq_len'])}" if of else ""
+        return of["latency_ms"] / of["seq_len"] if of else None
 
 
 def steps(group: Group) -> list[Steps]:
@@ -100,19 +98,6 @@ def flops(row: Row) -> int | None:
 def cell(row: Row) -> str:
     """`GRU`; of rows that do not name their cell, the backend."""
     return str((row.get("configuration") or {}).get("cell") or row["backend"])
-
-
-def even_by_flops(group: Group, backend: str) -> float | None:
-    """The N above which attention does more FLOPs than this recurrent layer; 0 if it always does.
-
-    d_model for a plain layer and a GRU. None if the counts do not say.
-    """
-    recurrent = next(filter(flops, group.of_backend(backend)), None)
-    attention = flops_over(group.rows)
-    if recurrent is None or attention is None or attention.quadratic <= 0 or attention.constant:
-        return None
-    per_token = (flops(recurrent) or 0) / recurrent["seq_len"]
-    return max(0.0, float((per_token - attention.linear) / attention.quadratic))
 
 
 def _recurs(row: Row) -> bool:

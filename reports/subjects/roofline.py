@@ -8,8 +8,6 @@ from ..data.peaks import Place, is_decode, places
 from ..data.row_groups import (
     Group,
     Row,
-    axis_text,
-    by,
     case_key,
     groups,
     label,
@@ -18,10 +16,10 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, device_name
 from ..elements import Figure, Panel, Series, Table, note, table_of
-from ..formatting import bandwidth_text, beyond_whole, number_text, rate_text, share_text
+from ..formatting import bandwidth_text, beyond_whole, number_text, plural, rate_text
 from ..quantity import Cell, Quantity
 from . import Subject
-from ._over import MOST_PANELS, common_caption, joined, not_drawn, panel, with_ends
+from ._over import MOST_PANELS, common_caption, panel, with_ends
 
 TITLE = "Roofline"
 SECTION = "more"
@@ -32,23 +30,20 @@ ROOF = "attainable"
 RATE = "achieved_{}rate"
 OF = {"memory": "from memory alone", "compute": "", "": ""}
 INTENSITY = (
-    "Intensity is the work over the bytes that any backend must move, the highest possible. A"
-    " backend that writes its scores moves many more bytes, so its true place is further left:"
-    ' the limit "memory" is certain, "compute" the best case.'
+    "Intensity is the work over the bytes that any backend must move, the highest possible: a"
+    " backend"
+    ' that writes its scores is further left, so the limit "memory" is certain, "compute" the best'
+    " case."
 )
 WHY_BEYOND = (
-    "More than 100 % of the measured peaks is impossible from memory alone where memory is the"
-    " limit: the data then came from a cache, which is faster than the copy that measures"
-    " bandwidth. Where compute is the limit it is impossible: the work was not done, or the clock"
-    " was higher than when the peaks were measured."
+    "More than 100 % is impossible from memory alone where memory is the limit: the data came from"
+    " a cache. Where compute is the limit it is impossible: the work was not done, or the clock was"
+    " higher than when the peaks were measured."
 )
-BY_BANDWIDTH = (
-    "Decode steps that memory limits are in Decode and memory bandwidth: their share of the roof is"
-    " their share of bandwidth."
-)
+BY_BANDWIDTH = "Decode steps that memory limits are in Decode and memory bandwidth."
 NO_PEAKS = (
-    "No peaks were measured on this device for this dtype, so there is no share of a peak."
-    " attnbench doctor --deep measures them, and later runs have them."
+    "No peaks were measured on this device for this dtype, so there is no share of a peak:"
+    " `attnbench doctor --deep` measures them for later runs."
 )
 
 
@@ -74,7 +69,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     points = [[by_case[case_key(row)] for row in group.rows] for group in drawn]
     shown = list(zip(drawn, points, strict=True))[:MOST_PANELS]
     figure = Figure(
-        title=joined([(group, _finding(some)) for group, some in shown]),
+        title="Achieved FLOP/s under the roof of the device",
         caption=common_caption([group for group, _ in shown], meta),
         about=(
             "The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
@@ -83,8 +78,10 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         panels=tuple(_panel(group, some) for group, some in shown),
         table=_table(found),
     )
-    left = not_drawn(drawn[MOST_PANELS:], "; the table has them")
-    return Subject(blocks=(*(note(text) for text, so in notes.items() if so), figure, *left))
+    texts = [note(text) for text, so in notes.items() if so]
+    left = len(drawn) - len(shown)
+    more = [note(f"{plural(left, 'more problem')} not drawn; the table has them.")] if left else []
+    return Subject(blocks=(*texts, figure, *more))
 
 
 def _peaks(known: list[Place], meta: Meta) -> Iterator[str]:
@@ -94,8 +91,8 @@ def _peaks(known: list[Place], meta: Meta) -> Iterator[str]:
             yield (
                 f"{device_name(meta[one.row['run']], one.row['device'])}, {one.row['dtype']}:"
                 f" measured peaks of {rate_text(of.flops_per_s)} and"
-                f" {bandwidth_text(of.bytes_per_s)}; below {number_text(of.ridge)} FLOP per byte"
-                " memory is the limit."
+                f" {bandwidth_text(of.bytes_per_s)}; memory is the limit below"
+                f" {number_text(of.ridge)} FLOP per byte."
             )
 
 
@@ -120,18 +117,6 @@ def _panel(group: Group, points: list[Place]) -> Panel:
     y = tuple(map(known.attainable, roof))
     top = Series(backend=ROOF, kind="formula", x=tuple(roof), y=y)
     return replace(measured, series=(top, *measured.series))
-
-
-def _finding(points: list[Place]) -> str:
-    """The best and the worst backend at the longest N with the most cases."""
-    by_n = by(points, lambda one: int(one.row["seq_len"]))
-    n = max(by_n, key=lambda n: (len(by_n[n]), n))
-    shares = [(one.share.value, one.row["backend"]) for one in by_n[n] if one.share is not None]
-    (high, best), (low, worst) = max(shares), min(shares)
-    bound = by_n[n][0].bound
-    where = f"at {axis_text('seq_len', n)} (limit at best: {bound})"
-    rest = f", {worst} {share_text(low, OF[bound])}" if len(shares) > 1 else ""
-    return f"{best} reaches {share_text(high, OF[bound])} of what is attainable {where}{rest}"
 
 
 def _is_beyond(share: Interval | None) -> bool:

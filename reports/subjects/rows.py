@@ -80,21 +80,23 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
         yield note(f"Equal in all rows: {', '.join(same)}.")
     if any(row.get("papers_flops_per_s") is not None for row in known):
         yield note(
-            "Rates of backward passes: achieved counts their 4 products, papers count 5, the scores"
-            " that are made again too."
+            "Rates of backward passes: achieved counts their 4 products; papers count the scores"
+            " made again too, 5."
         )
+    cases = [case_key(row) for row in known]
+    failed = columns.index("status")
     yield Table(
         title="All cases",
         columns=columns,
         rows=tuple(
             (
-                Marked(cell=cells[0], case=case_key(row)),
+                Marked(cell=first, case=case),
                 *(
-                    Marked(cell=cell, failed=name == "status" and row["status"] != "ok")
-                    for name, cell in zip(columns[1:], cells[1:], strict=True)
+                    Marked(cell=cell, failed=place == failed and row["status"] != "ok")
+                    for place, cell in enumerate(rest, start=1)
                 ),
             )
-            for row, cells in zip(known, lines, strict=True)
+            for row, case, (first, *rest) in zip(known, cases, lines, strict=True)
         ),
         tools=True,
     )

@@ -19,9 +19,9 @@ ORDER = 13
 WAYS = ("page", "kv_dtype", "prefix")
 PLAIN = (0, "same", 0)
 HOW = (
-    "Of each way of storing, the fastest backend that reads it, beside the fastest on plain"
-    " keys and values of the same problem: of a shared prefix, on a copy for each sequence. How"
-    " far quantized ones are off is the study kv_quantization."
+    "The fastest backend that reads each way of storing, beside the fastest on plain keys and"
+    " values: of a shared prefix, on a copy for each sequence. The study kv_quantization tells how"
+    " far quantized ones are off."
 )
 
 

@@ -8,8 +8,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from ...harness.rows.findings import Finding, findings_of
 from ...harness.studies import Declared, declared
 from ..data.findings import joined
 from ..data.row_groups import Row, by
@@ -18,12 +19,13 @@ from ..elements import Block, Card, Map, Maps, Table, caution, note
 from ..formatting import list_text
 from ..quantity import Cell, Quantity, Unit
 from . import Subject, tellers
-from ._studies import failed
 
 TITLE = "Studies"
 SECTION = "asked"
 APART = True
 ORDER = 51
+F = TypeVar("F", bound=Finding)
+MOST_COLUMNS = 6
 MOST_TEXT = 80  # characters of a cell
 ROWS = "_rows"
 """The end of a field that is a list of rows."""
@@ -36,13 +38,18 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     elsewhere = {study for one in tellers() for study in getattr(one, "STUDIES", ())}
     told = [one for one in _told(meta) if one.study not in elsewhere]
     answer = next((one for one in told if all(row["run"] != one.run for row in rows)), None)
-    missing = {str(one.get("study")) for run in meta.values() for one in run.get("unanswered", ())}
-    blocks = chain.from_iterable(one.blocks(in_card=one is answer) for one in told)
     return Subject(
         card=answer.card if answer else None,
-        blocks=(*blocks, *failed(meta, *(missing - elsewhere))),
+        blocks=tuple(chain.from_iterable(one.blocks(in_card=one is answer) for one in told)),
         lacking="No studies. `attnbench list studies` names them; attnbench run NAME runs one.",
     )
+
+
+def studied(model: type[F], meta: Meta) -> Iterator[tuple[str, list[F]]]:
+    """Of each run with findings of this study: the caption of its figures, and the findings."""
+    for name, run in meta.items():
+        if found := findings_of(model, run.get("studies")):
+            yield run_caption(run, name if len(meta) > 1 else ""), found
 
 
 class Told(NamedTuple):
@@ -56,10 +63,10 @@ class Told(NamedTuple):
 
     def blocks(self, *, in_card: bool) -> Iterator[Block]:
         if self.how.question:
-            yield note(" ".join([self.how.question, *self.how.doc.split()]))
-        complaints = [
+            yield note(self.how.question)
+        complaints = (
             (one.get("backend") or self.study, one.get("complaint")) for one in self.found
-        ]
+        )
         for backend, why in dict.fromkeys((str(of), str(why)) for of, why in complaints if why):
             yield caution(f"{backend}: {why}.")
         if not in_card:
@@ -153,7 +160,7 @@ def _is_matrix(value: object) -> bool:
 
 def _table(study: str, found: Sequence[Found], without: str = "") -> Table:
     """A line for each finding, or for each row of its lists of rows. `without`: this field. What
-    all of several lines have is in the title, and no column.
+    all of several lines have is in the title; of more columns than lines the table is turned.
     """
     lines = [line for one in found for line in _lines(one, ("study", "process", without))]
     every = dict.fromkeys(name for line in lines for name in line)
@@ -168,8 +175,14 @@ def _table(study: str, found: Sequence[Found], without: str = "") -> Table:
     title = f"Findings of {study}: {len(found)}"
     title += f", {len(cells)} of them different" if len(cells) < len(found) else ""
     title += f"; all have {list_text(same)}" if same else ""
-    rows = tuple(zip(*(of for _, of in kept), strict=True))
-    return Table(title=title, columns=tuple(name for name, _ in kept), rows=rows, folded=True)
+    table = Table(
+        title=title,
+        columns=tuple(name for name, _ in kept),
+        rows=tuple(zip(*(of for _, of in kept), strict=True)),
+        folded=True,
+        of_two_axes=len(kept) > MOST_COLUMNS,
+    )
+    return table.upright
 
 
 def _lines(whole: Found, without: Collection[str]) -> Iterator[Found]:
@@ -202,14 +215,10 @@ def _cell(line: Found, name: str) -> Cell:
 def _text(value: object) -> str:
     """A value of which nothing is known."""
     if isinstance(value, list):
-        text = ", ".join(
-            "–" if one is None else str(one) if isinstance(one, list) else _text(one)
-            for one in value
-        )
+        texts = (str(one) if isinstance(one, list) else _text(one) or "–" for one in value)
+        text = ", ".join(texts)
     elif isinstance(value, bool):
         text = "yes" if value else "no"
-    elif isinstance(value, float):
-        text = f"{value:.3g}"
     else:
-        text = "" if value is None else str(value)
+        text = f"{value:.3g}" if isinstance(value, float) else str("" if value is None else value)
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 1]}…"

@@ -4,11 +4,10 @@ A line each, and all checks behind it. What was not observed is unknown, never g
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from math import expm1, log
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ...harness.rows.record import FAILURES
 from ..data.exactness import is_exact
@@ -29,7 +28,6 @@ from ..formatting import (
 )
 from ..judging.pair import of_one_process
 from . import Subject
-from ._doubts import ON_GPU, Amiss, held_back, power_only, was_warming
 from .correctness import WRONG
 
 TITLE = "All checks"
@@ -38,30 +36,21 @@ ORDER = 0
 MOST_NAMED = 4
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
-FEW_RATIO = 0.05  # of all blocks: a few of them move no median
-AGAIN = ": measure again"
-ONE_THREAD = (
-    ", with --threads 1 if the machine stays busy: several threads wait for the slowest of them"
-)
-LIMITED = ", as in all long work: times are those of this clock"
+FEW_RATIO = 0.05  # of all blocks, or of all calls: a few of them move no median
+# Bits of NVML's clock event mask: software power cap, power brake; thermal slowdowns.
+POWER_MASK, HEAT_MASK = 0x4 | 0x80, 0x20 | 0x40
+SLOWDOWN = 0x8  # NVML's HwSlowdown: heat or power, which it does not say
+AGAIN = "measure again"
+ONE_THREAD = f"{AGAIN}, with --threads 1 if the machine stays busy"
+POWER = "The GPU lowered its clock to stay below its power limit"
+QUOTA = "A quota held the processor back"
 SOURCES = {
     "selfcheck": "as attnbench doctor --deep found",
     "rows": "as the rows of several processes show",
     "assumed": "which is assumed",
 }
-MEASURE_IT = "attnbench doctor --deep measures it."
-OF_AN_H200 = "On a GPU it is that of six processes on an H200."
-BUSY = (
-    "Where other work disturbed one of two cases their ratio allows for"
-    f" {rough_percent_text(DISTURBED_RATIO)}."
-)
-DRIFTED = "call times still drifted when the warm-up ended"
-CONTENDED = "other work competed for the same cores"
-INTERPRETED = (
-    "Triton kernels ran in Python's interpreter (TRITON_INTERPRET=1): results can be checked, but"
-    " times say nothing about the kernels"
-)
 State = Literal["good", "caution", "unknown"]
+Amiss = Callable[[Row], bool | None]
 
 
 class Check(NamedTuple):
@@ -107,25 +96,28 @@ def checks(rows: Sequence[Row], meta: Meta) -> dict[str, dict[str, Check]]:
     timed = [*filter(is_timed, rows)]
     on_gpu = [row for row in timed if row.get("device") == "cuda"]
     many = any((cpu_threads(meta[row["run"]]) or 1) > 1 for row in timed)
-    again, slower = f"{AGAIN}{ONE_THREAD if many else ''}", LIMITED if power_only(timed) else AGAIN
-    interpreted = partial(_is_interpreted, meta)
+    why, then = _held_back(timed)
+    interpreted = [row for row in timed if _allocator(meta, row).get("TRITON_INTERPRET") == "1"]
     found: dict[str, dict[str, Check | None]] = {
         "Right": {
             "correctness": _correctness(rows, timed),
             "peak": _peak(timed, meta),
-            "interpreter": _cases(
-                timed if any(map(interpreted, timed)) else (), interpreted, INTERPRETED
-            ),
+            "interpreter": _interpreter(interpreted, timed) if interpreted else None,
         },
         "Undisturbed": {
-            "throttling": _blocks(timed, "throttled_blocks", held_back(timed), slower),
-            "contention": _blocks(timed, "contended_blocks", CONTENDED, again),
+            "throttling": _blocks(timed, "throttled_blocks", why, then),
+            "contention": _blocks(
+                timed,
+                "contended_blocks",
+                "Other work competed for the same cores",
+                ONE_THREAD if many else AGAIN,
+            ),
             "clocks": _clocks(on_gpu) if on_gpu else None,
             **{name: _cases(on_gpu, *doubt) for name, doubt in ON_GPU.items()},
         },
         "Repeated": {
             "repeats": _processes(timed),
-            "warm-up": _cases(timed, was_warming, DRIFTED),
+            "warm-up": _cases(timed, *DRIFTED),
             "precision": _precision(timed, meta) if timed else None,
         },
         "Complete": {"cases": _complete(rows)},
@@ -134,47 +126,95 @@ def checks(rows: Sequence[Row], meta: Meta) -> dict[str, dict[str, Check]]:
     return known if rows else {}
 
 
-def _complete(rows: Sequence[Row]) -> Check:
-    counts = Counter(row["status"] for row in rows)
-    texts = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
-    state: State = "caution" if {*UNFINISHED, *FAILURES} & {*counts} else "good"
-    return Check(state, f"{plural(len(rows), 'case')}: {'; '.join(texts)}.")
+# ---- what may be wrong with a case's times -------------------------------------------------------
+
+
+def _others(row: Row) -> bool | None:
+    found = (window.get("other_process_count") for window in row.get("windows") or [])
+    counts = [count for count in found if type(count) is int]
+    return any(counts) if counts else None
+
+
+def _often_late(row: Row) -> bool | None:
+    """Of the calls between events, with a flush of L2 before them and without."""
+    every = (process for name in ("block_ms", "hot_block_ms") for process in row.get(name) or ())
+    late: int | None = row.get("late_calls")
+    calls = sum(len(block) for process in every for block in process)
+    return None if late is None else late > FEW_RATIO * calls
+
+
+def _was_warming(row: Row) -> bool | None:
+    stationary = row.get("warmup_stationary")
+    return None if stationary is None else not stationary
+
+
+DRIFTED: tuple[Amiss, str] = (_was_warming, "Times still drifted when the warm-up ended")
+ON_GPU: Mapping[str, tuple[Amiss, str]] = {
+    "other processes": (_others, "Other processes used the device"),
+    "unseen work": (
+        lambda row: row.get("unseen_work"),
+        "The wall clock saw much more than launching and the time between events",
+    ),
+    "late calls": (_often_late, "Calls may include launch overhead: the GPU began before its host"),
+    "CUDA graphs": (lambda row: row.get("graph_failed"), "Capturing a CUDA graph failed"),
+    "launching": (
+        lambda row: row.get("launch_bound"),
+        "Calls would be over 10 % faster in a CUDA graph",
+    ),
+}
+"""Whether it is so, None if that is not known; and what."""
+
+
+def _held_back(timed: Sequence[Row]) -> tuple[str, str]:
+    """What slowed the device down in blocks that count as throttled, and what to do about it:
+    nothing if only power did, as a limit will be met again.
+    """
+    processes = (process for row in timed for process in row.get("conditions") or [])
+    blocks = [block for process in processes for block in process]
+    masks = [int(block.get("clock_event_reasons") or 0) for block in blocks]
+
+    def counted(name: str) -> bool:
+        return any((block.get(name) or 0) > 0 for block in blocks)
+
+    power = counted("power_throttled_s") or any(mask & POWER_MASK for mask in masks)
+    heat = counted("thermal_throttled_s") or any(mask & (HEAT_MASK | SLOWDOWN) for mask in masks)
+    if power and not heat and not counted("throttled_s"):
+        return POWER, "their times hold for the reduced clock"
+    on_gpu = any(row.get("device") == "cuda" for row in timed)
+    either = "Power or heat lowered the GPU's clock, or a quota held the processor back"
+    return either if on_gpu else QUOTA, AGAIN
 
 
 # ---- of cases and of blocks ----------------------------------------------------------------------
 
 
-def _cases(timed: Sequence[Row], amiss: Amiss, what: str, so: str = "") -> Check | None:
-    """In how many of these cases `what` is so, and what follows; None without any case."""
+def _cases(timed: Sequence[Row], amiss: Amiss, what: str, more: str = "") -> Check | None:
+    """In how many of these cases `what` is so; None without any case."""
+    if not timed:
+        return None
     found = [amiss(row) for row in timed]
     if some := [row for row, is_so in zip(timed, found, strict=True) if is_so]:
-        more = paragraph(so, _which(some, timed))
-        return Check("caution", f"In {_of(len(some), timed)} {what}.", more)
+        text = f"{what} in {_of(len(some), timed)}."
+        return Check("caution", text, paragraph(more, _which(some, timed)))
     if silent := found.count(None):
-        return Check("unknown", f"In {_of(silent, timed)} it is not known whether {what}.")
-    return (
-        Check("good", f"In none of {plural(len(timed), 'timed case')} {what}.") if timed else None
-    )
+        return Check("unknown", f"{what}: not known of {_of(silent, timed)}.")
+    return Check("good", f"{what} in none of {plural(len(timed), 'timed case')}.")
 
 
-def _blocks(timed: Sequence[Row], field: str, what: str, again: str) -> Check:
-    """Such blocks are kept. `again`: what to do if they are most of a case's."""
+def _blocks(timed: Sequence[Row], field: str, what: str, then: str) -> Check:
+    """Such blocks are kept. `then`: what follows if they are most of a case's."""
     known = [row for row in timed if row.get(field) is not None and row.get("blocks")]
     if not known:
-        return Check("unknown", f"It is not known whether {what}.")
+        return Check("unknown", f"{what}: not known.")
     some, blocks = (sum(row[name] for row in known) for name in (field, "blocks"))
     mostly = [row for row in timed if in_most(row.get(field), row.get("blocks"))]
-    most = (
-        f"In {_of(len(mostly), timed)} it was more than half of the blocks{again}."
-        if mostly
-        else ""
-    )
+    most = f"In {_of(len(mostly), timed)} mostly: {then}." if mostly else ""
     silent = len(timed) - len(known)
-    rest = f"{plural(silent, 'case')} of {len(timed)} do not say." if silent else ""
+    rest = f"Not known of {_of(silent, timed)}." if silent else ""
     caution = mostly or some > FEW_RATIO * blocks
     return Check(
         "caution" if caution else "unknown" if silent else "good",
-        f"In {some or 'none'} of {plural(blocks, 'block')} {what}.",
+        f"{what} in {some or 'none'} of {plural(blocks, 'block')}.",
         paragraph(most, _which(mostly, timed), rest),
     )
 
@@ -184,16 +224,26 @@ def _of(some: int, timed: Sequence[Row]) -> str:
     return f"{'all' if some == len(timed) > 1 else f'{some} of'} {plural(len(timed), 'timed case')}"
 
 
-def _which(some: Sequence[Row], timed: Sequence[Row], what: str = "Cases") -> str:
+def _which(some: Sequence[Row], timed: Sequence[Row]) -> str:
     """Each case by its backend and the axes that vary; "" of none and of all."""
     if not some or len(some) == len(timed) > 1:
         return ""
+    return f"Cases: {list_text(_names(some, timed), MOST_NAMED)}."
+
+
+def _names(some: Sequence[Row], timed: Sequence[Row]) -> list[str]:
     axes = distinguishing_axes(timed)
-    texts = [f"{row['backend']} at {label(problem(row), axes)}" for row in some]
-    return f"{what}: {list_text(texts, MOST_NAMED)}."
+    return [f"{row['backend']} at {label(problem(row), axes)}" for row in some]
 
 
 # ---- one check each ------------------------------------------------------------------------------
+
+
+def _complete(rows: Sequence[Row]) -> Check:
+    counts = Counter(row["status"] for row in rows)
+    texts = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
+    state: State = "caution" if {*UNFINISHED, *FAILURES} & {*counts} else "good"
+    return Check(state, f"{plural(len(rows), 'case')}: {'; '.join(texts)}.")
 
 
 def _correctness(rows: Sequence[Row], timed: Sequence[Row]) -> Check:
@@ -205,8 +255,8 @@ def _correctness(rows: Sequence[Row], timed: Sequence[Row]) -> Check:
         return Check("unknown", what)
     if unchecked := [row for row in exact if row.get("error_ratio") is None]:
         return Check("unknown", f"{_of(len(unchecked), timed)} have no error on record.")
-    exempt = [row for row in timed if not is_exact(row)]
-    rest = f"; {_of(len(exempt), timed)} claim no exact result" if exempt else ""
+    exempt = len(timed) - len(exact)
+    rest = f"; {_of(exempt, timed)} claim no exact result" if exempt else ""
     of = "exact case" if exempt else "case"
     return Check("good", f"Every timed {of} was first checked against a float64 reference{rest}.")
 
@@ -227,16 +277,20 @@ def _peak(timed: Sequence[Row], meta: Meta) -> Check | None:
     return _cases(
         [row for row in timed if id(row) in shares],
         lambda row: beyond_whole(shares[id(row)]),
-        f"more FLOP/s were achieved than by calibration's best matrix product{at}",
-        "That is no peak of this device. It was busy, its clock was lower, or the work was not"
-        " done; calibrate again.",
+        f"More FLOP/s than calibration's best matrix product{at} were achieved",
+        "The device was busy or its clock lower when it was calibrated, or the work was not done:"
+        " calibrate again.",
     )
 
 
-def _is_interpreted(meta: Meta, row: Row) -> bool:
+def _allocator(meta: Meta, row: Row) -> Mapping[str, Any]:
+    return (meta[row["run"]].get("environment") or {}).get("allocator") or {}
+
+
+def _interpreter(some: Sequence[Row], timed: Sequence[Row]) -> Check:
     """attnbench's own kernels refuse it."""
-    facts = meta[row["run"]].get("environment") or {}
-    return bool((facts.get("allocator") or {}).get("TRITON_INTERPRET") == "1")
+    text = f"Python interpreted Triton kernels (TRITON_INTERPRET=1) in {_of(len(some), timed)}."
+    return Check("caution", text, "Results can be checked; times say nothing about the kernels.")
 
 
 def _clocks(timed: Sequence[Row]) -> Check:
@@ -246,7 +300,7 @@ def _clocks(timed: Sequence[Row]) -> Check:
         return Check("unknown", "No block has a reading of the clock.")
     low, high = min(clocks), max(clocks)
     steady = high - low <= CLOCK_SPREAD_RATIO * median(clocks)
-    text = f"The clock was {low:.0f} to {high:.0f} MHz over all blocks."
+    text = f"The GPU's clock varied between {low:.0f} and {high:.0f} MHz."
     return Check("good" if steady else "caution", text)
 
 
@@ -261,16 +315,15 @@ def _processes(timed: Sequence[Row]) -> Check:
     known = {(row["process_noise_ratio"], row["process_noise_source"]) for row in single}
     noise = sorted((ratio, str(of)) for ratio, of in known if ratio is not None)
     how = [f"ratios allow for {share_text(*one)}, {SOURCES.get(one[1], one[1])}" for one in noise]
-    is_assumed = "assumed" in [of for _, of in noise]
-    more = {
-        MEASURE_IT: is_assumed,
-        OF_AN_H200: is_assumed and any(row.get("device") == "cuda" for row in single),
-        BUSY: any(ratio < DISTURBED_RATIO for ratio, _ in noise) and disturbed(*single),
-    }
+    is_busy = any(ratio < DISTURBED_RATIO for ratio, _ in noise) and disturbed(*single)
+    beside = f"Beside other work ratios allow for {rough_percent_text(DISTURBED_RATIO)}."
     return Check(
         "caution",
         f"One process per case: {'; '.join(how) or 'no interval includes run-to-run variation'}.",
-        paragraph(*(text for text, is_so in more.items() if is_so)),
+        paragraph(
+            "`attnbench doctor --deep` measures it." if "assumed" in dict(noise).values() else "",
+            beside if is_busy else "",
+        ),
     )
 
 
@@ -285,13 +338,9 @@ def _precision(timed: Sequence[Row], meta: Meta) -> Check:
     wanted = " and ".join(f"± {100 * ratio:g} %" for ratio in sorted(filter(None, goals)))
     widest = max(known, key=_width_percent)
     middle, most = map(number_text, (median(map(_width_percent, known)), _width_percent(widest)))
-    return Check(
-        "good",
-        f"Latencies are known to ± {middle} % in the middle, ± {most} % at most.",
-        paragraph(
-            _which([widest], timed, "The widest"), f"{wanted} was requested." if wanted else ""
-        ),
-    )
+    (name,) = _names([widest], timed)
+    text = f"Median uncertainty of a latency: ± {middle} %; worst: ± {most} % ({name})."
+    return Check("good", text, f"Requested: {wanted}." if wanted else "")
 
 
 def _width_percent(row: Row) -> float:

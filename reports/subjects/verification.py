@@ -1,6 +1,4 @@
-"""What verifying drafted tokens takes beside one step of decoding: speculation pays if more tokens
-are accepted than it takes times as long.
-"""
+"""What verifying drafted tokens takes beside one step of decoding."""
 
 from collections.abc import Sequence
 
@@ -19,8 +17,8 @@ MOST_DRAFTED = 64  # more queries at the end of a cache are a chunk of a prompt
 OF_STEP = ("seq_len", "mask", "window", "causal_align")
 MOST_NAMED = 2  # of the shapes that drafted tokens have
 HOW = (
-    "The attention alone, over the same keys. Verifying pays if more tokens are accepted in the"
-    " mean than it takes times as long, as far as attention is concerned."
+    "Attention alone, over the same keys. Verifying pays if more tokens are accepted on average"
+    " than it takes times as long."
 )
 
 

@@ -1,7 +1,6 @@
 """Textbook statements, what was measured of each, and whether it holds here.
 
-On pages of runs that were made to test claims, or that asked for a study. Claims of which these
-runs say nothing are not shown.
+On pages of runs that were made to test claims. Those of which the runs say nothing are not shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,9 +39,7 @@ HOW = (
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the runs that were made to test claims."""
     testing = {name for name, run in meta.items() if testing_claims({name: run})}
-    asked = {name for name, run in meta.items() if run.get("studies")} - testing
     tested = by_device([row for row in rows if row["run"] in testing], meta)
-    others = by_device([row for row in rows if row["run"] in asked], meta)
     of, some = next(iter(tested.items()), ("", []))
     card = Card(
         title="Verdicts on the claims",
@@ -53,7 +50,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     )
     return Subject(
         card=card if some else None,
-        blocks=tuple(table(*one) for found in (tested, others) for one in found.items()),
+        blocks=tuple(table(*one) for one in tested.items()),
         lacking="No claim was tested; attnbench run claims measures what they need.",
     )
 

@@ -19,7 +19,7 @@ from ...elements import Block, Card, Map, Maps, Table, table_of
 from ...formatting import plural
 from ...quantity import Quantity
 from ...subjects import Subject
-from ...subjects._studies import failed, studied
+from ...subjects.studies import studied
 
 TITLE = "Heads of given models"
 SECTION = "asked"
@@ -46,14 +46,11 @@ SHARES = {name: _share(kind) for kind, name in KINDS.items()}
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first model."""
-    found = [(one, caption) for _, caption, some in studied(CheckpointHeads, meta) for one in some]
+    found = [(one, caption) for caption, some in studied(CheckpointHeads, meta) for one in some]
     return Subject(
         card=next((_card(*of) for of in found), None),
         lines=tuple(sentence(one) for one, _ in found[1:]),
-        blocks=(
-            *(block for of in found for block in _blocks(*of, in_card=of is found[0])),
-            *failed(meta, CheckpointHeads.STUDY),
-        ),
+        blocks=(*(block for of in found for block in _blocks(*of, in_card=of is found[0])),),
         lacking="No model was given: --checkpoint DIR looks at one.",
     )
 

@@ -20,7 +20,7 @@ from ...elements import Block, Card, Figure, Marked, Panel, Series, Table, Text,
 from ...formatting import length_text, plural
 from ...quantity import Cell, Number, Quantity, Unit
 from ...subjects import Subject
-from ...subjects._studies import failed, studied
+from ...subjects.studies import studied
 
 TITLE = "What heads learn"
 SECTION = "asked"
@@ -82,7 +82,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the first run that trained anything."""
     card: Card | None = None
     blocks: list[Block] = []
-    for _, caption, every in studied(TrainedHeads, meta):
+    for caption, every in studied(TrainedHeads, meta):
         judged = by((one for one in every if not one.is_tuning), lambda one: one.task)
         found = [
             Trained(task, heads, seeds)
@@ -95,7 +95,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             blocks += _losses(found, caption)
     return Subject(
         card=card,
-        blocks=(*blocks, *_earlier(meta), *failed(meta, TrainedHeads.STUDY)),
+        blocks=(*blocks, *_earlier(meta)),
         lacking="Nothing was trained; attnbench run what_heads_learn trains.",
     )
 

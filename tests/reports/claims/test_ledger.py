@@ -273,11 +273,11 @@ def test_the_interval_that_is_shown_is_the_one_that_decides(tmp_path: Path) -> N
 
 
 def tables_of(*folders: Path, cpus: Sequence[str] = ()) -> list[Table]:
-    """Of runs that asked for a study."""
+    """Of runs that test claims."""
     runs = [read_run(one) for one in folders]
     meta = run_meta(runs)
     for number, run in enumerate(meta.values()):
-        run["studies"] = [{}]
+        run["scenario"] = run["scenario"] | {"name": "claims_made"}
         run["environment"] |= {"cpu": cpus[number]} if cpus else {}
     blocks = page.subject(load.rows_of(runs), meta).blocks
     return [one for one in blocks if isinstance(one, Table)]

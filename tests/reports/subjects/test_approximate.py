@@ -15,7 +15,7 @@ def test_an_output_that_carries_no_information_is_no_dot_and_the_page_says_why(
     silent = {"linformer": 0.004, "linformer:64": -0.02}
     found = subject_of(approximate, inexact(tmp_path, cosines=silent))
     assert [one.backend for one in found.card.picture.panels[0].series] == ["performer"]
-    (why,) = [one for one in sentences(list(found.blocks)) if "no trade-off" in one.lower()]
+    (why,) = [one for one in sentences(list(found.blocks)) if "no information" in one.lower()]
     assert "linformer and linformer:64" in why
     (errors,) = tables_of(list(found.blocks))
     cosines = {(row[1], row[3]) for row in errors.texts}

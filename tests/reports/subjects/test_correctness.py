@@ -39,12 +39,10 @@ def test_equal_bits_are_told_per_backend_of_all_cases(tmp_path: Path) -> None:
         return {**row, **own}
 
     told = [observed(row, number // 3) for number, row in enumerate(rows)]
-    (table,) = (
-        one
-        for one in tables_of(list(correctness.subject(told, meta).blocks))
-        if "called again" in one.columns
-    )
-    assert table.rows == (
-        ("naive", "yes", "yes, in 3"),
-        ("fused", "in 2 of 4 cases", "no"),
-    )
+    (table,) = tables_of(list(correctness.subject(told, meta).blocks))
+    assert [line[0] for line in table.texts] == ["naive", "fused", "sdpa"]
+    assert [line[-2:] for line in table.texts] == [
+        ("yes", "yes, in 3"),
+        ("in 2 of 4 cases", "no"),
+        ("", ""),
+    ]

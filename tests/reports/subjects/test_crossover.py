@@ -6,25 +6,23 @@ import pytest
 
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.subjects import crossover as subject
-from attnbench.reports.subjects._crossovers import Crossover, crossover
+from attnbench.reports.subjects._pairs import Crossover
+from attnbench.reports.subjects.crossover import crossover
 from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of, subject_of
 
 
-def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
-    tmp_path: Path,
-) -> None:
+def test_a_crossover_is_found_between_two_lengths(tmp_path: Path) -> None:
     rows = rows_of(inexact(tmp_path))
     found = crossover(rows, "linformer", "sdpa")
-    assert (found.last_fail, found.start) == (1024, 2048)
-    assert found.even_at == pytest.approx(1536, rel=0.05)
-    assert text_of(crossover(rows, "rnn", "sdpa")) == "at no N up to 4k"
-    assert text_of(crossover(rows, "sdpa", "fused")) == "at every N from 256 to 4k"
+    assert (found.fails_at[-1], found.start) == (1024, 2048)
+    assert text_of(crossover(rows, "rnn", "sdpa")) == "at no N up to 4 096"
+    assert text_of(crossover(rows, "sdpa", "fused")) == "at every N from 256 to 4 096"
     assert crossover(rows, "linformer", "naive") is None
 
 
 def text_of(found: Crossover | None) -> str:
-    return found.text("slower", "even")
+    return found.text("slower").replace("\u202f", " ")
 
 
 SLOWER, OPEN, FASTER = [2.0, 2.02], [0.5, 2.2], [0.5, 0.51]
@@ -44,7 +42,7 @@ def of_blocks(parent: Path, *at: list[float]) -> Crossover:
 
 def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
     found = of_blocks(tmp_path, SLOWER, OPEN, FASTER)
-    assert (found.last_fail, found.start) == (128, 512)
+    assert (found.fails_at[-1], found.start) == (128, 512)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +51,8 @@ def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path:
         ((FASTER, FASTER, OPEN), "only at N = 128 and 256"),
         ((FASTER, SLOWER), "only at N = 128"),
         ((SLOWER, OPEN), "at no N up to 256"),
-        ((OPEN, SLOWER, FASTER, FASTER), "from N = 512 on (slower at 256, even at about "),
-        ((OPEN, SLOWER, FASTER), "at N = 512, the longest (slower at 256, even at about "),
+        ((OPEN, SLOWER, FASTER, FASTER), "at N = 512 and longer (slower at 256)"),
+        ((OPEN, SLOWER, FASTER), "at N = 512, the longest (slower at 256)"),
         ((OPEN, OPEN, FASTER), "at N = 512, the longest"),
         ((FASTER,), "at N = 128"),
     ],
@@ -65,19 +63,10 @@ def test_no_length_is_spoken_for_by_another_one(
     assert text_of(of_blocks(tmp_path, *at)).startswith(text)
 
 
-def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> None:
-    """Twice as long at 256 too, though not surely: the two ends alone would say 260."""
-    above, below = [0.9, 4.0], [0.3, 1.2]
-    found = of_blocks(tmp_path / "once", SLOWER, above, FASTER)
-    assert found.even_at == pytest.approx(359, rel=0.01)
-    several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
-    assert several.even_at is None
-
-
 def findings_of(rows: list[Row]) -> list[str]:
     """What is said of each challenger of the only problem."""
     ((_, every),) = subject.challenged(rows)
-    return subject.finding(every).replace("\u00a0", " ").split("; ")
+    return subject.finding(every).replace("\u00a0", " ").replace("\u202f", " ").split("; ")
 
 
 def test_a_tie_is_not_called_slower(tmp_path: Path) -> None:
@@ -85,7 +74,7 @@ def test_a_tie_is_not_called_slower(tmp_path: Path) -> None:
     rows = rows_of(inexact(tmp_path, backends=("sdpa", "rnn")))
     short = {row["backend"]: row for row in rows if row["seq_len"] == 256}
     short["rnn"]["block_ms"] = short["sdpa"]["block_ms"]
-    assert findings_of(rows)[0] == "rnn is not clearly faster than sdpa up to N = 4k"
+    assert findings_of(rows)[0] == "rnn is not clearly faster than sdpa up to N = 4 096"
 
 
 def test_a_longest_n_that_did_not_run_leaves_a_recurrent_layer_inexact(tmp_path: Path) -> None:

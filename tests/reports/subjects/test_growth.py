@@ -8,9 +8,9 @@ import pytest
 
 from attnbench.reports.subjects import fastest
 from attnbench.reports.subjects import growth as section
-from attnbench.reports.subjects._growth_along import growth_along, joint_finding
-from tests.made_runs import case, made, problem, row, run_of, write_run
-from tests.reports.rendering import blocks_of, rows_of, subject_of, tables_of
+from attnbench.reports.subjects.growth import growth_along, joint_finding
+from tests.made_runs import made, problem, run_of
+from tests.reports.rendering import rows_of, subject_of, tables_of
 
 SIZES: dict[str, list[dict[str, Any]]] = {
     "kv_seq_len": [{"kv_seq_len": 4096}, {"kv_seq_len": 8192}],
@@ -76,18 +76,6 @@ def test_along_an_axis_that_another_follows_times_are_drawn_and_no_growth_is_tol
     assert (len(series.x), series.ending) == (5, "")
 
 
-def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
-    cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024, 32768)]
-    run = write_run(
-        tmp_path,
-        cases,
-        [row(one, "ok" if one["seq_len"] < 2000 else "predicted_oom") for one in cases],
-    )
-    tables = tables_of(blocks_of(section, run))
-    needs = next(one for one in tables if one.title.startswith("Peak bytes of a call"))
-    assert needs.rows[0][6] == "64.1 GiB, predicted"
-
-
 def test_each_size_of_a_grid_has_its_sentence(tmp_path: Path) -> None:
     """N and d_model by exponents; the batch is a contrast, which another section tells."""
     pairs = [
@@ -98,5 +86,5 @@ def test_each_size_of_a_grid_has_its_sentence(tmp_path: Path) -> None:
     ]
     lines = subject_of(section, run_of(tmp_path, *pairs, contrast=("batch",))).lines
     assert [line.split("^")[0] for line in lines] == ["Time grows as N", "Time grows as d_model"]
-    assert "B\u00a0=\u00a02, d_model\u00a0=\u00a0512, fused x = 2.0" in lines[0]
-    assert "B\u00a0=\u00a02, N\u00a0=\u00a01k, fused x = 1.0" in lines[1]
+    assert "B\u00a0=\u00a02, d_model\u00a0=\u00a0512, fused 2.00" in lines[0]
+    assert "B\u00a0=\u00a02, N\u00a0=\u00a01\u202f024, fused 1.0" in lines[1]

@@ -49,7 +49,7 @@ def test_the_longest_cache_is_told_and_both_ways_at_once_are_one(tmp_path: Path)
         step("kv_cache", 30.0, keys=8192, **both),
     )
     (line,) = subject_of(stored_keys, run).lines
-    assert line.endswith("= 8k).".replace(" ", "\u00a0"))
+    assert line.endswith("= 8\u202f192).".replace(" ", "\u00a0"))
 
 
 def test_a_shared_prefix_is_beside_a_copy_for_each_sequence(tmp_path: Path) -> None:

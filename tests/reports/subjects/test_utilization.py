@@ -8,9 +8,9 @@ import pytest
 
 from attnbench.reports.data.run_meta import read_run
 from attnbench.reports.elements import Bars, Block, Table
-from attnbench.reports.subjects import _windows, utilization
-from tests.made_runs import WINDOW, grid, row, with_windows, write_run
-from tests.reports.rendering import blocks_of, card_of, figures_of, page_of, tables_of, text_of
+from attnbench.reports.subjects import utilization
+from tests.made_runs import WINDOW, with_windows
+from tests.reports.rendering import blocks_of, card_of, page_of, tables_of, text_of
 
 ACTIVE = {"naive": 0.2, "fused": 0.8, "sdpa": 0.9}
 ENERGY_J = {"naive": 900.0, "fused": 800.0, "sdpa": 600.0}
@@ -36,7 +36,7 @@ def with_utilization(parent: Path, shifts: tuple[float, ...] = (-0.01, 0.0, 0.01
 
 def readings(tmp_path: Path, **changes: Any) -> dict[str, list[str]]:
     """Of the first backend, by title, a mean for each way of launching."""
-    found = table(blocks_of(utilization, with_utilization(tmp_path, **changes)), "All other")
+    found = table(blocks_of(utilization, with_utilization(tmp_path, **changes)), "All readings")
     found = found if found.columns[0] == "case" else found.turned
     mine = [line[1:] for line in found.texts if line[0].startswith("naive")]
     return dict(zip(found.columns[1:], map(list, zip(*mine, strict=True)), strict=True))
@@ -45,7 +45,7 @@ def readings(tmp_path: Path, **changes: Any) -> dict[str, list[str]]:
 def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
     rows = read_run(with_utilization(tmp_path)).rows
     rows[0]["utilization_tier"] = "busy"
-    assert "SMs" not in _windows.finding(rows)
+    assert "SMs" not in utilization.busiest(rows)
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_a_column_of_any_probe_has_its_unit_from_its_name(
 
 def test_a_bit_mask_has_its_values_and_no_mean(tmp_path: Path) -> None:
     windows = [window("naive", clock_event_mask=value) for value in (4, 0, 64, 4)]
-    assert readings(tmp_path, windows=windows) == {"clock event mask": ["0x0, 0x4, 0x40"]}
+    assert readings(tmp_path, windows=windows)["clock event mask"] == ["0x0, 0x4, 0x40"]
 
 
 def test_each_launch_mode_has_readings_of_its_own(tmp_path: Path) -> None:
     windows = [window("naive", fan_ratio=0.2), window("naive", way="graph", fan_ratio=0.4)]
-    assert readings(tmp_path, windows=windows) == {"fan": ["20.0 %", "40.0 %"]}
+    assert readings(tmp_path, windows=windows)["fan"] == ["20.0 %", "40.0 %"]
 
 
 def table(blocks: list[Block], start: str) -> Table:
@@ -165,13 +165,3 @@ def test_the_card_has_the_longest_kernel_of_each_backend_beside_the_bars(tmp_pat
     assert card.decisions.columns[:3] == ("backend", "kernel", "share of time")
     named = [line[:3] for line in card.decisions.texts]
     assert named == [(name, "attention_kernel", "75.0 %") for name in ACTIVE]
-
-
-def test_the_headline_is_drawn_over_several_lengths(tmp_path: Path) -> None:
-    cases = grid(ACTIVE, (512, 1024))
-    on_gpu = {"device": "cuda", "utilization_tier": "gpm"}
-    rows = [row(one, windows=[window(one["backend"])], **on_gpu) for one in cases]
-    (figure,) = figures_of(blocks_of(utilization, write_run(tmp_path, cases, rows, device="cuda")))
-    assert figure.title == "SMs active over N"
-    (panel,) = figure.panels
-    assert {one.backend: one.y for one in panel.series} == {n: (v, v) for n, v in ACTIVE.items()}

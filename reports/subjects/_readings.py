@@ -1,25 +1,25 @@
-"""What probes found in calls of their own: the kernels of a call, and tables of other probes."""
+"""What probes read: windows of the counters, tables of their own, the kernels of a call, and how
+columns are written whose names tell their unit.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Any, TypeGuard
 
-from ...harness.stats.intervals import Interval
-from ..data.row_groups import Row, distinguishing_axes, label, problem
+from ...harness.stats.intervals import Interval, mean_interval
+from ..data.row_groups import Row, by, distinguishing_axes, label, problem
 from ..elements import Block, Table, note, table_of
 from ..formatting import bytes_text, capital, number_text, plural, share_text, time_text, whole_text
 from ..quantity import Cell, Number, joules_text
 
-KERNELS, CALLS = "kernel_table", "profiled_call_count"
-OTHERS = "(all others)"  # the probe's own entry for kernels that it does not list
+Window = Mapping[str, Any]
 Entry = Mapping[str, Any]
-
+PER = {"energy_j": "calls", "calls": "window_s"}
+"""What some quantities of a window are divided by."""
 ACRONYMS = {word.lower(): word for word in ("SM", "GPU", "CPU", "DRAM", "HMMA", "NVLink", "PCIe")}
-
-
 ENDINGS: dict[str, Callable[[float], str]] = {
     "_cpu_ratio": lambda share: share_text(share, "for torch's threads alone"),
     "_ratio": share_text,
@@ -34,46 +34,8 @@ ENDINGS: dict[str, Callable[[float], str]] = {
     "_mask": lambda mask: f"0x{int(mask):x}",
 }
 """How columns with this ending of their name are written."""
-
-
-def _ending(name: str) -> str:
-    return next((ending for ending in ENDINGS if name.endswith(ending)), "")
-
-
-def column_title(name: str) -> str:
-    """`SM clock` for sm_clock_mhz."""
-    ending = _ending(name)
-    cut = "_ratio" if ending == "_cpu_ratio" else ending
-    kept = name if ending in ("_count", "_mask") else name.removesuffix(cut)
-    return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
-
-
-def reading_text(name: str, value: float) -> str:
-    """A value of this column with its unit, which the name tells: `1755 MHz`, `12.5 %`."""
-    return ENDINGS.get(_ending(name), whole_text)(value)
-
-
-def mean_text(name: str, found: Interval) -> Number:
-    """A mean with half the width of its interval, if it has one: `81.0 % ± 2.00 %`."""
-    known = isfinite(found.low)
-    half = f" ± {reading_text(name, (found.high - found.low) / 2)}" if known else ""
-    return Number(reading_text(name, found.value) + half)
-
-
-def _entries(row: Row, table: str) -> list[Entry]:
-    """The objects of a table; empty if it is null or not a list."""
-    found = (row.get("tables") or {}).get(table)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    return type(value) in (int, float)
-
-
-def _sum(entries: Sequence[Entry], name: str) -> float:
-    return sum(value for one in entries if is_number(value := one.get(name)))
-
-
+KERNELS, CALLS = "kernel_table", "profiled_call_count"
+OTHERS = "(all others)"  # the probe's own entry for kernels that it does not list
 MOST_KERNELS = 10  # of a case; the others are one line
 MOST_LINES = 400
 MOST_NAME = 80  # characters of a cell; a kernel's name with templates goes on for pages
@@ -91,19 +53,73 @@ COLUMNS = {
 }
 """Of a kernel: their titles."""
 BRIEF = ("name", "time_ratio", "thread_register_count", "waves", "occupancy_ratio")
-
-
 PROFILED = (
-    "Kernels were recorded by torch.profiler in calls of their own. Profiling slows down launches,"
-    " so compare shares, not times. Waves are blocks of the grid over SMs; the occupancy is what"
-    " the launch allows, as the profiler estimates it, and was not measured. On a CPU the entries"
-    " are torch's operators, each with the time spent in itself."
+    "torch.profiler recorded the kernels in calls of their own, which it slows down: compare"
+    " shares, not times. The launch allows this occupancy; it was not measured. On a CPU the"
+    " entries are torch's operators, each with the time spent in itself."
 )
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float)
+
+
+def _ending(name: str) -> str:
+    return next((ending for ending in ENDINGS if name.endswith(ending)), "")
+
+
+def column_title(name: str) -> str:
+    """`SM clock` for sm_clock_mhz."""
+    ending = _ending(name)
+    cut = {"_cpu_ratio": "_ratio", "_count": "", "_mask": ""}.get(ending, ending)
+    return " ".join(ACRONYMS.get(word, word) for word in name.removesuffix(cut).split("_"))
+
+
+def reading_text(name: str, value: float) -> str:
+    """A value of this column with its unit, which the name tells: `1755 MHz`, `12.5 %`."""
+    return ENDINGS.get(_ending(name), whole_text)(value)
+
+
+def mean_text(name: str, found: Interval) -> Number:
+    """A mean with half the width of its interval, if it has one: `81.0 % ± 2.00 %`."""
+    known = isfinite(found.low)
+    half = f" ± {reading_text(name, (found.high - found.low) / 2)}" if known else ""
+    return Number(reading_text(name, found.value) + half)
+
+
+# ---- windows -------------------------------------------------------------------------------------
+
+
+def windows(row: Row, way: str = "eager") -> list[Window]:
+    return [window for window in row.get("windows") or [] if window["way"] == way]
+
+
+def launch_modes(rows: Iterable[Row]) -> list[str]:
+    """`eager`, `graph`: the ways in which the windows of these rows launched their calls."""
+    return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
+
+
+def observed(row: Row, column: str, way: str = "eager") -> Interval | None:
+    """A quantity of one case; None if no window has it."""
+    known = [window for window in windows(row, way) if is_number(window.get(column))]
+    per = PER.get(column)
+    values = [window[column] / (window[per] if per else 1) for window in known]
+    return mean_interval(values, "window") if values else None
+
+
+def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """Why columns are missing: reason -> their names, each once."""
+    every = (pair for row in rows for pair in (row.get("missing") or {}).items())
+    by_reason = by(dict.fromkeys(every), lambda pair: pair[1])
+    return {reason: [name for name, _ in pairs] for reason, pairs in by_reason.items()}
+
+
+# ---- tables of probes ----------------------------------------------------------------------------
 
 
 def tables(rows: Sequence[Row]) -> Iterator[Block]:
     """A folded table of all cases for each table of a probe, the kernels first."""
-    if lines := [line for row in rows for line in _lines(row)]:
+    if lines := [line for row in rows for line in _kernels(row)]:
         yield note(PROFILED)
         yield replace(_of_cases("Kernels of a call", lines, COLUMNS), folded=True)
     for name in dict.fromkeys(name for row in rows for name in row.get("tables") or {}):
@@ -116,7 +132,7 @@ def tables(rows: Sequence[Row]) -> Iterator[Block]:
 
 def longest_kernels(rows: Sequence[Row]) -> Table | None:
     """The longest kernel of each case: its share of the time, and how it fills the GPU."""
-    lines = [line for row in rows for line in [*_lines(row)][:1]]
+    lines = [line for row in rows for line in [*_kernels(row)][:1]]
     brief = {name: COLUMNS[name] for name in BRIEF}
     return _of_cases("The longest kernel of a call", lines, brief) if lines else None
 
@@ -136,10 +152,23 @@ def _of_cases(title: str, lines: Sequence[Entry], titles: Mapping[str, str]) -> 
 
 
 def _cell(name: str, of: Entry) -> Cell:
-    return entry_cell(of.get(name), partial(reading_text, name))
+    """A value of which only its type is known."""
+    value = of.get(name)
+    if is_number(value):
+        return Number(reading_text(name, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = " × ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    return text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
 
 
-def _lines(row: Row) -> Iterator[Entry]:
+def _entries(row: Row, table: str) -> list[Entry]:
+    """The objects of a table; empty if it is null or not a list."""
+    found = (row.get("tables") or {}).get(table)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _kernels(row: Row) -> Iterator[Entry]:
     """The kernels of one case, longest first, then the sum of all others. What is per call or a
     share is missing if the number of calls, or the time, is unknown.
     """
@@ -158,18 +187,5 @@ def _lines(row: Row) -> Iterator[Entry]:
         yield {**one, "row": row, **made, **share}
 
 
-def entry_cell(value: Any, write: Callable[[float], str]) -> Cell:
-    """A value of which only its type is known. `write`: for numbers."""
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return _short(" × ".join(map(str, value)))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if not isinstance(value, int | float):
-        return _short(str(value))
-    return Number(write(value))
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 1]}…"
+def _sum(entries: Sequence[Entry], name: str) -> float:
+    return sum(value for one in entries if is_number(value := one.get(name)))
