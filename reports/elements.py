@@ -373,12 +373,21 @@ class Maps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A whole and the share of it in use; `note` has the number. In the colour of `backend`."""
+    """A whole and the share of it in use; `note` has the number. In the colour of `backend`.
+
+    `parts`: it consists of so many equal ones. `squares`: so many are drawn in its place. `low`,
+    `high`: ends of the share's interval. `mark`: a share to compare it with.
+    """
 
     backend: str
     label: str
     share: float
     note: str
+    parts: int = 1
+    squares: float = 0
+    low: float | None = None
+    high: float | None = None
+    mark: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

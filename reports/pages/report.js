@@ -291,17 +291,21 @@
         widths[column] = Math.max(widths[column], wide, row.frame);
       }));
       all(".n", root).forEach((head, column) => (head.textContent = `${column ? "" : "N = "}${lengths[column] % 1024 ? lengths[column] : `${lengths[column] / 1024}k`}`));
-      ends.forEach((end, place) => (end.textContent = budget === own ? drawn[place] : `${rows[place].need ? "up to" : "measured to"} N\u00a0=\u00a0${lengthText(last(rows[place], budget))}`));
+      ends.forEach((end, place) => {
+        const n = last(rows[place], budget);
+        const words = n ? `${rows[place].need ? "up to" : "at least"} N\u00a0=\u00a0${lengthText(n)}` : "nothing fits";
+        end.textContent = budget === own ? drawn[place] : words;
+      });
       picture.style.setProperty("--k", widths.reduce((sum, width) => sum + width));
-      picture.setAttribute("aria-label", picture.innerText);
+      picture.setAttribute("aria-label", picture.innerText.replace(/\s*\n\s*/g, ", "));
       one(".limit", root).textContent = slider.ariaValueText = sizeText(budget);
     };
     const stops = [...new Set([own, ...budgets])].sort((a, b) => a - b);
-    const slider = make("input", { type: "range", min: 0, max: stops.length - 1, value: stops.indexOf(own), "aria-valuetext": sizeText(own) });
+    const slider = make("input", { type: "range", min: 0, max: stops.length - 1, value: stops.indexOf(own), "aria-label": "Budget", "aria-valuetext": sizeText(own) });
     const mine = make("input", { type: "number", min: 0.001, max: 1e6, step: "any" });
     slider.addEventListener("input", () => draw(stops[slider.value]));
     mine.addEventListener("input", () => mine.value && mine.validity.valid && draw(Math.round(mine.value * 2 ** 30)));
-    picture.before(make("p", { class: "budget" }, make("label", {}, "Budget ", slider), make("label", {}, "mine ", mine, " GiB")));
+    one(".budget > span", root).after(slider, make("label", {}, "mine ", mine, " GiB"));
   };
 
   // ---- what the page has as the text of noscript, which is there when it opens ----

@@ -38,26 +38,32 @@ def areas_of(shown: Sequence[Group], meta: Meta) -> Areas | None:
     if not budget or not growing or first % PARTS[0] or not any(one.stops for one in curves):
         return None
 
-    def is_small(n: int) -> bool:
-        return all(one.at(n) <= MOST_AREA * budget for one in formulas)
-
-    last = first
-    while not is_small(last) and last % (2 * PARTS[0]) == 0:
-        last //= 2
-    while is_small(2 * last):
-        last *= 2
+    lengths = lengths_within(first, formulas, budget)
     single = memory_curves(shown[-1], meta) if shown[-1].problem["heads"] == 1 else ()
     alone = {one.backend: one.peak.quadratic for one in single if one.peak}
     rows = [_row(one, alone.get(one.backend), group, budget) for one in curves]
-    rows.sort(key=lambda one: -(one.at(last) or 0))
+    rows.sort(key=lambda one: -(one.at(lengths[-1]) or 0))
     return Areas(
         title=TITLE,
         budget=int(budget),
         budgets=MARKS,
         longest=first,
-        lengths=tuple(last // part for part in PARTS),
+        lengths=lengths,
         rows=tuple(rows if len(rows) <= MOST_ROWS else [*rows[: MOST_ROWS - 1], rows[-1]]),
     )
+
+
+def lengths_within(first: int, formulas: Sequence[Polynomial], budget: float) -> tuple[int, ...]:
+    """Of which the last has the largest area that a page has room for."""
+
+    def is_small(n: int) -> bool:
+        return all(one.at(n) <= MOST_AREA * budget for one in formulas)
+
+    while not is_small(first) and first % (2 * PARTS[0]) == 0:
+        first //= 2
+    while is_small(2 * first):
+        first *= 2
+    return tuple(first // part for part in PARTS)
 
 
 def _row(curve: MemoryCurve, alone: Fraction | None, group: Group, budget: float) -> AreaRow:
@@ -65,11 +71,12 @@ def _row(curve: MemoryCurve, alone: Fraction | None, group: Group, budget: float
     fits = [n for n, size in curve.measured if size <= budget]
     n = curve.stop_n or (longest(need, budget) if need else max(fits, default=0))
     squares, keeps = _kept(curve, alone, group)
+    words = "up to" if need or curve.stop_n else "at least"
     return AreaRow(
         backend=curve.backend,
         keeps=keeps,
         squares=squares,
-        ends=f"{'up to' if need or curve.stop_n else 'measured to'} {n_text(n)}",
+        ends=f"{words} {n_text(n)}" if n else "nothing fits",
         known=dict(curve.measured),
         need=need.integers if need else None,
         least_n=need.holds_from if need else 1,
