@@ -298,7 +298,7 @@ class AreaRow:
 
     def area(self, n: int, budget: int) -> Area:
         if (size := self.at(n)) is None:
-            return Area(0, 0, "not measured", "")
+            return Area(0, 0, "not run", "")
         ratio, side = size / budget, sqrt(size / budget)
         wide, tall = (side * self.frame, side / self.frame) if self.squares else (1, ratio)
         looks = ("" if n in self.known else "calculated", "beyond" if ratio > 1 else "")

@@ -287,7 +287,7 @@
         area.style.setProperty("--w", wide);
         area.style.setProperty("--h", tall);
         area.className = `area${row.known[n] ? "" : " calculated"}${size > budget ? " beyond" : ""}`;
-        area.lastElementChild.textContent = size === null ? "not measured" : sizeText(size);
+        area.lastElementChild.textContent = size === null ? "not run" : sizeText(size);
         widths[column] = Math.max(widths[column], wide, row.frame);
       }));
       all(".n", root).forEach((head, column) => (head.textContent = `${column ? "" : "N = "}${lengths[column] % 1024 ? lengths[column] : `${lengths[column] / 1024}k`}`));

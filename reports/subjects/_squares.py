@@ -19,7 +19,7 @@ TITLE = "Memory is area: twice the length, four times the square"
 MARKS = (128 << 20, 24 << 30, 80 << 30, 141 << 30)  # budgets beside the run's own
 PARTS = (8, 4, 2, 1)  # of the last N that is drawn
 MOST_AREA = 9  # frames
-MOST_ROWS = 4
+MOST_ROWS = 3
 FEWEST_HEADS = 4  # with which bytes tell one head's scores, in two or three copies, from all
 MOST_N = 1 << 40
 LEAST_RATIO = 1.1  # of the card to the budget: below it the run's own wall is that of the card
@@ -41,7 +41,7 @@ def areas_of(shown: Sequence[Group], meta: Meta) -> Areas | None:
     lengths = lengths_within(first, formulas, budget)
     single = memory_curves(shown[-1], meta) if shown[-1].problem["heads"] == 1 else ()
     alone = {one.backend: one.peak.quadratic for one in single if one.peak}
-    rows = [_row(one, alone.get(one.backend), group, budget) for one in curves]
+    rows = [_row(one, alone.get(one.backend), group, budget) for one in curves if one.measured]
     rows.sort(key=lambda one: -(one.at(lengths[-1]) or 0))
     return Areas(
         title=TITLE,

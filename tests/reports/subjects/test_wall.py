@@ -114,32 +114,30 @@ def test_areas_are_to_scale_and_burst_the_frame_where_the_budget_ends(tmp_path: 
 
 
 @pytest.mark.parametrize("heads", [(1, 8), (8,), (1,), (2,)])
-def test_heads_whose_scores_are_kept_follow_from_the_bytes(
+def test_how_many_heads_scores_are_kept_follows_from_the_bytes(
     heads: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """Not from a name: with two heads alone, two copies of one's and one of both are as many."""
-    cases = grid(("fused", "naive", "sdpa"), LENGTHS, heads)
-    rows = [
-        row(one | {"backend": {"naive": "own"}.get(one["backend"], one["backend"])}, status)
-        for one in cases
-        for status in ["oom" if one["backend"] == "fused" and one["seq_len"] == 8192 else "ok"]
-    ]
-    for one, planned in zip(rows, cases, strict=True):
-        copies = {"fused": one["heads"], "naive": 1, "sdpa": 0}[planned["backend"]]
-        peak = 8 * copies * one["seq_len"] ** 2 + 4096 * one["seq_len"]
-        one |= {"predicted_peak_bytes": peak, "case": planned["case"].replace("naive", "own")}
-        one |= {"peak_bytes": peak} if one["status"] == "ok" else {}
-    cases = [
-        {name: one[name] for name in planned} for one, planned in zip(rows, cases, strict=True)
-    ]
-    found = {
-        one.backend: (one.squares, one.keeps)
-        for one in areas(write_run(tmp_path, cases, rows)).rows
+    """Two copies of one of two heads' scores are as many as one of both."""
+    copies, budget = {"mine": max(heads), "yours": 1, "theirs": 0}, max(heads) * 400 << 20
+    cases = grid(tuple(copies), LENGTHS, heads)
+    rows = []
+    for one in cases:
+        kept = one["heads"] if one["backend"] == "mine" else copies[one["backend"]]
+        peak = 8 * kept * one["seq_len"] ** 2 + 4096 * one["seq_len"]
+        fits = peak < budget
+        rows.append(row(one, "ok" if fits else "oom", predicted_peak_bytes=peak))
+        rows[-1]["peak_bytes"] = peak if fits else None
+    found = areas(write_run(tmp_path, cases, rows, memory_bytes=budget))
+    wanted = {
+        8: ((8, "all 8 heads at once"), (1, "one head at a time")),
+        2: ((1, ""), (1, "")),
+        1: ((1, "one head"), (1, "one head")),
+    }[max(heads)]
+    assert {one.backend: (one.squares, one.keeps) for one in found.rows} == {
+        "mine": wanted[0],
+        "yours": wanted[1],
+        "theirs": (0, "no score matrix"),
     }
-    most = max(heads)
-    all_heads = (8, "all 8 heads at once") if most == 8 else (1, "one head" if most == 1 else "")
-    one_head = (1, {8: "one head at a time", 1: "one head", 2: ""}[most])
-    assert found == {"fused": all_heads, "own": one_head, "sdpa": (0, "no score matrix")}
 
 
 @pytest.mark.parametrize(
