@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row
-from ..data.run_meta import Meta
+from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
@@ -19,7 +19,7 @@ from ..formatting import (
 )
 from ..quantity import Cell, Number, Quantity
 from . import Subject
-from ._memory_card import WALL, drawn, memory_card
+from ._memory_card import WALL, drawn, memory_card, needs_table
 from ._memory_over_n import families, memory_curves, wall_groups
 from ._squares import areas_of, whole_gpu
 
@@ -77,9 +77,10 @@ def _with_areas(card: Card, shown: Sequence[Group], meta: Meta) -> tuple[Card, l
     areas, picture = areas_of(shown, meta), card.picture
     if areas is None or not isinstance(picture, Figure):
         return card, []
-    *rest, most = (replace(picture, panels=(one,)) for one in picture.panels)
-    others = [replace(one, title=one.panels[0].title) for one in rest]
-    return replace(card, areas=areas, picture=replace(most, large=False)), others
+    *rest, most = (replace(picture, panels=(one,), large=False) for one in picture.panels)
+    about, table = caption(shown[-1].problem, meta), needs_table(shown[-1:])
+    others = [replace(one, title=one.panels[0].title, caption=about, table=table) for one in rest]
+    return replace(card, areas=areas, picture=most), others
 
 
 def asked(family: dict[int, Group], meta: Meta) -> bool:
