@@ -1,6 +1,6 @@
 """Draw the README's pictures anew from stored runs, and its answer: `make pictures`.
 
-They are photographs of the page's own cards, without words and switches, so they cannot show what a
+They are photographs of the page's own cards, without controls and most words, so they cannot show what a
 page no longer has. Beside them, pictures.json has a digest of the cards that they show: it tells
 when they are not current, on every machine, whatever its fonts. Needs Debian's chromium, and
 attnbench with its test tools.
@@ -29,11 +29,10 @@ CARDS = {  # of the newest quickstart that is kept of each device
     "h200": {"wall": "wall.png"},
     "cpu": {"heads": "heads.png"},
 }
-WIDTHS = {"wall": 1020, "heads": 620}  # of the window in which a card has no empty half
+WIDTHS = {"wall": 1264, "heads": 620}  # of the window in which a card has no empty half
 PIXELS_PER_POINT = 1.5
 BARE = """const each = (selector, act) => document.querySelectorAll(selector).forEach(act);
-each(".scales > label", (one) => (one.style.visibility = "hidden"));
-each(".told", (one) => one.remove());"""
+each("#card-wall .note, #card-heads .told, .budget > :is(input, label)", (one) => one.remove());"""
 ANSWER = "cpu"  # whose answer the README has
 MOST = 96  # characters of a line of it
 

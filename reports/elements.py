@@ -1,11 +1,12 @@
 """What sections and cards consist of: sentences, tables and figures, as plain values."""
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
-from typing import Literal, TypeVar
+from math import isfinite, isqrt, sqrt
+from typing import Literal, NamedTuple, TypeVar
 
-from .formatting import capital, list_text, plural
+from .formatting import capital, list_text, plural, size_text
 from .quantity import Cell, Unit, cell_text, is_number
 from .words import NOT_DECIDED, SEEN, Mark, Word
 
@@ -216,7 +217,7 @@ class Figure:
 
     `about`: what screen readers should say beside axes and lines. `same_y`: panels share the limits
     of y. `names`: of series that are no backends; they get colours of this figure alone.
-    `both_scales`: drawn on logarithmic and on linear axes, which readers switch.
+    `large`: as wide as the page.
     """
 
     title: str
@@ -226,7 +227,7 @@ class Figure:
     about: str = ""
     same_y: bool = True
     names: tuple[str, ...] = ()
-    both_scales: bool = False
+    large: bool = False
 
     def description(self, panel: Panel) -> str:
         """Of a panel, for screen readers."""
@@ -247,6 +248,101 @@ class Figure:
             "The table has every number.",
         ]
         return ". ".join(filter(None, parts))
+
+
+class Area(NamedTuple):
+    """Its sides, those of a square frame being 1, what stands below, and how it looks."""
+
+    wide: float
+    tall: float
+    text: str
+    look: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AreaRow:
+    """Bytes of a backend over N as areas: so many `squares`, or a strip if they are none.
+
+    `keeps`: what it has in memory at once. `ends`: the longest N that fits. `known`: measured bytes
+    by N. `need`: of the formula of all others constant, linear and quadratic, each times the last
+    number; it holds from `least_n`.
+    """
+
+    backend: str
+    keeps: str
+    squares: int
+    ends: str
+    known: Mapping[int, int]
+    need: tuple[int, int, int, int] | None = None
+    least_n: int = 1
+
+    def at(self, n: int) -> float | None:
+        """The bytes; None if they are not known."""
+        if n in self.known or self.need is None or n < self.least_n:
+            return self.known.get(n)
+        constant, linear, quadratic, of = self.need
+        return (constant + linear * n + quadratic * n * n) / of
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Columns and rows of its squares; the frame has the shape of all together."""
+        count = max(self.squares, 1)
+        rows = next(one for one in range(isqrt(count), 0, -1) if count % one == 0)
+        return count // rows, rows
+
+    @property
+    def frame(self) -> float:
+        """How wide the frame is; it is as many times less tall than a square one."""
+        columns, rows = self.grid
+        return sqrt(columns / rows)
+
+    def area(self, n: int, budget: int) -> Area:
+        if (size := self.at(n)) is None:
+            return Area(0, 0, "not run", "")
+        ratio, side = size / budget, sqrt(size / budget)
+        wide, tall = (side * self.frame, side / self.frame) if self.squares else (1, ratio)
+        looks = ("" if n in self.known else "calculated", "beyond" if ratio > 1 else "")
+        return Area(wide, tall, size_text(size), " ".join(filter(None, looks)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Areas:
+    """Rows of areas to one scale, at a few `lengths`: halves and doubles of `longest`, that of the
+    run. `budgets`: those that the reader can choose besides the run's own.
+    """
+
+    title: str
+    budget: int
+    budgets: tuple[int, ...]
+    longest: int
+    lengths: tuple[int, ...]
+    rows: tuple[AreaRow, ...]
+
+    @property
+    def columns(self) -> float:
+        """How many square frames wide all columns are together."""
+        return sum(
+            max(max(one.frame, one.area(n, self.budget).wide) for one in self.rows)
+            for n in self.lengths
+        )
+
+    @property
+    def description(self) -> str:
+        """For screen readers."""
+        texts = (
+            f"{one.backend}, {one.keeps}, {one.ends}: "
+            + list_text([f"{one.area(n, self.budget).text} at N = {n}" for n in self.lengths])
+            for one in self.rows
+        )
+        return f"{self.title}. Frames: {size_text(self.budget)}. {'. '.join(texts)}."
+
+    @property
+    def data(self) -> str:
+        """What the page's script draws it from for another budget, in whole numbers."""
+        names = ("squares", "frame", "known", "need", "least_n")
+        rows = [{name: getattr(one, name) for name in names} for one in self.rows]
+        own = {"budget": self.budget, "budgets": self.budgets, "longest": self.longest}
+        return json.dumps(own | {"rows": rows}, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,12 +373,21 @@ class Maps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A whole and the share of it in use; `note` has the number. In the colour of `backend`."""
+    """A whole and the share of it in use; `note` has the number. In the colour of `backend`.
+
+    `parts`: it consists of so many equal ones. `squares`: so many are drawn in its place. `low`,
+    `high`: ends of the share's interval. `mark`: a share to compare it with.
+    """
 
     backend: str
     label: str
     share: float
     note: str
+    parts: int = 1
+    squares: float = 0
+    low: float | None = None
+    high: float | None = None
+    mark: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,7 +471,7 @@ class Card:
     `name`, `section`: of its subject. `subtitle`: what the picture shows. `decisions`: a table
     or bars beside it. `sure`: how sure it is, and how to be surer. `note`: how to read the picture.
     `wide`: it needs the whole width. `question`: of runs, if a page has several. `about`: what the
-    sentence is about, where that stands in the title only.
+    sentence is about, where that stands in the title only. `areas`: beside the picture.
     """
 
     title: str
@@ -381,6 +486,7 @@ class Card:
     wide: bool = False
     question: str = ""
     about: str = ""
+    areas: Areas | None = None
 
 
 Drawable = Figure | Maps | Bars | DotPlot

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 
 from ..formatting import length_text
 from .row_groups import Row
@@ -27,6 +28,14 @@ class Polynomial:
 
     def at(self, n: int) -> Fraction:
         return self.constant + self.linear * n + self.quadratic * n * n
+
+    @property
+    def integers(self) -> tuple[int, int, int, int]:
+        """Constant, linear and quadratic times the last one, their common denominator."""
+        parts = (self.constant, self.linear, self.quadratic)
+        of = lcm(*(one.denominator for one in parts))
+        constant, linear, quadratic = (int(one * of) for one in parts)
+        return constant, linear, quadratic, of
 
     def __str__(self) -> str:
         """`64 N² + 4 096 N + 16`."""

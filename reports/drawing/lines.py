@@ -45,7 +45,7 @@ Layout = tuple[float, float, float, float]  # width and height, most of a name's
 LAYOUTS: Mapping[tuple[Width, int, bool], Layout] = {
     ("wide", 1, False): (632, 250, 150, 13),
     ("wide", 2, False): (540, 230, 130, 13),
-    ("wide", 1, True): (1100, 320, 150, 13),  # of what has both scales: as wide as the page
+    ("wide", 1, True): (1100, 320, 150, 13),  # as wide as the page
     ("wide", 2, True): (540, 270, 130, 13),
 }
 NARROW: Mapping[bool, Layout] = {False: (326, 190, 104, 14), True: (326, 250, 104, 14)}
@@ -57,9 +57,7 @@ def draw(
     figure: Figure, places: Places, width: Width, new_sheet: Callable[[float], Sheet] = Sheet
 ) -> list[Sheet]:
     """Each panel."""
-    layout = LAYOUTS.get(
-        (width, len(figure.panels), figure.both_scales), NARROW[figure.both_scales]
-    )
+    layout = LAYOUTS.get((width, len(figure.panels), figure.large), NARROW[figure.large])
     names = [{one.backend for one in panel.series} for panel in figure.panels]
     labels: list[Labels] = [{} for _ in names]  # the axis or the title names a line alone
     if any(len(some) > 1 or some & places.keys() for some in names):
@@ -270,7 +268,7 @@ class _Drawing:
         """The axes cut it where it leaves them."""
         xs: Sequence[float] = one.x
         ys: Sequence[float] = [nan if y is None else y for y in one.y]
-        if self.figure.both_scales and self.panel.x_scale == "linear":
+        if self.panel.unit == "bytes" and self.panel.x_scale == "linear":
             xs, ys = _bent(xs), _bent(ys)
         places = [self.at(x, y) for x, y in zip(xs, ys, strict=True)]
         look = COVERED[self._covered(place)]

@@ -1,29 +1,24 @@
 """Every picture, of one design: as SVG in a page, for wide and for narrow ones, of which CSS shows
 one; and as a file of its own, black on white.
-
-What is drawn on linear and on logarithmic axes has two radio buttons that switch between them
-without a script.
 """
 
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...harness.files.printable import visible
-from ..elements import Bars, DotPlot, Drawable, Figure, Maps, Scale
+from ..elements import Bars, DotPlot, Drawable, Figure, Maps
 from .palette import COLOURS, KNOWN, Places, places_of
 
 if TYPE_CHECKING:
     from .sheet import Sheet, Width
 
 WIDTHS: tuple["Width", ...] = ("wide", "narrow")
-SCALES: tuple[Scale, ...] = ("linear", "log")  # N squared is a straight line on logarithmic axes
 FEW = 2  # panels that are larger on a wide page
 ACROSS, GAP, TITLE_PX, TITLE_LINE = 3, 22.0, 15.0, 20.0  # of the parts of a file
 PIXEL_POINTS = 0.75  # of a file
@@ -41,9 +36,11 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str) -> str:
     places, name = places_in(picture, backends), escape(name)
     with drawing():
         if isinstance(picture, Figure):
-            if picture.both_scales:
-                return _switched(picture, places, name)
-            return _panels(picture, places, name, "")
+            count = len(picture.panels)
+            widths = WIDTHS if count <= FEW else WIDTHS[1:]
+            made = "".join(one for width in widths for one in svgs(picture, places, name, width))
+            large = " large" if picture.large else ""
+            return f'<div class="panels of-{min(count, FEW + 1)}{large}">{made}</div>'
         if isinstance(picture, Maps):
             made = "".join(svgs(picture, places, name, "wide"))
             return f'<div class="panels maps" tabindex="0">{made}</div>'
@@ -111,31 +108,6 @@ def _parts(
             sheets = lines.draw(picture, places, width, new_sheet)
             said = map(picture.description, picture.panels)
             return [(one, f"chart {width}", of) for one, of in zip(sheets, said, strict=True)]
-
-
-def _panels(figure: Figure, places: Places, name: str, classes: str) -> str:
-    count = len(figure.panels)
-    widths = WIDTHS if count <= FEW else WIDTHS[1:]
-    made = "".join(one for width in widths for one in svgs(figure, places, name, width))
-    return f'<div class="panels of-{min(count, FEW + 1)}{classes}">{made}</div>'
-
-
-def _switched(figure: Figure, places: Places, name: str) -> str:
-    """Both scales; the first one is shown until the reader switches."""
-    switch = "".join(
-        f'<input type="radio" class="{scale}" name="{name}-scale" id="{name}-{scale}"'
-        f'{" checked" if scale == SCALES[0] else ""}><label for="{name}-{scale}">{scale}</label>'
-        for scale in SCALES
-    )
-    made = "".join(
-        _panels(on_scale(figure, scale), places, f"{name}-{scale}", f" {scale}") for scale in SCALES
-    )
-    return f'<div class="scales" role="group" aria-label="Axes">{switch}{made}</div>'
-
-
-def on_scale(figure: Figure, scale: Scale) -> Figure:
-    panels = (replace(one, x_scale=scale, y_scale=scale) for one in figure.panels)
-    return replace(figure, panels=tuple(panels))
 
 
 def places_in(picture: Drawable, backends: Sequence[str]) -> Places:

@@ -18,7 +18,7 @@ from ..data.row_groups import case_key
 from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
 from ..elements import ASIDE, Bars, Block, DotPlot, Drawable, Table, Text
-from ..formatting import capital
+from ..formatting import capital, count_text, size_text
 from ..subjects.rows import MOST_ROWS
 from .page_data import page_data
 from .report import Report, per_question
@@ -53,6 +53,7 @@ def render(report: Report) -> str:
         number=numbers.get,
         coloured=partial(coloured, backends=report.backends),
         draw=draw,
+        tone_of=partial(tone, places=places_of(report.backends)),
         policy=policy(css, LATER, js),
         later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
@@ -111,6 +112,8 @@ def _template() -> Template:
     )
     environment.filters["aligned"] = aligned
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
+    environment.filters["count"] = count_text
+    environment.filters["size"] = size_text
     environment.filters["by_kind"] = lambda blocks: groupby(enumerate(blocks), _kind)
     environment.tests["long"] = lambda cell: len(cell) > SHORT
     environment.tests["table"] = lambda shown: isinstance(shown, Table)

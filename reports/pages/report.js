@@ -247,6 +247,67 @@
     show(link.hash.slice(5));
   });
 
+  // ---- memory as area: the budget is the reader's, bytes and crossings by the formulas of the page ----
+  const sizeText = bytes => {
+    let power = 0;
+    for (; bytes >= 1023.5 && power < 8; power++) bytes /= 1024;
+    const digits = { maximumFractionDigits: bytes >= 10 ? 0 : 1, roundingMode: "halfEven", useGrouping: false };
+    return `${bytes.toLocaleString("en", digits)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"][power]}`;
+  };
+  const lengthText = n => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  const equipAreas = root => {
+    const { budget: own, budgets, longest, rows } = JSON.parse(root.dataset.areas);
+    const picture = one(".squares", root);
+    const ends = all(".ends", root);
+    const drawn = ends.map(end => end.textContent);
+    const needed = ({ need: [constant, linear, quadratic] }, n) => constant + linear * n + quadratic * n * n; // times need[3]: whole numbers, so exact
+    const bytes = (row, n) => row.known[n] ?? (row.need && n >= row.least_n ? needed(row, n) / row.need[3] : null);
+    const last = (row, budget) => {
+      if (!row.need) return Math.max(0, ...Object.keys(row.known).filter(n => row.known[n] <= budget));
+      let [fits, fails] = [0, 2 ** 40];
+      while (fails - fits > 1) {
+        const middle = Math.floor((fits + fails) / 2);
+        [fits, fails] = needed(row, middle) <= budget * row.need[3] ? [middle, fails] : [fits, middle];
+      }
+      return fits;
+    };
+    const draw = budget => {
+      const small = n => rows.every(row => !row.need || needed(row, n) <= 9 * budget * row.need[3]);
+      let n = longest;
+      while (!small(n) && n % 16 === 0) n /= 2;
+      while (small(2 * n)) n *= 2;
+      const lengths = [n / 8, n / 4, n / 2, n];
+      const widths = lengths.map(() => 0);
+      const areas = all(".area", root);
+      rows.forEach((row, place) => lengths.forEach((n, column) => {
+        const size = bytes(row, n);
+        const area = areas[lengths.length * place + column];
+        const side = Math.sqrt(size / budget);
+        const [wide, tall] = size === null ? [0, 0] : row.squares ? [side * row.frame, side / row.frame] : [1, side * side];
+        area.style.setProperty("--w", wide);
+        area.style.setProperty("--h", tall);
+        area.className = `area${row.known[n] ? "" : " calculated"}${size > budget ? " beyond" : ""}`;
+        area.lastElementChild.textContent = size === null ? "not run" : sizeText(size);
+        widths[column] = Math.max(widths[column], wide, row.frame);
+      }));
+      all(".n", root).forEach((head, column) => (head.textContent = `${column ? "" : "N = "}${lengths[column] % 1024 ? lengths[column] : `${lengths[column] / 1024}k`}`));
+      ends.forEach((end, place) => {
+        const n = last(rows[place], budget);
+        const words = n ? `${rows[place].need ? "up to" : "at least"} N\u00a0=\u00a0${lengthText(n)}` : "nothing fits";
+        end.textContent = budget === own ? drawn[place] : words;
+      });
+      picture.style.setProperty("--k", widths.reduce((sum, width) => sum + width));
+      picture.setAttribute("aria-label", picture.innerText.replace(/\s*\n\s*/g, ", "));
+      one(".limit", root).textContent = slider.ariaValueText = sizeText(budget);
+    };
+    const stops = [...new Set([own, ...budgets])].sort((a, b) => a - b);
+    const slider = make("input", { type: "range", min: 0, max: stops.length - 1, value: stops.indexOf(own), "aria-label": "Budget", "aria-valuetext": sizeText(own) });
+    const mine = make("input", { type: "number", min: 0.001, max: 1e6, step: "any" });
+    slider.addEventListener("input", () => draw(stops[slider.value]));
+    mine.addEventListener("input", () => mine.value && mine.validity.valid && draw(Math.round(mine.value * 2 ** 30)));
+    one(".budget > span", root).after(slider, make("label", {}, "mine ", mine, " GiB"));
+  };
+
   // ---- what the page has as the text of noscript, which is there when it opens ----
   const equip = inside => {
     for (const table of all("table:not(.answer, [data-equipped])", inside)) equipTable(table);
@@ -268,5 +329,6 @@
   document.addEventListener("toggle", event => event.target.open && fillOpened(event.target), true);
   addEventListener("hashchange", restore);
   equip(document);
+  all(".areas").forEach(equipAreas);
   restore();
 })();

@@ -62,7 +62,7 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
                 _panel(plural(heads, "head"), curves[heads], size) for heads in sorted(curves)
             ),
             table=needs_table(shown),
-            both_scales=True,
+            large=True,
         ),
         wide=True,
         note=_note(every, sum(map(len, found)) - len(shown)),
@@ -162,7 +162,7 @@ def _needs(curve: MemoryCurve, heads: int) -> str:
         size = f"{size_text(size_bytes)} at {n_text(n)}"
     else:
         return ""
-    grows = _grows(curve)
+    grows = "" if curve.stops and curve.peak else _grows(curve)
     return f"{curve.backend} with {plural(heads, 'head')} needs {size}{grows and f', {grows}'}."
 
 

@@ -9,9 +9,11 @@ from math import isfinite
 from ..contrasts import Contrast, against_one_head, asks_for, most_heads, of_given_width
 from ..data.row_groups import Group, Row, by
 from ..data.run_meta import Meta, caption
-from ..elements import Card, Figure, note
+from ..elements import Bar, Bars, Card, DotPlot, Figure, Table, note
+from ..formatting import capital, flops_text, in_brackets, number_text, plural, whole_text
+from ..words import meaning_of
 from . import Subject
-from ._contrasts import Problems, card, how_compared, pick, sentence, table
+from ._contrasts import Picked, Problems, card, how_compared, pick, sentence, table
 from ._over import panel, with_ends
 
 TITLE = "Cost of heads"
@@ -19,6 +21,7 @@ SECTION = "asked"
 ORDER = 20
 USUAL = 8  # heads, which the headline compares with one
 FLOPS = "; thick line: FLOPs"
+LONGEST = 2.0  # times a ratio: a longer interval is cut off
 TABLE = "Time, peak bytes and FLOPs against one head"
 
 
@@ -65,7 +68,62 @@ def _card(problems: Problems, meta: Meta) -> Card | None:
     picked = pick([pair for pair in usual if pair[1]] or narrower)
     shown = (pair for pair in narrower if any(one is picked.every[0] for one in pair[1]))
     curve = next((_figure(*pair, meta) for pair in shown if _is_curve(pair[1])), None)
-    return card("", picked, narrower, meta, curve)
+    found = card("", picked, narrower, meta, curve)
+    if (heads := picked.every[0]).counted("work_flops") != 1:
+        return found
+    reach = f"{capital(picked.at.strip())}, {heads.heads} heads take the FLOPs of 1."
+    found = replace(found, sentence=found.sentence.replace("Same FLOPs.", reach, 1), about="")
+    if not isinstance(found.picture, DotPlot):
+        return found
+    marks = {one.time.mark for one in picked.every if one.time and one.of_heads}
+    return replace(found, picture=_bars(picked, found.picture.table), note=meaning_of(marks))
+
+
+def _bars(picked: Picked, table: Table) -> Bars:
+    """FLOPs as bars of one length, memory as squares, time as bars beside that of one head."""
+    every = [one for one in picked.every if one.of_heads]
+    first, sizes = picked.every[0], [one for one in every if isfinite(one.peak_bytes)]
+    sizes.sort(key=lambda one: -one.peak_bytes)
+    times = {one.backend: one.time for one in every if one.time}
+    ends = (time.high if isfinite(time.high) else time.value for time in times.values())
+    most = min(max([1.0, *ends]), LONGEST * max([1.0, *(one.value for one in times.values())]))
+    flops = f"FLOPs: the same, {flops_text(first.row['work_flops'])}"
+    groups = {
+        flops: [
+            Bar(backend="", label=plural(count, "head"), share=1.0, note="", parts=count)
+            for count in (1, first.heads)
+        ],
+        "Peak memory: one square is that of 1 head": [
+            Bar(
+                backend=one.backend,
+                label=one.backend,
+                share=1.0,
+                note=f"×{whole_text(one.peak_bytes)}",
+                squares=one.peak_bytes,
+            )
+            for one in sizes
+        ],
+        "Time: the line is that of 1 head": [
+            Bar(
+                backend=name,
+                label=name,
+                share=time.value / most,
+                note=f"{time.mark.sign} ×{number_text(time.value)} {in_brackets(time.bounds)}",
+                low=time.low / most if isfinite(time.low) else None,
+                high=time.high / most if isfinite(time.high) else None,
+                mark=1 / most,
+            )
+            for name, time in times.items()
+        ],
+    }
+    return Bars(
+        title=capital(first.against + picked.at),
+        caption="",
+        description=f"{capital(picked.answer)} The table has every number.",
+        groups=tuple((heading, tuple(bars)) for heading, bars in groups.items() if bars),
+        table=table,
+        framed=False,
+    )
 
 
 # ---- over h --------------------------------------------------------------------------------------

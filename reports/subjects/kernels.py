@@ -94,8 +94,8 @@ def _bars(found: Sequence[Speed], title: str, *, framed: bool) -> Bars:
         share = one.flops_per_s / (one.peak_flops_per_s if framed else fastest)
         texts = [rate_text(one.flops_per_s), *([share_text(share)] if framed else [])]
         lines.append((one.problem, one.name, *texts))
-        looks = {"backend": one.name, "label": one.name, "note": ", ".join(texts)}
-        bars.setdefault(one.problem, []).append(Bar(share=min(1.0, share), **looks))
+        bar = Bar(backend=one.name, label=one.name, share=min(1.0, share), note=", ".join(texts))
+        bars.setdefault(one.problem, []).append(bar)
     columns = ("problem", "backend", "achieved", *(["share of the peak"] if framed else []))
     return Bars(
         title=title,

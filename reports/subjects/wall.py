@@ -1,11 +1,12 @@
 """The memory wall: the longest N that fits, and memory over N, measured and by formula."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row
-from ..data.run_meta import Meta
+from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
@@ -13,13 +14,14 @@ from ..formatting import (
     length_text,
     list_text,
     more_below,
+    paragraph,
     size_text,
 )
 from ..quantity import Cell, Number, Quantity
 from . import Subject
-from ._memory_card import WALL, drawn, memory_card
+from ._memory_card import WALL, drawn, memory_card, needs_table
 from ._memory_over_n import families, memory_curves, wall_groups
-from ._whole_card import with_whole_gpu
+from ._squares import areas_of, whole_gpu
 
 TITLE = "Memory wall"
 SECTION = "memory"
@@ -49,7 +51,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     cards = [card for at in range(len(shown)) if (card := memory_card(found[at:], meta))]
     apart: list[Figure] = []
     if cards:
-        cards[0], apart = with_whole_gpu(cards[0], drawn(found[0])[0], meta)
+        cards[0], apart = _with_areas(cards[0], drawn(found[0]), meta)
     elif searched and not found:
         cards = [_searched(searched, meta)]
     lines = [group.prefixed(_found(group.rows)) for group in searched[0 if asked_here else 1 :]]
@@ -65,6 +67,20 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         lacking="There is nothing to draw over N: no problem was planned at more than one N, or no"
         " bytes were measured or predicted.",
     )
+
+
+def _with_areas(card: Card, shown: Sequence[Group], meta: Meta) -> tuple[Card, list[Figure]]:
+    """Memory as area beside the curve of the most heads, those of others as pictures of their own;
+    the card as it is without formulas or a wall.
+    """
+    card = replace(card, note=paragraph(card.note, whole_gpu(shown[0], meta)))
+    areas, picture = areas_of(shown, meta), card.picture
+    if areas is None or not isinstance(picture, Figure):
+        return card, []
+    *rest, most = (replace(picture, panels=(one,), large=False) for one in picture.panels)
+    about, table = caption(shown[-1].problem, meta), needs_table(shown[-1:])
+    others = [replace(one, title=one.panels[0].title, caption=about, table=table) for one in rest]
+    return replace(card, areas=areas, picture=most), others
 
 
 def asked(family: dict[int, Group], meta: Meta) -> bool:

@@ -10,7 +10,7 @@ from tests.made_runs import quickstart
 from tests.reports.rendering import page_of, write_page
 
 # Every status that a quickstart has, and few enough cases for axe to be quick.
-LENGTHS = (512, 2048, 8192)
+LENGTHS = (512, 1024, 2048, 8192)
 
 
 @pytest.fixture(scope="session")

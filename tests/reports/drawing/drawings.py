@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from attnbench.reports.drawing.picture import drawing, on_scale, places_in, svgs
+from attnbench.reports.drawing.picture import drawing, places_in, svgs
 from attnbench.reports.elements import Drawable, Figure, Panel, Scale, Series, Table
 from attnbench.reports.formatting import bytes_text
 
@@ -21,7 +22,9 @@ def parts(picture: Drawable, width: Any = "wide", scale: Scale | None = None) ->
     """Each part of a picture whose lines are all backends."""
     if isinstance(picture, Figure):
         names = [one.backend for panel in picture.panels for one in panel.series]
-        picture = on_scale(picture, scale) if scale else picture
+        if scale:
+            panels = (replace(one, x_scale=scale, y_scale=scale) for one in picture.panels)
+            picture = replace(picture, panels=tuple(panels))
     else:
         names = ["naive", "fused", "sdpa"]
     with drawing():
@@ -86,7 +89,7 @@ def wall(*panels: Sequence[Sequence[Series]], budget: int = 512 * MIB) -> Figure
             )
             for place, lines in enumerate(panels, 1)
         ),
-        both_scales=True,
+        large=True,
     )
 
 

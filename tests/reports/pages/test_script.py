@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 
 from attnbench.reports.exports import export
+from attnbench.reports.formatting import count_text, size_text
+from attnbench.reports.subjects._memory_over_n import families, memory_curves
+from attnbench.reports.subjects._over import n_text
+from attnbench.reports.subjects._squares import areas_of, lengths_within, longest
 from tests.made_runs import case, problem, quickstart, row, write_run
-from tests.reports.rendering import write_page
+from tests.reports.rendering import rows_and_meta, write_page
 
 Open = Callable[..., Any]
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>[red]x|`a`\x1b[31m\u202e"
@@ -72,7 +76,7 @@ def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common
 
 def test_all_values_at_an_n_show_on_hover_touch_and_focus(opened: Open) -> None:
     page = opened(has_touch=True)
-    strips = page.locator("#card-fastest .chart.narrow >> nth=0 >> .at")
+    strips = page.locator("#card-fastest .chart:visible >> nth=0 >> .at")
     first, last = strips.first, strips.last
     said = first.get_attribute("aria-label")
     assert said.startswith("sequence length N = 512\n")
@@ -185,6 +189,45 @@ def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_dialog_of_
     assert "<" not in markdown
     assert re.search(r"\\\[red\\\]x\\\|\\`a\\`", markdown)
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown.strip().splitlines()}) == 1
+
+
+@pytest.mark.parametrize("budget", [128 << 20, 24 << 30, 80 << 30, 387_973_120])
+def test_another_budget_is_calculated_as_exactly_as_the_page_was(
+    visit: Open, tmp_path: Path, budget: int
+) -> None:
+    run = quickstart(tmp_path)
+    rows, meta = rows_and_meta(run)
+    (family,) = families(rows)
+    curves = {one.backend: one for one in memory_curves(family[8], meta)}
+    drawn = areas_of([family[8], family[1]], meta)
+    page = visit(write_page(run, out=tmp_path / "page.html"))
+    slider = page.get_by_role("slider", name="Budget")
+    if budget in drawn.budgets:
+        for _ in range(9):
+            slider.press("ArrowLeft")
+        while slider.get_attribute("aria-valuetext") != size_text(budget):
+            slider.press("ArrowRight")
+    else:
+        page.get_by_label("mine").fill(str(budget / 2**30))
+    formulas = [curves[one.backend].need for one in drawn.rows if one.need]
+    lengths = lengths_within(drawn.longest, formulas, budget)
+    shown = page.locator(".squares")
+    assert shown.locator(".n").all_text_contents() == [
+        f"{'' if place else 'N = '}{count_text(n)}" for place, n in enumerate(lengths)
+    ]
+    assert shown.locator(".area span").all_text_contents() == [
+        one.area(n, budget).text for one in drawn.rows for n in lengths
+    ]
+    assert shown.locator(".ends").all_text_contents() == [
+        f"up to {n_text(longest(curves[one.backend].need, budget))}"
+        if one.need
+        else f"at least {n_text(max(n for n, need in one.known.items() if need <= budget))}"
+        for one in drawn.rows
+    ]
+    sides = shown.locator(".area").evaluate_all(
+        "every => every.map(one => ['--w', '--h'].map(name => +one.style.getPropertyValue(name)))"
+    )
+    assert sides == [pytest.approx(one.area(n, budget)[:2]) for one in drawn.rows for n in lengths]
 
 
 def test_medians_stand_for_calls_where_the_page_would_be_too_large(

@@ -9,7 +9,7 @@ import pytest
 from attnbench.reports import contrasts
 from attnbench.reports.claims.claim import outcomes
 from attnbench.reports.claims.ledger import CLAIMS
-from attnbench.reports.elements import DotPlot, Figure
+from attnbench.reports.elements import Bars, Figure
 from attnbench.reports.exports import export
 from attnbench.reports.subjects import heads
 from tests.made_runs import changed, grid, head_sweep, row, write_run
@@ -47,10 +47,15 @@ def test_two_kernels_are_no_verdict_on_heads(
     ]
     decided = {one["place"]["backend"] for one in times if one["value"] is not None}
     assert decided == ({"fused", "sdpa"} if compared else {"fused"})
-    plot = card_of(heads, run).picture
-    assert isinstance(plot, DotPlot)
-    (row,) = (one for one in plot.rows if (one.group, one.label) == ("Time", "sdpa"))
-    assert (row.dot is not None) is compared
+    picture = card_of(heads, run).picture
+    assert isinstance(picture, Bars)
+    flops, *others = (bars for _, bars in picture.groups)
+    assert [(one.label, one.share, one.parts) for one in flops] == [
+        ("1 head", 1.0, 1),
+        ("8 heads", 1.0, 8),
+    ]
+    for bars in others:  # of memory and of time
+        assert {one.backend for one in bars} == decided
 
 
 def test_a_claim_on_the_time_of_heads_is_not_decided_by_two_kernels(tmp_path: Path) -> None:

@@ -1,17 +1,23 @@
 """reports/subjects/wall.py: the sentence on where memory ends, and the chart's points."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from attnbench.reports.elements import Panel, Series
-from attnbench.reports.subjects import wall
+import pytest
+
+from attnbench.reports.elements import Areas, Figure, Panel, Series
+from attnbench.reports.subjects import memory, wall
 from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, retold, row, write_run
 from tests.reports.rendering import card_of, subject_of
 
 
 def panels(run: Path) -> tuple[Panel, ...]:
-    picture = card_of(wall, run).picture
-    return picture.panels
+    """Of the fewest heads first."""
+    told = subject_of(wall, run)
+    figures = (one for one in (*told.blocks, told.card.picture) if isinstance(one, Figure))
+    return tuple(panel for one in figures for panel in one.panels)
 
 
 def measured(panel: Panel, backend: str = "fused") -> Series:
@@ -70,23 +76,78 @@ def test_a_case_without_a_prediction_is_drawn_at_the_budget(tmp_path: Path) -> N
     assert measured(panel).ending == "up to 4k, not 8k"
 
 
-def test_the_wall_of_the_whole_card_is_calculated_and_marked_as_such(tmp_path: Path) -> None:
+def test_limits_of_the_whole_gpu_are_calculated_and_marked_as_such(tmp_path: Path) -> None:
     """64 N^2 + 10240 N of 80 GiB, with a budget of 2 GiB."""
     run = retold(over_n(tmp_path), device="cuda", device_memory_bytes=80 * GIB)
-    told = subject_of(wall, run)
     (limit,) = re.findall(
-        r"Calculated limits of the whole GPU .*?N.=.([\d\s]+) for fused", told.card.note
+        r"Calculated for the whole GPU .*?N.=.([\d\s]+) for fused", card_of(wall, run).note
     )
     n = int(re.sub(r"\D", "", limit))
     assert 64 * n * n + 10240 * n <= 80 * GIB < 64 * (n + 1) ** 2 + 10240 * (n + 1)
-    measured_ones, whole = told.card.picture.panels
-    assert (measured_ones.line[0], whole.line[0]) == (2 * GIB, 80 * GIB)
-    longest = {
-        kind: max(max(one.x) for one in whole.series if one.kind == kind)
-        for kind in ("measured", "formula")
-    }
-    assert longest["measured"] < n == longest["formula"]
 
 
-def test_a_cpu_has_no_whole_card(tmp_path: Path) -> None:
+def test_a_cpu_has_no_whole_gpu(tmp_path: Path) -> None:
     assert "Calculated" not in card_of(wall, over_n(tmp_path)).note
+
+
+# ---- memory as area ------------------------------------------------------------------------------
+
+
+def areas(run: Path) -> Areas:
+    found = card_of(wall, run).areas
+    assert found is not None
+    return found
+
+
+def test_areas_are_to_scale_and_burst_the_frame_where_the_budget_ends(tmp_path: Path) -> None:
+    found = areas(quickstart(tmp_path))
+    assert len(found.lengths) == 4
+    assert all(long == 2 * short for short, long in pairwise(found.lengths))
+    for one in found.rows:
+        for n in found.lengths:
+            area = one.area(n, found.budget)
+            assert area.wide * area.tall == pytest.approx(one.at(n) / found.budget)
+            bursts = area.wide > one.frame * (1 + 1e-9) or area.tall > (1 + 1e-9) / one.frame
+            assert bursts is ("beyond" in area.look) is (one.at(n) > found.budget)
+            assert (n in one.known) is ("calculated" not in area.look)
+    assert found.rows[0].area(found.lengths[-1], found.budget).look.endswith("beyond")
+
+
+@pytest.mark.parametrize("heads", [(1, 8), (8,), (1,), (2,)])
+def test_how_many_heads_scores_are_kept_follows_from_the_bytes(
+    heads: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Two copies of one of two heads' scores are as many as one of both."""
+    copies, budget = {"mine": max(heads), "yours": 1, "theirs": 0}, max(heads) * 400 << 20
+    cases = grid(tuple(copies), LENGTHS, heads)
+    rows = []
+    for one in cases:
+        kept = one["heads"] if one["backend"] == "mine" else copies[one["backend"]]
+        peak = 8 * kept * one["seq_len"] ** 2 + 4096 * one["seq_len"]
+        fits = peak < budget
+        rows.append(row(one, "ok" if fits else "oom", predicted_peak_bytes=peak))
+        rows[-1]["peak_bytes"] = peak if fits else None
+    found = areas(write_run(tmp_path, cases, rows, memory_bytes=budget))
+    wanted = {
+        8: ((8, "all 8 heads at once"), (1, "one head at a time")),
+        2: ((1, ""), (1, "")),
+        1: ((1, "one head"), (1, "one head")),
+    }[max(heads)]
+    assert {one.backend: (one.squares, one.keeps) for one in found.rows} == {
+        "mine": wanted[0],
+        "yours": wanted[1],
+        "theirs": (0, "no score matrix"),
+    }
+
+
+@pytest.mark.parametrize(
+    "changes", [{"out_from": None}, {"predicted_peak_bytes": None, "workspace_bytes": 1 << 26}]
+)
+def test_without_a_wall_or_a_formula_there_is_the_curve_alone(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    run = over_n(tmp_path, **changes)
+    told = [subject_of(one, run).card for one in (wall, memory)]
+    (card,) = filter(None, told)
+    assert card.areas is None
+    assert isinstance(card.picture, Figure)
