@@ -141,31 +141,29 @@ def coverage(plan: Plan, effects: str, quantity: str, **noise: float) -> float:
 @pytest.mark.parametrize("quantity", ["latency", "ratio"])
 @pytest.mark.parametrize("rho", [0.0, 0.8])
 @pytest.mark.parametrize("plan", [QUICK, STANDARD, RIGOROUS], ids=lambda plan: plan.like)
-def test_intervals_cover_the_truth_however_processes_differ(
-    benchmark, plan, rho, effects, quantity
-):
+def test_intervals_cover_the_truth_however_processes_differ(plan, rho, effects, quantity):
     """Also if the blocks of a process correlate (AR(1))."""
     args, noise = (plan, effects, quantity), {"rho": rho}
-    found = benchmark.pedantic(coverage, args=args, kwargs=noise, rounds=1)
-    benchmark.extra_info.update(coverage=found)
+    found = coverage(*args, **noise)
+    print(f"coverage {found:.3f}")
     assert COVERED[0] <= found <= COVERED[1]
 
 
 @pytest.mark.parametrize("quantity", ["latency", "ratio"])
 @pytest.mark.parametrize(("rho", "least"), [(0.0, 0.93), (0.5, 0.87), (0.8, 0.75)])
 def test_an_interval_of_one_process_covers_that_process_less_often_if_blocks_correlate(
-    benchmark, quantity, rho, least
+    quantity, rho, least
 ):
     """Of six to eleven blocks none shows their correlation (docs/internals/method_appendix.md)."""
     noise = {"rho": rho, "block_sd": 0.03}
-    found = benchmark.pedantic(coverage, args=(ONE, "none", quantity), kwargs=noise, rounds=1)
-    benchmark.extra_info.update(coverage=found)
+    found = coverage(ONE, "none", quantity, **noise)
+    print(f"coverage {found:.3f}")
     assert least <= found <= COVERED[1]
 
 
-def test_a_paired_ratio_of_one_process_covers_it_under_drift_of_20_percent(benchmark):
+def test_a_paired_ratio_of_one_process_covers_it_under_drift_of_20_percent():
     args, noise = (ONE, "none", "ratio"), {"drift_sd": 0.2}
-    found = benchmark.pedantic(coverage, args=args, kwargs=noise, rounds=1)
+    found = coverage(*args, **noise)
     assert COVERED[0] <= found <= COVERED[1]
 
 
@@ -174,13 +172,13 @@ def test_a_paired_ratio_of_one_process_covers_it_under_drift_of_20_percent(bench
     [(ONE, "latency", 0.55), (ONE, "ratio", 0.93), (STANDARD, "ratio", 0.93)],
 )
 def test_an_interval_of_one_process_misses_rare_slow_blocks_and_a_ratio_does_not(
-    benchmark, plan, quantity, least
+    plan, quantity, least
 ):
     """Of six blocks often none is slow, if one in seven is (docs/internals/method_appendix.md)."""
     noise = {"slow_share": 0.15, "block_sd": 0.02}
     effects = "none" if plan is ONE else "normal"
-    found = benchmark.pedantic(coverage, args=(plan, effects, quantity), kwargs=noise, rounds=1)
-    benchmark.extra_info.update(coverage=found)
+    found = coverage(plan, effects, quantity, **noise)
+    print(f"coverage {found:.3f}")
     assert found >= least
 
 
@@ -189,31 +187,25 @@ def test_an_interval_of_one_process_misses_rare_slow_blocks_and_a_ratio_does_not
 
 @pytest.mark.parametrize("calls", [10, 20, 40])
 @pytest.mark.parametrize("sd", [0.01, 0.03, 0.05])
-def test_steady_warm_ups_are_flagged_in_at_most_2_percent_of_cases(benchmark, sd, calls):
+def test_steady_warm_ups_are_flagged_in_at_most_2_percent_of_cases(sd, calls):
     """Of six processes each, by a single look; a real one looks again."""
     random = np.random.default_rng(1)
 
-    def flagged() -> float:
-        cases = np.exp(random.normal(0, sd, (5 * SEEDS, 6, calls)))
-        return sum(any(stationary(one) is False for one in case) for case in cases) / len(cases)
-
-    share = benchmark.pedantic(flagged, rounds=1)
-    benchmark.extra_info.update(flagged=share)
+    cases = np.exp(random.normal(0, sd, (5 * SEEDS, 6, calls)))
+    share = sum(any(stationary(one) is False for one in case) for case in cases) / len(cases)
+    print(f"flagged {share:.3f}")
     assert share <= 0.02
 
 
 @pytest.mark.parametrize(("calls", "slower"), [(10, 1.3), (20, 1.1), (40, 1.05)])
-def test_a_warm_up_that_is_not_over_is_noticed(benchmark, calls, slower):
+def test_a_warm_up_that_is_not_over_is_noticed(calls, slower):
     """Times that fall to the end's, from so much more, with noise of 1 %."""
     random = np.random.default_rng(2)
 
-    def noticed() -> float:
-        falling = np.linspace(math.log(slower), 0, calls)
-        warm_ups = np.exp(falling + random.normal(0, 0.01, (SEEDS, calls)))
-        return sum(stationary(one) is False for one in warm_ups) / SEEDS
-
-    share = benchmark.pedantic(noticed, rounds=1)
-    benchmark.extra_info.update(noticed=share)
+    falling = np.linspace(math.log(slower), 0, calls)
+    warm_ups = np.exp(falling + random.normal(0, 0.01, (SEEDS, calls)))
+    share = sum(stationary(one) is False for one in warm_ups) / SEEDS
+    print(f"noticed {share:.3f}")
     assert share >= 0.9
 
 
@@ -271,9 +263,9 @@ def ratios_of_runs(
 
 @pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
 @pytest.mark.parametrize("plan", [QUICK, STANDARD], ids=lambda plan: plan.like)
-def test_processes_of_other_pairs_tell_how_far_a_ratio_may_be_off(benchmark, plan, effects):
-    found = benchmark.pedantic(ratios_of_runs, args=(plan, effects, 1.0, 1.2), rounds=1)
-    benchmark.extra_info.update(covered=found[0], told_apart=found[1])
+def test_processes_of_other_pairs_tell_how_far_a_ratio_may_be_off(plan, effects):
+    found = ratios_of_runs(plan, effects, 1.0, 1.2)
+    print(f"covered {found[0]:.3f}, told_apart {found[1]:.3f}")
     assert COVERED[0] <= found[0] <= COVERED[1]
     equal = ratios_of_runs(plan, effects, 1.0, 1.0)
     assert equal[1] <= MOST_FALSE
@@ -296,11 +288,11 @@ def test_processes_of_other_pairs_tell_how_far_a_ratio_may_be_off(benchmark, pla
     ],
     ids=lambda value: getattr(value, "like", value),
 )
-def test_plans_tell_apart_what_differs(benchmark, plan, times, truth, least, size):
+def test_plans_tell_apart_what_differs(plan, times, truth, least, size):
     """Processes that differ by 4 and 10 %. method_appendix.md has these numbers."""
     args = (plan, "normal", times, truth, size)
-    found = benchmark.pedantic(ratios_of_runs, args=args, rounds=1)
-    benchmark.extra_info.update(told_apart=found[1], covered=found[0])
+    found = ratios_of_runs(*args)
+    print(f"told_apart {found[1]:.3f}, covered {found[0]:.3f}")
     assert found[1] >= least
 
 
@@ -322,13 +314,13 @@ def as_a_page(plan: Plan, noise: str, truth: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("plan", [ONE, QUICK, STANDARD], ids=["one process", "quick", "standard"])
-def test_verdicts_with_a_devices_own_noise_hold(benchmark, plan, noise):
+def test_verdicts_with_a_devices_own_noise_hold(plan, noise):
     """One process shows no noise, so the default for such a device counts: it covers the noisiest
     case that was seen, and so more than 98 % of quieter ones.
     """
-    found = benchmark.pedantic(as_a_page, args=(plan, noise, 1.05), rounds=1)
+    found = as_a_page(plan, noise, 1.05)
     equal = as_a_page(plan, noise, 1.0)
-    benchmark.extra_info.update(covered=found[0], equals_told_apart=equal[1])
+    print(f"covered {found[0]:.3f}, equals_told_apart {equal[1]:.3f}")
     assert COVERED[0] <= found[0]
     assert plan is ONE or found[0] <= COVERED[1]
     assert equal[1] <= MOST_FALSE
@@ -350,9 +342,9 @@ def test_verdicts_with_a_devices_own_noise_hold(benchmark, plan, noise):
     ],
     ids=lambda value: getattr(value, "like", value),
 )
-def test_verdicts_with_a_devices_own_noise_tell_apart(benchmark, plan, noise, truth, least):
-    found = benchmark.pedantic(as_a_page, args=(plan, noise, truth), rounds=1)
-    benchmark.extra_info.update(told_apart=found[1])
+def test_verdicts_with_a_devices_own_noise_tell_apart(plan, noise, truth, least):
+    found = as_a_page(plan, noise, truth)
+    print(f"told_apart {found[1]:.3f}")
     assert found[1] >= least
 
 
@@ -403,40 +395,34 @@ def compared(
 @pytest.mark.parametrize("run_sd", [0.0, 0.04, 0.1])
 @pytest.mark.parametrize("effects", ["normal", "two kinds"])
 @pytest.mark.parametrize("plan", ["quick", "standard"])
-def test_equal_runs_are_told_apart_in_at_most_5_percent(benchmark, plan, effects, run_sd):
+def test_equal_runs_are_told_apart_in_at_most_5_percent(plan, effects, run_sd):
     """Of comparisons, and of tables by Holm's correction; without a margin."""
 
-    def counts() -> tuple[float, float]:
-        apart = tables = 0
-        for seed in range(SEEDS):
-            found = compared(seed, Plan.model_validate(plan), effects, run_sd)
-            apart += sum(not one.low <= 1 <= one.high for one in found)
-            tables += any(beyond(found, 0.0))
-        return apart / SEEDS / CASES, tables / SEEDS
-
-    apart, tables = benchmark.pedantic(counts, rounds=1)
-    benchmark.extra_info.update(apart=apart, tables=tables)
+    apart = tables = 0
+    for seed in range(SEEDS):
+        found = compared(seed, Plan.model_validate(plan), effects, run_sd)
+        apart += sum(not one.low <= 1 <= one.high for one in found)
+        tables += any(beyond(found, 0.0))
+    apart, tables = apart / SEEDS / CASES, tables / SEEDS
+    print(f"apart {apart:.3f}, tables {tables:.3f}")
     assert apart <= MOST_FALSE
     assert tables <= MOST_FALSE
 
 
 @pytest.mark.parametrize(("run_sd", "least"), [(0.04, 0.95), (0.1, 0.7)])
-def test_as_many_starts_as_doctor_makes_tell_twice_as_long(benchmark, run_sd, least):
+def test_as_many_starts_as_doctor_makes_tell_twice_as_long(run_sd, least):
     """Three in place of six: 91 and 40 %."""
 
-    def told_apart() -> float:
-        quick = Plan.model_validate("quick")
-        found = [compared(seed, quick, "normal", run_sd, 2.0, GOOD_STARTS) for seed in range(SEEDS)]
-        return sum(one.word == "more" for some in found for one in some) / SEEDS / CASES
-
-    share = benchmark.pedantic(told_apart, rounds=1)
-    benchmark.extra_info.update(told_apart=share)
+    quick = Plan.model_validate("quick")
+    found = [compared(seed, quick, "normal", run_sd, 2.0, GOOD_STARTS) for seed in range(SEEDS)]
+    share = sum(one.word == "more" for some in found for one in some) / SEEDS / CASES
+    print(f"told_apart {share:.3f}")
     assert share >= least
 
 
 @pytest.mark.parametrize("truth", [1.2, 1.5])
 @pytest.mark.parametrize("run_sd", [0.0, 0.04, 0.1])
-def test_more_processes_tell_two_stored_runs_apart_no_less(benchmark, run_sd, truth):
+def test_more_processes_tell_two_stored_runs_apart_no_less(run_sd, truth):
     """After three self-checks. method_appendix.md has these numbers."""
 
     def share(plan: Plan) -> float:
@@ -446,37 +432,31 @@ def test_more_processes_tell_two_stored_runs_apart_no_less(benchmark, run_sd, tr
             slower += sum(one.low > 1 for one in found)
         return slower / SEEDS / CASES
 
-    def shares() -> list[float]:
-        return [share(plan) for plan in (ONE, QUICK, STANDARD)]
-
-    one, quick, standard = benchmark.pedantic(shares, rounds=1)
-    benchmark.extra_info.update(one=one, quick=quick, standard=standard)
+    one, quick, standard = [share(plan) for plan in (ONE, QUICK, STANDARD)]
+    print(f"one {one:.3f}, quick {quick:.3f}, standard {standard:.3f}")
     assert standard >= quick - 0.03 >= one - 0.06
 
 
 @pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
 @pytest.mark.parametrize("plan", ["quick", "standard"])
-def test_none_of_four_equal_backends_is_called_the_fastest(benchmark, plan, effects):
+def test_none_of_four_equal_backends_is_called_the_fastest(plan, effects):
     """Of one run, quick with what a self-check has learnt: pairs, and tables with a winner."""
     names = ("naive", "fused", "sdpa", "triton")
     planned = {name: case(name, problem(512)) for name in names}
     pairs = tuple(("naive", name) for name in names[1:])
     resolved = Plan.model_validate(plan)
 
-    def counts() -> tuple[float, float]:
-        apart = winners = 0
-        for seed in range(SEEDS):
-            machine = Machine(seed, dict.fromkeys(names, 2.0), effects)
-            check = np.exp([machine.draw(machine.random, 5) for _ in range(6)])
-            noise = spread_of_medians(check[:, :, None, None].tolist())
-            samples = machine.run(resolved, pairs)
-            rows = [as_row(planned[name], samples[name], noise.ratio) for name in names]
-            apart += sum(time_ratio(one, rows[0]).mark == CONFIRMED for one in rows[1:])
-            winners += race(rows).clear
-        return apart / SEEDS / 3, winners / SEEDS
-
-    apart, winners = benchmark.pedantic(counts, rounds=1)
-    benchmark.extra_info.update(apart=apart, winners=winners)
+    apart = winners = 0
+    for seed in range(SEEDS):
+        machine = Machine(seed, dict.fromkeys(names, 2.0), effects)
+        check = np.exp([machine.draw(machine.random, 5) for _ in range(6)])
+        noise = spread_of_medians(check[:, :, None, None].tolist())
+        samples = machine.run(resolved, pairs)
+        rows = [as_row(planned[name], samples[name], noise.ratio) for name in names]
+        apart += sum(time_ratio(one, rows[0]).mark == CONFIRMED for one in rows[1:])
+        winners += race(rows).clear
+    apart, winners = apart / SEEDS / 3, winners / SEEDS
+    print(f"apart {apart:.3f}, winners {winners:.3f}")
     assert apart <= MOST_FALSE
     assert winners <= MOST_FALSE
 
@@ -532,11 +512,9 @@ def grown(terms: tuple[float, ...]) -> list[Growth]:
     ],
     ids=str,
 )
-def test_growth_is_covered_and_a_claim_of_it_refuted_where_it_is_wrong(
-    benchmark, terms, claimed, share
-):
+def test_growth_is_covered_and_a_claim_of_it_refuted_where_it_is_wrong(terms, claimed, share):
     """Not where other costs hide it. method_appendix.md has these numbers."""
-    found = benchmark.pedantic(grown, args=(terms,), rounds=1)
+    found = grown(terms)
     shorter, longest = np.log(times_of(terms, GROWING[[-3, -1]]))
     truth = (longest - shorter) / math.log(4)
     claim = Criterion("", near(claimed), "", lambda cases, column: (), ())
@@ -547,15 +525,15 @@ def test_growth_is_covered_and_a_claim_of_it_refuted_where_it_is_wrong(
     ]
     refuted = [claim.verdict(one) for one in each].count("refuted") / len(found)
     covered = sum(one.low <= truth <= one.high for one in each) / len(found)
-    benchmark.extra_info.update(covered=covered, refuted=refuted)
+    print(f"covered {covered:.3f}, refuted {refuted:.3f}")
     assert COVERED[0] <= covered <= (0.98 if len(terms) == 1 else 1)
     assert share[0] <= refuted <= share[1]
 
 
-def test_a_formula_of_growth_covers_the_crossover_and_other_lengths(benchmark):
+def test_a_formula_of_growth_covers_the_crossover_and_other_lengths():
     """Between lengths, and up to 4 times the longest."""
     terms, others = (0.02, 0.3, 0.68), np.array([1536, 4096, 8192])
-    found = benchmark.pedantic(grown, args=(terms,), rounds=1)
+    found = grown(terms)
     each = [[one.crossover or NOTHING for one in found]]
     each += [[predict(one, n) for one in found] for n in others.tolist()]
     truths = [GROWING[-1] * terms[1] / terms[2], *times_of(terms, others)]
@@ -563,5 +541,5 @@ def test_a_formula_of_growth_covers_the_crossover_and_other_lengths(benchmark):
         sum(one.low <= truth <= one.high for one in some) / len(found)
         for truth, some in zip(truths, each, strict=True)
     ]
-    benchmark.extra_info.update(covered=covered)
+    print("covered", covered)
     assert COVERED[0] <= min(covered) <= max(covered) <= COVERED[1]
