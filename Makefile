@@ -87,7 +87,7 @@ pictures: $(STAMP)  ## what README and the notebook show, from the kept quicksta
 	$(BIN)/python docs/notebook.py
 
 site: $(STAMP)  ## the site, into .site-pages: docs/, and a page of every run under results/reference; seconds, no network
-	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m mkdocs build --strict
+	PYTHONPATH="$(SEARCHED)" $(BIN)/python .ci/site.py
 
 dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewhere and used; release/ tells of them; five minutes
 	$(BIN)/python .ci/dist.py  # TAG=v0.2.0: is it that version, and has it notes?

@@ -1,18 +1,21 @@
-"""What the site has beside the files of docs/: example pages, the command line, and the files
-elsewhere in the checkout that a page links to. Hooks of mkdocs.yml.
+"""The site, `make site`: the files of docs/, example pages, the command line, and files elsewhere
+in the checkout that a page links to. Zensical makes pages of them, offline.
 """
 
+import argparse
 import html
 import json
 import posixpath
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
-from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(Path(__file__).parent))
@@ -22,46 +25,73 @@ from attnbench.harness.verbs.app import HOMES, app  # noqa: E402
 
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)(#[^)\s]*)?(?=\))")
 IN_NAVIGATION = ("README.md", "CHANGELOG.md", "scenarios/README.md")
-shown: list[Example] = []
+AS_THEY_ARE = (".png", ".svg", ".css", ".js")
 
 
-def on_files(files: Files, config: Any) -> Files:
-    shown[:] = examples(ROOT / config.extra["runs"])
-    seen, waiting = set(), [*map(checkout_path, files.src_uris), *IN_NAVIGATION]
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=Path, default=ROOT / "results" / "reference")
+    parser.add_argument("--to", type=Path, default=ROOT / ".site-pages")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        work = Path(temporary)
+        write_sources(work / "sources", examples(given.runs))
+        shutil.copy(ROOT / "mkdocs.yml", work)
+        command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+        subprocess.run(command, cwd=work, check=True)
+        finish(work / "pages")
+        shutil.rmtree(given.to, ignore_errors=True)
+        shutil.move(work / "pages", given.to)
+    print(given.to / "index.html")
+
+
+def write_sources(folder: Path, shown: list[Example]) -> None:
+    docs = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*")]
+    kinds = (".md", *AS_THEY_ARE)
+    seen, waiting = set(), [*(path for path in docs if path.endswith(kinds)), *IN_NAVIGATION]
     while waiting:  # a page that a page links to may link to others
         path = waiting.pop()
         if path in seen or not (ROOT / path).is_file():
             continue  # what leads to no file is found by --strict
         seen.add(path)
-        uri, is_picture = site_path(path), path.endswith(".png")
-        if uri not in files.src_uris:
-            held = {"abs_src_path": str(ROOT / path)} if is_picture else {"content": as_page(path)}
-            files.append(File.generated(config, uri, **held))
+        there = folder / site_path(path)
+        there.parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith(AS_THEY_ARE):
+            shutil.copy(ROOT / path, there)
+            continue
+        text = as_page(path)
+        there.write_text(filled(moved(text, path), shown), encoding="utf-8")
         if path.endswith(".md"):
-            waiting += (target(path, link) for link, _ in LINK.findall(as_page(path)))
+            waiting += (target(path, link) for link, _ in LINK.findall(text))
+    (folder / "gallery").mkdir()
     for name, page in (page for one in shown for page in one.pages.items()):
-        files.append(File.generated(config, f"gallery/{name}", content=page))
-    files.append(File.generated(config, "cli.md", content=command_line()))
-    return files
+        (folder / "gallery" / name).write_text(page, encoding="utf-8")
+    (folder / "cli.md").write_text(command_line(), encoding="utf-8")
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def moved(text: str, path: str) -> str:
     """Links as they are in the checkout lead to where the files are in the site."""
-    uri = page.file.src_uri
-    origin, folder = checkout_path(uri), posixpath.dirname(uri)
+    folder = posixpath.dirname(site_path(path))
 
-    def moved(link: re.Match[str]) -> str:
-        return posixpath.relpath(site_path(target(origin, link[1])), folder) + (link[2] or "")
+    def there(link: re.Match[str]) -> str:
+        return posixpath.relpath(site_path(target(path, link[1])), folder) + (link[2] or "")
 
-    text = LINK.sub(moved, markdown).replace("<!-- examples -->", "".join(map(entry, shown)))
+    return LINK.sub(there, text)
+
+
+def filled(text: str, shown: list[Example]) -> str:
+    text = text.replace("<!-- examples -->", "".join(map(entry, shown)))
     for one in shown:
         text = text.replace(f"<!-- answer: {one.name} -->", html.escape(one.answer))
     return text
 
 
-def on_page_content(content: str, **_: Any) -> str:
+def finish(pages: Path) -> None:
     """The empty corner of a table is no heading."""
-    return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", content)
+    for path in pages.rglob("*.html"):
+        if path.parent.name != "gallery":
+            text = path.read_text(encoding="utf-8")
+            path.write_text(re.sub(r"<th([^>]*)></th>", r"<td\1></td>", text), encoding="utf-8")
 
 
 # ---- files of the checkout in the site -----------------------------------------------------------
@@ -73,10 +103,6 @@ def site_path(path: str) -> str:
     if inside != path and not path.endswith((".ipynb", ".py")):
         return inside
     return f"files/{path}" if path.endswith((".md", ".png")) else f"files/{path}.md"
-
-
-def checkout_path(uri: str) -> str:
-    return uri.removeprefix("files/") if uri.startswith("files/") else f"docs/{uri}"
 
 
 def target(origin: str, link: str) -> str:
@@ -162,3 +188,7 @@ def options(command: Any) -> Iterator[str]:
 
 def plain(text: str) -> str:
     return html.escape(re.sub(r"\s*\n(?!\n)\s*", " ", text).replace("\\[", "["), quote=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -24,7 +24,7 @@ from tests.conftest import ROOT, environment, ran
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs mkdocs-material: make"),
+    pytest.mark.skipif(find_spec("zensical") is None, reason="needs zensical: make"),
 ]
 MADE = ROOT / "tests" / "approved" / "runs"
 ADVICE = ["attnbench", "advise", "gpt2", "--context", "1k", "--memory-gib", "4", "--measure"]
@@ -51,8 +51,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         meta["scenario"]["name"] = name
         meta["command"] = ADVICE if name == "advise" else meta["command"]
         (runs / name / "run.json").write_text(json.dumps(meta))
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", pages]
-    ran(command, cwd=ROOT, env=environment({"ATTNBENCH_SITE_RUNS": str(runs)}), check=True)
+    command = [sys.executable, ROOT / ".ci" / "site.py", "--runs", runs, "--to", pages]
+    ran(command, cwd=ROOT, env=environment(), check=True)
     return pages
 
 
@@ -140,8 +140,9 @@ def test_no_page_asks_another_host_for_anything(chromium: Any, address: str, sit
             for name in [*PAGES, *OTHERS, *(f"gallery/{name}" for name in NAMES)]:
                 page.goto(f"{start}{name}.html")
             page.goto(f"{start}reading.html")
-            page.locator("input.md-search__input").fill("calibration")
-            page.locator(".md-search-result__item a").first.wait_for()
+            page.locator(".md-search__button").click()
+            page.get_by_role("combobox").fill("calibration")
+            page.get_by_role("option").first.wait_for()
         assert len(asked) > 100
         ours = (address, site.as_uri(), "data:", "blob:")
         assert [url for url in asked if not url.startswith(ours)] == []
