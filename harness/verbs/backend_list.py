@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from ... import impls
 from ...impls._triton.ran_on_gpu import not_yet_run
-from ..devices.installed import installed_digest
 from ..devices.this_device import no_device
 from ..files.errors import EnvironmentUnmet, option
 from ..files.safe_files import write_whole
-from ..files.user_cache import cache_folder
+from ..files.user_cache import cache_folder, installed_digest
 
 if TYPE_CHECKING:
     import torch
