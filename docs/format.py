@@ -41,7 +41,7 @@ def table(model: type[BaseModel]) -> str:
 
 
 def tables() -> dict[str, str]:
-    """By the names of their marks: all fields of a case, and what other kinds of rows alone have."""
+    """By the names of their marks: all fields of a case, and what only other kinds of rows have."""
     columns = chain.from_iterable(probes.load(name).COLUMNS.items() for name in probes.names())
     rows = ["| key | meaning |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in columns)]
     own = {kind: parts[-1] for kind, parts in PARTS.items() if kind != "latency"}

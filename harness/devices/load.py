@@ -1,5 +1,5 @@
 """Who else uses this machine: how much of its cores, by the kernel's accounting of their time, and
-which processes its GPU.
+which processes its GPU; and how many threads a run's workers take then.
 
 The load average says what was a minute ago: it calls a machine busy long after it is idle. In a
 container the driver gives the host's process numbers or none: then it is unknown whose processes
@@ -8,18 +8,20 @@ they are, and is not guessed.
 
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..files.errors import option
 from .host import descendants
-from .nvml import Gpu, Reading
+from .nvml import Gpu, Reading, has_gpu
 
 if TYPE_CHECKING:
     import psutil
 
+THREADS = "OMP_NUM_THREADS"
 LEAST_S = 0.2  # between two readings; the kernel counts in hundredths of a second
 BUSY_SHARE, BUSY_CORES = 0.05, 0.4  # of the cores, at least so many: one thread then often waits
 TOLD_APART = ("4", "1.5")  # beside other work, by one process, by several (docs/method.md)
@@ -101,6 +103,44 @@ def busy_text(load: Load | None, *, processes: int = 0, means: str = "") -> str:
     stop = f"Stop and add {option('wait_idle', '10m')}{fewer}"
     return f"This machine is busy: {load.text}. If that lasts, {means or usual}. {stop}."
 
+
+# ---- threads -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def worker_threads(device: str, meta: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """Workers that start meanwhile have the threads of the run that is resumed, of which `meta` is
+    run.json, else as many as cores are idle now, at least one. Gives a sentence on the latter, ""
+    if none were left out. Nothing is changed if the user has chosen, nor on a GPU or a `device`
+    elsewhere.
+
+    With two threads beside two busy loops on two cores 1 to 4 of quickstart's 10 pairs were
+    decided, with one 10 of 10.
+    """
+    count, text = None, ""
+    if THREADS in os.environ:
+        pass
+    elif meta is not None:
+        count = meta["environment"].get("threads")
+    elif device == "cpu" or (device == "auto" and not has_gpu()):
+        meter = LoadMeter()
+        time.sleep(1.5 * LEAST_S)
+        if load := meter.busy():
+            count = max(1, int(load.cores - load.others))
+            text = (
+                f"measured with {count} of {load.cores} threads because {load.text};"
+                f" {option('threads', load.cores)} takes all"
+            )
+    if count is not None:
+        os.environ[THREADS] = str(count)
+    try:
+        yield text
+    finally:
+        if count is not None:
+            os.environ.pop(THREADS, None)
+
+
+# ---- processes of a GPU --------------------------------------------------------------------------
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: the driver's process numbers are ours."""

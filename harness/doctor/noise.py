@@ -23,11 +23,11 @@ from ..rows.run_files import COMPARED_FACTS, SCHEMA
 from ..run.engine import RunOptions
 from ..run.listener import Begun
 from ..run.run_rows import steps_of
-from ..run.runtime import Runtime
 from ..run.schedule import Schedule
 from ..run.session import open_here
 from ..run.spec import RunSpec
 from ..run.start import SAFE_SHARE
+from ..run.worker_pool import Runtime
 from ..scenario import Limits, Plan, Scenario
 from ..stats.intervals import Interval, log_ratios, ratio_interval
 

@@ -15,7 +15,7 @@ from ..files.safe_files import refuse_way_out, sweep, sync_folder, temporary, wr
 from ..rows.record import Status
 from ..rows.run_files import META, PLANNED, ROWS, Document, read_lines, read_meta, shown_path
 from ..rows.run_store import point_latest
-from ..run.environments import unlike
+from ..run.engine import unlike
 from ..run.spec import RunSpec
 
 STAMP = "%Y%m%dT%H%M%SZ"

@@ -25,14 +25,13 @@ from ..process.device_lock import device_lock
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..rows.record import Record
-from ..run.environments import Environment, measured_on
+from ..run.engine import Environment, measured_on
 from ..run.listener import Listener
-from ..run.runtime import Runtime
 from ..run.schedule import Schedule
 from ..run.spec import RunSpec
 from ..run.studies import StudyRunner
 from ..run.wall_runner import WallRunner
-from ..run.worker_pool import open_workers
+from ..run.worker_pool import Runtime, open_workers
 from ..scenario.shards import Units
 
 SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"

@@ -21,7 +21,7 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted, signal_name
 from ..rows.record import Record, Status
 from ..rows.run_files import Document
-from ..run.environments import Environment, unlike
+from ..run.engine import Environment, unlike
 from ..run.listener import Listener
 from ..run.run_rows import RunRows
 from ..run.schedule import MAX_CASES, schedule_parts

@@ -11,11 +11,10 @@ from importlib.util import find_spec
 from subprocess import TimeoutExpired
 from typing import Any
 
-from ..devices.installed import installed_digest
 from ..files.errors import BadInput, shown
 from ..files.printable import visible
 from ..files.safe_files import write_whole
-from ..files.user_cache import cache_folder
+from ..files.user_cache import cache_folder, installed_digest
 from ..process.command import run_command
 from . import config_file, plain
 from .layers import JSON, Model, Weights

@@ -9,7 +9,7 @@ from ..measure.conditions import add_floor
 from ..process.child import CaseEnded
 from ..rows.plans import MOST_TRIES
 from ..rows.status import Status
-from .runtime import utc_now
+from .worker_pool import utc_now
 
 CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
 BETWEEN_CALLS_S = 1e-4

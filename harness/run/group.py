@@ -24,9 +24,8 @@ from ..rows.plans import WARM_AGAIN_S, first_warm_up_s
 from ..rows.readings import tier_of
 from ..rows.record import Record, Status
 from .case_state import CaseState
-from .runtime import Runtime
 from .sampling import Sampler
-from .worker_pool import Seat
+from .worker_pool import Runtime, Seat
 
 PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take

@@ -7,8 +7,7 @@ from ..cases.case import Case, Group
 from ..rows.record import Record, Status
 from ..scenario import Plan
 from .group import GroupRun
-from .runtime import Runtime
-from .worker_pool import Seat
+from .worker_pool import Runtime, Seat
 
 MAX_CASES = 24
 """Of one part of the schedule: a killed run loses at most this many unfinished cases."""

@@ -19,14 +19,12 @@ from ..scenario import Plan
 from ..scenario.shards import Units
 from ..studies import takes
 from ..studies.attachments import Attachment, refuse_problems
-from .engine import RunOptions
-from .environments import Environment, measured_on
+from .engine import Environment, RunOptions, measured_on
 from .run_rows import RunRows
-from .runtime import Runtime
 from .schedule import Schedule, schedule_parts
 from .studies import StudyRunner, tried
 from .wall_runner import WallRunner
-from .worker_pool import WorkerPool, open_workers
+from .worker_pool import Runtime, WorkerPool, open_workers
 
 LOST_LOGS = "logs are incomplete"
 HINT = "continue with attnbench run --resume"

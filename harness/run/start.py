@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from ..devices.calibration_file import newest_calibration, why_unreadable
+from ..devices.load import worker_threads
 from ..files.errors import BadInput, EnvironmentUnmet, first_line, option
 from ..files.printable import visible
 from ..rows.record import RETRIED
@@ -22,13 +23,11 @@ from ..scenario.selection import (
     select,
 )
 from ..studies.attachments import Attachment, given_again, names_in
-from .engine import Devices, RunOptions
-from .environments import changes, unlike
+from .engine import Devices, RunOptions, changes, unlike
 from .listener import Begun, Listener
 from .run_rows import LastRows, RunResult, RunRows
 from .session import open_here
 from .spec import RunSpec, planned_fields
-from .threads import worker_threads
 
 __all__ = ["RunOptions", "resume_run", "start_run"]
 

@@ -11,8 +11,7 @@ from ..process.signals import Signals
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..studies.attachments import attached_to
-from .runtime import Runtime, utc_now
-from .worker_pool import start_worker
+from .worker_pool import Runtime, start_worker, utc_now
 
 TIME_SHARE = 0.5  # of the time limit, for a study of a file that can end early
 OWN_PROCESS = "process"

@@ -11,10 +11,9 @@ from ..cases.costs import work_flops
 from ..process.worker_process import WorkerFailure
 from ..rows.record import Record, Status
 from ..rows.values import Trial
-from .runtime import Runtime, utc_now
 from .spec import RunSpec
 from .wall_search import GROWTH, Search
-from .worker_pool import FIRST
+from .worker_pool import FIRST, Runtime, utc_now
 
 
 @dataclass(slots=True, eq=False)

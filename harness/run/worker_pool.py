@@ -1,8 +1,12 @@
-"""The workers of a run: started when first needed, kept, replaced after a failure."""
+"""The workers of a run: started when first needed, kept, replaced after a failure; and what else a
+run has only while it is measured on one device.
+"""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +20,8 @@ from ..process.child import ALLOW_IMPORT, AllowImport
 from ..process.fork_server import ForkServer
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S, Interrupted, WorkerFailure, WorkerProcess
-from ..rows.record import Status
+from ..rows.record import Planned, Record, Status
+from .listener import Listener
 from .spec import RunSpec
 
 PROGRAM = "attnbench.harness.worker.serve"
@@ -238,3 +243,30 @@ class WorkerPool:
             worker.kill()
             raise
         return worker
+
+
+# ---- a run while it is measured -----------------------------------------------------------------
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """`measured_on`: the fields of a row that say which device it is. `attached`: what a worker is
+    told of each attachment. `attempts`: the attempt of the last row, by id.
+    """
+
+    spec: RunSpec
+    pool: WorkerPool
+    listener: Listener = field(default_factory=Listener)
+    measured_on: Mapping[str, str | None] = field(default_factory=dict)
+    attached: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
+
+    def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:
+        """The next row of something planned."""
+        attempt = self.attempts.get(planned.id, 0) + 1
+        own = {"device": self.spec.device, "attempt": attempt}
+        return Record.of(planned, status, reason, {**self.measured_on, **values, **own})

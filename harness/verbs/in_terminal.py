@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
+from ..devices.load import worker_threads
 from ..files.errors import Refusal
 from ..rows.record import FAILURES
 from ..rows.run_files import read_meta
 from ..run.suite import earlier_run, measure_entry
-from ..run.threads import worker_threads
 from ..terminal.live_bar import busy
 from ..terminal.progress import counts, echo, kept, say, started
 from .measuring import How, Job, started_job

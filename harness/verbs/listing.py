@@ -15,7 +15,7 @@ from ..devices.this_device import no_device
 from ..files.errors import BadInput, EnvironmentUnmet, Spelling, option, spelled
 from ..files.printable import duration_text, spaced
 from ..files.safe_files import write_whole
-from ..files.user_cache import cache_folder
+from ..files.user_cache import cache_folder, installed_digest
 from .fields import DEFAULT_ROOT, DeviceKind, Runs, device_option
 from .request import Option, Verb, refuse
 
@@ -235,7 +235,6 @@ def asked(device: str, *, refresh: bool = False) -> tuple[str, list[Row]]:
     """
     from ...impls._triton.ran_on_gpu import not_yet_run
     from ..devices.environment import pick_device
-    from ..devices.installed import installed_digest
 
     path, digest = (
         cache_folder() / f"backends-{device}.json",

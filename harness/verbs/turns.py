@@ -101,7 +101,7 @@ def measure(request: GateRequest, out: Path) -> None:
     A turn is one run of each, directly after each other, so that slow drift of the machine affects
     both equally. Raises Refusal.
     """
-    from ..run.threads import worker_threads
+    from ..devices.load import worker_threads
     from ..terminal.idle import await_idle
     from ..terminal.progress import say
 

@@ -11,7 +11,7 @@ from attnbench.harness.process.signals import Signals
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run import worker_pool
-from attnbench.harness.run.environments import (
+from attnbench.harness.run.engine import (
     Change,
     changes,
     unlike,

@@ -13,9 +13,8 @@ from attnbench.harness.process.replies import JUDGE, WORKER, Reply
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.rows.record import Status
 from attnbench.harness.run.case_state import CaseState
-from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.schedule import MAX_CASES, Schedule, schedule_parts
-from attnbench.harness.run.worker_pool import FIRST, Seat
+from attnbench.harness.run.worker_pool import FIRST, Runtime, Seat
 from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
 from tests.fakes.specs import run_spec

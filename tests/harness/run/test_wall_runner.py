@@ -12,9 +12,8 @@ from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run import wall_runner
 from attnbench.harness.run.listener import Listener
-from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.wall_runner import WallRunner
-from attnbench.harness.run.worker_pool import FIRST, Seat, WorkerPool
+from attnbench.harness.run.worker_pool import FIRST, Runtime, Seat, WorkerPool
 from attnbench.impls import Problem
 from tests.fakes.specs import run_spec
 from tests.harness.terminal.test_idle import Clock

@@ -33,14 +33,13 @@ from attnbench.harness.files.literals import literals
 from attnbench.harness.rows.record import Status
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.rows.run_store import LOGS, Store
-from attnbench.harness.run.engine import RunOptions
-from attnbench.harness.run.environments import measured_on
+from attnbench.harness.run.engine import RunOptions, measured_on
 from attnbench.harness.run.run_rows import RunRows
-from attnbench.harness.run.runtime import Runtime
 from attnbench.harness.run.schedule import Schedule, schedule_parts
 from attnbench.harness.run.session import open_here
 from attnbench.harness.run.spec import RunSpec
 from attnbench.harness.run.start import SAFE_SHARE
+from attnbench.harness.run.worker_pool import Runtime
 from attnbench.harness.scenario import Plan, Scenario
 from attnbench.harness.scenario.fields import Limits
 from attnbench.harness.scenario.shards import Units
