@@ -24,8 +24,8 @@ from ..rows.findings import Finding
 from ._shared import exact_backends, held_fields, normal, rounding, weights
 
 QUESTION = (
-    "Are outputs in the hull of the values, do other weights fall if a score rises, is -1e9 as good"
-    " as -inf?"
+    "Do outputs lie in the hull of the values, do other weights fall when a score rises, and does"
+    " -1e9 mask like -inf?"
 )
 TOKENS, WIDTH = 10, 6
 HULL_CASES = 20  # of TOKENS rows each

@@ -27,8 +27,8 @@ from ..stats.intervals import ratio_interval
 from ._shared import attend, exact_backends, peak_bytes
 
 QUESTION = (
-    "Is a sequence's output the same to the bit, called again, alone and in a batch, and in"
-    " another process?"
+    "Is a sequence's output equal to the bit in a second call, alone and in a batch, and in another"
+    " process?"
 )
 PARTS = {"process": (1, 2, 3, 4, 5)}  # each in a new one: equal digests are equal outputs
 BATCH = 4

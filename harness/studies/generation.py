@@ -26,7 +26,7 @@ from ..measure.error_limits import LIMIT_RATIO, ROW_LIMIT_RATIO
 from ..rows.findings import Finding
 from ._shared import exact_backends
 
-QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
+QUESTION = "What does a key/value cache save when a sequence is generated token by token?"
 SHOWN = {
     "map": "full_over_cached_step_ratio",
     "x": "tokens",

@@ -18,7 +18,7 @@ from ...impls.problem import Problem
 from ..rows.findings import Finding
 from ._shared import mean_fields
 
-QUESTION = "How does the gradient by a token fade with its distance?"
+QUESTION = "How fast does a token's gradient fade with distance?"
 TOKENS, WIDTH = 64, 32
 REPEATS = 12
 FIT_MOST = 32  # tokens: beyond, an exponential fade is near the smallest numbers of a dtype

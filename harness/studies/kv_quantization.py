@@ -13,7 +13,7 @@ from ..measure.error_limits import distance
 from ..rows.findings import Finding
 from ._shared import mean_fields, normal
 
-QUESTION = "How large is the error of int8 and fp8 keys and values, from either alone and both?"
+QUESTION = "How large is the error of int8 and fp8 keys, values, or both?"
 SHOWN = {
     "map": "error_l2_ratio",
     "x": "kv_dtype",

@@ -13,7 +13,7 @@ from ..measure.prepared_call import make_tensors, prepare_call
 from ..rows.findings import Finding
 from ._shared import exact_backends
 
-QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
+QUESTION = "How large is the error of each dtype and backend, and does it grow with N?"
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
 LENGTHS = (64, 256, 1024)
 D_MODEL, HEADS = 64, 1

@@ -234,7 +234,6 @@ def asked(device: str, *, refresh: bool = False) -> tuple[str, list[Row]]:
     that it depends on.
     """
     from ...impls._triton.ran_on_gpu import not_yet_run
-    from ..devices.environment import pick_device
 
     path, digest = (
         cache_folder() / f"backends-{device}.json",
@@ -244,6 +243,8 @@ def asked(device: str, *, refresh: bool = False) -> tuple[str, list[Row]]:
         kept = json.loads(path.read_bytes())
         if kept["digest"] == digest and not refresh:
             return str(kept["device"]), [tuple(map(str, row)) for row in kept["rows"]]
+    from ..devices.environment import pick_device
+
     found, why = pick_device(device)
     if why:
         raise EnvironmentUnmet(f"{no_device(device, why)}; try with {option('device', 'cpu')}")

@@ -46,12 +46,6 @@ def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run
     ran([sys.executable, "-c", code, *words], check=True)
 
 
-def test_without_a_word_it_says_what_to_begin_with(here):
-    done = here()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "begin with: attnbench run quickstart" in done.stdout
-
-
 def test_the_list_fits_one_screen_and_begins_with_what_to_begin_with(here):
     ours, theirs = pty.openpty()
     shipped = environment({"COLUMNS": "80", "ATTNBENCH_BACKENDS": ""})

@@ -17,14 +17,16 @@ def screen(here: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda *words: here(*words).stdout
 
 
-def test_the_first_screen_has_seven_commands_in_a_line_each(screen: Any) -> None:
+def test_the_first_screen_has_seven_commands_in_a_line_each(here: Any, screen: Any) -> None:
     lines = screen("-h").splitlines()
     assert len(lines) == FIRST_LINES
+    assert "begin with: attnbench run quickstart" in lines
     named = [line.split()[0] for line in lines if line.startswith("  ")]
     assert named == [name for some in FIRST for name in some]
     everything = screen("help", "all")
     assert all((f"\n  {name} " in everything) != (name in HIDDEN) for name in HOMES)
     assert screen("help") == screen("-h") == screen()
+    assert (here().returncode, here().stderr) == (0, "")
     assert screen("--help") == everything
 
 

@@ -57,15 +57,3 @@ def test_a_list_of_scenarios_from_its_file_to_its_page(
     assert text.count("<html") == 1
     assert "What is one?" in text
     assert "What is two?" in text
-
-
-@pytest.mark.long
-def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
-    attnbench: Run, tmp_path: Path, evening: str
-) -> None:
-    (tmp_path / evening).write_text("- one.yaml\n- {scenario: two.yaml, pln: quick}\n")
-    done = attnbench("run", evening)
-    assert done.returncode == 2
-    said = "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?"
-    assert done.stderr == f"error: {said}\n"
-    assert not (tmp_path / "results").exists()
