@@ -123,16 +123,24 @@ class _Recomputed(torch.autograd.Function):
 
 
 def same_dtype_reference(
-    problem: Problem, inputs: Inputs, weights: Weights | None, *rows_and_entries: Any
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    rows: Tensor,
+    entries: Sequence[int] | None = None,
 ) -> Tensor:
     """`reference` with every intermediate in the case's dtype: its error is the one that rounding
     explains.
     """
-    return reference(problem, inputs, weights, *rows_and_entries, dtype=inputs.query.dtype)
+    return reference(problem, inputs, weights, rows, entries, inputs.query.dtype)
 
 
 def absorbed_reference(
-    problem: Problem, inputs: Inputs, weights: Weights | None, *rows_and_entries: Any
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    rows: Tensor,
+    entries: Sequence[int] | None = None,
 ) -> Tensor:
     """same_dtype_reference of a latent cache in the other order of products (mask_counts.py):
     its errors are others, and neither order is the wrong one.
@@ -147,9 +155,7 @@ def absorbed_reference(
         _scale(p) / _scale(one)
     )
     latent = inputs.value[..., : p.latent]
-    o = same_dtype_reference(
-        one, replace(inputs, query=q, value=latent), weights, *rows_and_entries
-    )
+    o = same_dtype_reference(one, replace(inputs, query=q, value=latent), weights, rows, entries)
     return torch.einsum("bhql,hvl->bhqv", o, w_uv)
 
 

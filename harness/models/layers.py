@@ -53,7 +53,7 @@ class AttentionLayer:
     also: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """decoder, 32 heads of 128, 8 for keys and values, the last 4,096 tokens."""
+        """decoder, 32 heads of 128, 8 for keys and values, the last 4 096 tokens."""
         reaches = {"full": "", "sliding": "the last", "chunked": "chunks of"}
         reused = self.stack == "decoder" and not self.stores_cache
         parts = (

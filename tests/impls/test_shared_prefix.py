@@ -159,6 +159,6 @@ def test_backends_refuse_in_a_line() -> None:
         ("cascade", replace(SMALL, prefix=0), CPU, "needs prefix"),
         ("cascade", replace(SMALL, d_v=4), CPU, "keys are 8 and values 4 wide"),
         ("cascade", SMALL, cuda, "takes bf16 and fp16, and multiples of 8 up to 256"),
-        ("kv_cache:blocks", replace(SMALL, **TRAINING), CPU, "forward only"),
+        ("kv_cache:blocks", replace(SMALL, **TRAINING), CPU, "set scope core and passes forward"),
     ):
         assert words in str(load(name).why_not(problem, device))
