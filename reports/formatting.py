@@ -75,21 +75,13 @@ def size_text(size_bytes: float | None) -> Number:
     return Number(f"{size:.0f} {unit}" if size >= 10 else f"{size:.1f} {unit}".replace(".0 ", " "))
 
 
-def time_text(time_ms: float | None) -> Number:
-    return Number("" if time_ms is None else humanize.metric(time_ms / 1000, "s"))
+def _prefixed(unit: str, scale: float = 1.0) -> Callable[[float | None], Number]:
+    """With a prefix of powers of ten, as data sheets have it: `9.81 GB/s`."""
+    return lambda size: Number("" if size is None else humanize.metric(size * scale, unit))
 
 
-def flops_text(work_flops: float | None) -> Number:
-    return Number("" if work_flops is None else humanize.metric(work_flops, "FLOP"))
-
-
-def rate_text(flops_per_s: float | None) -> Number:
-    return Number("" if flops_per_s is None else humanize.metric(flops_per_s, "FLOP/s"))
-
-
-def bandwidth_text(bytes_per_s: float | None) -> Number:
-    """Powers of ten, as data sheets have it: `9.81 GB/s`."""
-    return Number("" if bytes_per_s is None else humanize.metric(bytes_per_s, "B/s"))
+time_text = _prefixed("s", 1e-3)
+flops_text, rate_text, bandwidth_text = map(_prefixed, ("FLOP", "FLOP/s", "B/s"))
 
 
 def number_text(value: float | None) -> Number:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import isfinite
 from string import ascii_lowercase
 
@@ -60,11 +60,6 @@ def lines(found: Comparison) -> Iterator[str]:
     """What is not in the answer, its card and the table: a sentence each."""
     if found.left_out:
         yield f"{plural(found.left_out, 'case')} left out by --only."
-    of_backends = [one for one in found.means if one]
-    if len(of_backends) > 1:
-        named = {clipped(one): found.means[one] for one in of_backends[: 2 * MOST_NAMED]}
-        more = len(of_backends) - len(named)
-        yield means_text(named) + (f" {more} more in --format json." if more else "")
     inexact = {one.shown["backend"]: None for one in found.verdicts if exactness_note(one.shown)}
     if inexact:
         yield f"Not exact attention, so not the same result: {line(list_text([*inexact]))}."
@@ -168,15 +163,10 @@ def among_all(some: Sequence[CaseVerdict]) -> list[CaseVerdict]:
     return [one for (one, _), is_so in found if is_so and (one.worse or one.better)]
 
 
-def means_text(means: Mapping[str, Interval]) -> str:
-    """`Geometric mean: ×1.06 (1.04 to 1.08).`; each with its name, if it has one."""
-    texts = [
-        f"{name} ×{number_text(mean.value)}{ratio_range_text(mean.low, mean.high)}".strip()
-        for name, mean in means.items()
-    ]
-    tested = all(isfinite(mean.low) for mean in means.values())
-    what = f"Geometric mean{'s by backend' if len(texts) > 1 else ''}"
-    return f"{what}{'' if tested else ' (no interval)'}: {list_text(texts)}."
+def mean_text(mean: Interval) -> str:
+    """`Geometric mean: ×1.06 (1.04 to 1.08).`"""
+    bounds = ratio_range_text(mean.low, mean.high) or " (no interval)"
+    return f"Geometric mean: ×{number_text(mean.value)}{bounds}."
 
 
 def _ends(ended: Iterable[CaseVerdict]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from math import inf, isfinite, log
 from pathlib import Path
 from typing import ClassVar
 
+from ...harness.stats.intervals import Interval
 from ..comparison.compare import Comparison, Side
 from ..comparison.sentences import (
     clipped,
@@ -14,10 +15,10 @@ from ..comparison.sentences import (
     doubts,
     gate_text,
     lines,
-    means_text,
+    mean_text,
     verdict_text,
 )
-from ..comparison.verdict import CaseVerdict, value_of
+from ..comparison.verdict import SAME, CaseVerdict, value_of
 from ..data.exactness import exactness_note
 from ..data.load import rows_of
 from ..data.processor_time import disturbed
@@ -27,7 +28,7 @@ from ..deciding import what_decides_ratios
 from ..elements import Card, Dot, DotPlot, DotRow, Marked, Table, table_of
 from ..formatting import Number, paragraph, plural, time_text
 from ..judging.ratio import Ratio
-from ..quantity import Cell
+from ..quantity import Cell, Quantity
 from ..subjects import SECTIONS, name_of
 from ..words import NOISY, NOT_DECIDED, SEEN, TIMES, meaning_of
 from .report import MORE, TRUST, Answered, Section
@@ -103,7 +104,7 @@ class ComparisonReport(Answered):
     def _counts(self) -> list[str]:
         mean = self.found.means.get("")
         first, *others = [*count_texts(self.found), ""]
-        return [paragraph(first, means_text({"": mean}) if mean else ""), *others]
+        return [paragraph(first, mean_text(mean) if mean else ""), *others]
 
     @cached_property
     def cards(self) -> Sequence[Card]:
@@ -121,6 +122,7 @@ class ComparisonReport(Answered):
             sentence=paragraph(*self._counts[1:]),
             sure=paragraph(meaning_of(marks), self._what_decides, *doubts(self.found)),
             picture=_dots(cases, axes, against, table) or table,
+            decisions=_by_backend(self.found),
         )
         return self._called((card,))
 
@@ -205,6 +207,24 @@ def case_table(cases: Sequence[Verdicts], axes: Sequence[str], sides: tuple[str,
         case=lambda some: case_key(some[0].shown),
         optional=("problem", *sides, "peak memory", "energy"),
     )
+
+
+def _by_backend(found: Comparison) -> Table | None:
+    """How many times changed, and the mean ratio; None of a single backend."""
+    some = by(found.of("latency"), lambda one: clipped(one.shown["backend"]))
+    words = {"slower": "slower", "faster": "faster", SAME: SAME, "not confirmed": NOT_DECIDED}
+
+    def count(word: str) -> Callable[[str], Cell]:
+        return lambda name: sum(one.verdict == word for one in some[name]) or ""
+
+    columns: dict[str, Callable[[str], Cell]] = {"time by backend": str}
+    columns |= {title: count(word) for title, word in words.items()}
+    columns["geometric mean"] = lambda name: _mean(found.means.get(name))
+    return table_of("", some, columns, optional=(*words,)) if len(some) > 1 else None
+
+
+def _mean(mean: Interval | None) -> Cell:
+    return "" if mean is None else f"×{Quantity.of(mean, 'ratio')}"
 
 
 def _backend(row: Row) -> str:

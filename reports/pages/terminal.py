@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ..data.run_meta import unanswered_texts
-from ..elements import Bars, Table, Text
+from ..elements import Bars, DotPlot, Table, Text
 from ..formatting import list_text
 from ..subjects import name_of, tellers
 from ..subjects._memory_over_n import wall_groups
@@ -136,7 +136,7 @@ def answers(report: Report) -> Iterator[RenderableType]:
             subtitle = f" [dim]{safe(card.subtitle)}[/]" if card.subtitle else ""
             yield f"\n[bold]{safe(card.title)}[/]{subtitle}"
             yield from map(safe, filter(None, (card.sentence, card.sure)))
-            if card.decisions is not None and isinstance(card.picture, Bars):
+            if card.decisions is not None and isinstance(card.picture, Bars | DotPlot):
                 yield grid(card.picture.table)
             if (picture := card.decisions or card.picture) is not None:
                 yield grid(picture.table)

@@ -19,8 +19,6 @@ from attnbench.reports.judging.over import differing_baselines
 from attnbench.reports.judging.pair import time_ratio
 from attnbench.reports.judging.ratio import Ratio
 from attnbench.reports.subjects import own
-from attnbench.reports.subjects._race import race
-from attnbench.reports.words import CONFIRMED
 from tests.made_runs import Made, from_outside, loaded, run_of
 from tests.reports.rendering import card_of, one_of, rows_of
 
@@ -125,15 +123,6 @@ def test_compare_against_another_backend_says_that_it_is_indirect(tmp_path: Path
     assert "indirect" in mine.reasons
     assert any("a ratio of ratios" in one for one in doubts(found))
     assert '"by_way_of": "sdpa"' in as_json(found)
-
-
-def test_the_first_of_a_race_is_first_by_ratios_where_a_worker_was_slow(tmp_path: Path) -> None:
-    rows = rows_of(run_of(tmp_path, *from_outside(INSIDE, {MINE: (14.0, 28.0)}, Random(7))))
-    mine = one_of(rows, backend=MINE)
-    assert mine["latency_ms"] > one_of(rows, backend="sdpa")["latency_ms"]
-    found = race(rows)
-    assert [row["backend"] for row in found.ranking] == [MINE, "sdpa", "fused"]
-    assert found.mark == CONFIRMED
 
 
 def test_the_pairs_of_a_worker_tell_how_pairs_of_a_run_differ(tmp_path: Path) -> None:
