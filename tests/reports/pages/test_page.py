@@ -27,7 +27,7 @@ def test_the_policy_allows_only_our_own_script_and_style(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "section"), [(["studies"], "claims"), (["growth", "block", "learning"], "growth")]
+    ("names", "section"), [(["studies"], "studies"), (["growth", "block", "learning"], "growth")]
 )
 def test_a_page_is_one_file_with_all_that_was_measured(
     names: list[str], section: str, tmp_path: Path
