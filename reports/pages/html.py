@@ -111,6 +111,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["aligned"] = aligned
+    environment.filters["code"] = lambda text: coloured(text, ())
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
     environment.filters["count"] = count_text
     environment.filters["size"] = size_text

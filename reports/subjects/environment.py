@@ -5,27 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, allocator, budget_bytes, caches, plan_of, shard_text
+from ..data.run_meta import Meta, budget_bytes, shard_text
 from ..data.typed import typed
 from ..elements import Block, Table, note
-from ..formatting import bytes_text, plural
+from ..formatting import bytes_text
 from . import Subject
 
 TITLE = "Environment"
 SECTION = "more"
 ORDER = 60
 MOST_LINES = 300
-PLAN_FIELDS = ("processes", "min_blocks", "max_blocks", "precision_ratio", "budget_s")
 WHERE = ("host", "device_name", "device_uuid")
-ALLOCATOR_WORDS = {
-    "warm_heap": (
-        "warm heap: freed memory is kept while latency is measured, and calls use it again"
-    ),
-    "default": (
-        "default: large temporaries are returned to the kernel after each call; latencies include"
-        " their page faults"
-    ),
-}
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
@@ -34,7 +24,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
 
 def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
     for name, run in meta.items():
-        budget, mode = budget_bytes(run), allocator(run)
+        budget = budget_bytes(run)
         known = {
             "run": run["run"],
             "started (UTC)": run.get("started_utc"),
@@ -42,8 +32,6 @@ def _blocks(rows: Sequence[Row], meta: Meta) -> Iterator[Block]:
             "attnbench": run.get("attnbench"),
             "device": run["device"],
             "memory budget": bytes_text(budget) if budget else None,
-            "memory while timing": ALLOCATOR_WORDS.get(mode) if isinstance(mode, str) else None,
-            "plan": _plan(run),
             "seed": run.get("seed"),
             "part of the plan": shard_text(run),
         }
@@ -70,23 +58,6 @@ def _devices(rows: Sequence[Row], name: str, run: Mapping[str, Any], of: str) ->
         columns=("host", "cases", "device", "UUID"),
         rows=lines[:MOST_LINES],
     )
-
-
-def _plan(run: Mapping[str, Any]) -> str:
-    plan = plan_of(run)
-    if not all(name in plan for name in PLAN_FIELDS):
-        return "The run does not say by which plan it measured."
-    workers = plural(plan["processes"], "worker process", "worker processes")
-    fewest, most = plan["min_blocks"], plural(plan["max_blocks"], "block")
-    until = f"or a case has taken {plan['budget_s']:g} s"
-    blocks = f"{most} each, {until}"
-    if fewest < plan["max_blocks"]:
-        until = f"until intervals are ± {100 * plan['precision_ratio']:g} % {until}"
-        blocks = f"{fewest} to {most} each, {until}"
-    text = f"Plan {plan.get('like') or 'without a name'}: {workers} with {blocks}."
-    if caches(run) == "cold":
-        text += " Of fewer queries than keys each call read other keys and values, from memory."
-    return text
 
 
 def _table(title: str, lines: list[tuple[str, str]]) -> Table:

@@ -24,7 +24,7 @@ from ..elements import ASIDE, Card, Figure, Marked, Table, table_of
 from ..formatting import STATUS_WORDS, kernel_text, list_text, more_below, paragraph
 from ..judging.pair import time_ratio
 from ..words import meaning_of
-from . import Subject, testing_claims
+from . import Subject, kernels, testing_claims
 from ._over import MOST_PANELS, Line, by_backend, challenges, latencies, n_text
 from ._race import NOT_JUDGED, Race, Raced, alone, how_sure, race, races, surer, verdict
 from .own import own_backends
@@ -46,8 +46,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     every = [one for one in races(rows) if one.race.ranking]
     table = _every_latency(rows)
     card = _card(rows, every, table, meta)
-    # of a single problem at one length the card has all of them
-    shown = isinstance(card.picture, Figure) or (len(every) < 2 and not _over_n(rows))
+    shown = isinstance(card.picture, Figure) or card.picture is table
     return Subject(card=card, blocks=() if shown else (table,))
 
 
@@ -59,18 +58,22 @@ def _card(rows: list[Row], every: Sequence[Raced], table: Table, meta: Meta) -> 
     judged = [one for one in contested if not one.race.rival[1].disturbed]
     judged = judged if 2 * len(judged) >= len(contested) else []  # as the answer does
     beside_own = own_backends(rows, meta) and len(backends(rows)) == 2  # its card says it
-    said = judged if contested else every[:1]
+    said = judged if contested else every
     sentence = verdict(max(said, key=lambda one: one.size)) if said else ""
     raced = races(rows)
-    decisions = _decisions(raced, contested) if contested and len(raced) > 1 else None
+    compared = kernels.asked(rows, meta)  # on a card of its own
+    tabled = contested and len(raced) > 1 and not compared
+    decisions = _decisions(raced, contested) if tabled else None
     shown = _drawn(rows, meta)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
+    picture = None if compared else decisions or table
+    picture = latencies(shown, sentence, meta, table=table) if shown else picture
     return Card(
         title="Time",
         subtitle="; ".join(("of a call", *filter(None, [one.following for one in shown[:1]]))),
         sentence="" if beside_own else sentence or NOT_JUDGED * bool(contested),
-        picture=latencies(shown, sentence, meta, table=table) if shown else decisions or table,
+        picture=picture,
         decisions=decisions if shown else None,
         sure=paragraph(how_sure(judged) if judged else "", surer(contested, rows, meta)),
         note=paragraph(

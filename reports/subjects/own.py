@@ -175,8 +175,4 @@ def _compared(raced: Sequence[Race]) -> str:
     if needs[0] and needs[1]:  # inputs included, as in the table below it
         sizes = " against ".join(map(size_text, needs))
         text += f", {number_text(needs[0] / needs[1])} times its memory ({sizes})"
-    if len(found) > 1:
-        ends = sorted(one.value for one, _ in found)
-        text += f" at {race.group.at}; over {len(found)} problems {number_text(ends[0])} to"
-        text += f" {number_text(ends[-1])} times the time of the best other one"
-    return text
+    return f"{text} at {race.group.at}" if len(found) > 1 else text

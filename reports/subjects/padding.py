@@ -81,8 +81,8 @@ def _cached(row: Row) -> str:
 
 
 def finding(batches: Batches) -> str:
-    """`packing is faster at 25 % padding and more: padding takes 0.90 times (0.88 to 0.93) its time
-    at 0 % and 1.3 times (1.2 to 1.4) at 25 %; it needs 4 MiB, cascade 3 MiB`.
+    """`packing is faster at 25 % padding and more: a padded call takes 0.90 times (0.88 to 0.93) at
+    0 % and 1.3 times (1.2 to 1.4) at 25 % its time, and at 25 % 4 MiB against 3 MiB`.
     """
     turn = Crossover(
         ratios=dict(enumerate(one.time for one in batches)),
@@ -92,14 +92,16 @@ def finding(batches: Batches) -> str:
     shares, last = [rough_percent_text(share(one)) for one in batches], batches[-1]
     where = "was not shown to be faster"
     if turn.start is not None:
-        more = " and more" if turn.start < len(shares) - 1 else ""
+        more = " and more" * (last is not batches[turn.start])
         where = f"is faster at {shares[turn.start]} padding{more}"
+        if turn.start == 0 and len(shares) > 1:
+            where = "is faster at every share of padding"
     ends = [(batches[0], shares[0]), (last, shares[-1])][: len(batches)]
-    times = list_text([f"{one.time.text} its time at {at}" for one, at in ends])
-    text = f"packing {where}: padding takes {times}"
+    times = list_text([f"{one.time.text} at {at}" for one, at in ends])
+    text = f"packing {where}: a padded call takes {times} its time"
     if last.ratio("peak_bytes") > 0:
         sizes = [bytes_text(row["peak_bytes"]) for row in (last.row, last.base)]
-        text += f"; it needs {sizes[0]}, {last.base['backend']} {sizes[1]}"
+        text += f", and at {shares[-1]} {sizes[0]} against {sizes[1]}"
     return text
 
 

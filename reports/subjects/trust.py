@@ -211,12 +211,10 @@ def _blocks(timed: Sequence[Row], field: str, what: str, then: str) -> Check:
     most = f"In {_of(len(mostly), timed)} mostly: {then}." if mostly else ""
     silent = len(timed) - len(known)
     rest = f"Not known of {_of(silent, timed)}." if silent else ""
-    caution = mostly or some > FEW_RATIO * blocks
-    return Check(
-        "caution" if caution else "unknown" if silent else "good",
-        f"{what} in {some or 'none'} of {plural(blocks, 'block')}.",
-        paragraph(most, _which(mostly, timed), rest),
-    )
+    is_amiss = mostly or some > FEW_RATIO * blocks
+    state: State = "caution" if is_amiss else "unknown" if silent else "good"
+    text = f"{what} in {some or 'none'} of {plural(blocks, 'block')}."
+    return Check(state, text, paragraph(most, _which(mostly, timed), rest))
 
 
 def _of(some: int, timed: Sequence[Row]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...data.row_groups import Row, by
 from ...data.run_meta import Meta, device_name
 from ...elements import ASIDE, Card, Marked, Table, Verdict, table_of
-from ...formatting import list_text, plural
+from ...formatting import capital, list_text, plural
 from ...quantity import Cell
 from ...subjects import ALL_CLAIMS, Subject, testing_claims
 from ..claim import ClaimVerdict, Outcome, deciding, outcomes
@@ -20,6 +20,7 @@ APART = True
 ORDER = 2
 OVER_QUESTIONS = ALL_CLAIMS
 MOST_NAMED = 8  # quantities in one cell
+MOST_TOLD = 3  # claims of one sentence
 HOLDS: Mapping[ClaimVerdict, tuple[Verdict, str, str]] = {
     "supported": ("good", "holds here", "hold here"),
     "refuted": ("bad", "does not hold", "do not hold"),
@@ -43,7 +44,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     of, some = next(iter(tested.items()), ("", []))
     card = Card(
         title="Verdicts on the claims",
-        sentence=f"{counted(some)}{of}.",
+        sentence=_each(some) if 0 < len(some) <= MOST_TOLD else f"{counted(some)}{of}.",
         picture=table_of("Claims that were tested", some, {**VERDICT, "statement": _in_short}),
         note=f"{HOW} Claims has all numbers and ranges.",
         wide=True,
@@ -61,6 +62,11 @@ def by_device(rows: Sequence[Row], meta: Meta) -> dict[str, list[Outcome]]:
     found = by(rows, lambda row: names[row["run"]])
     each = {of: outcomes(CLAIMS, some) for of, some in found.items()}
     return {f" on {of}" if len(found) > 1 else "": some for of, some in each.items() if some}
+
+
+def _each(found: Sequence[Outcome]) -> str:
+    """`Does not hold: h heads of width d/h take the time of one head of width d.`"""
+    return " ".join(f"{capital(HOLDS[one.verdict][1])}: {one.claim.statement}" for one in found)
 
 
 def counted(found: Sequence[Outcome]) -> str:

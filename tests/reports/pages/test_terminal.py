@@ -47,5 +47,5 @@ def test_in_short_the_only_backend_has_its_time(tmp_path: Path) -> None:
     cases = [case("sdpa", problem(512, **one)) for one in sizes]
     run = write_run(tmp_path, cases, [row(one, block_ms=[[[1.0, 1.01]]]) for one in cases])
     said = [str(one).replace("\xa0", " ") for one in terminal.render_briefly(open_report([run]))]
-    (time,) = [line for line in said if line.startswith("Time: At ")]
-    assert time == "Time: At N = 512, B = 1, d_model = 64, h = 1: sdpa takes 1.00 ms."
+    (time,) = [line for line in said if line.startswith("Time: sdpa")]
+    assert time == "Time: sdpa takes 1.00 ms at N = 512, B = 1, d_model = 64, h = 8."
