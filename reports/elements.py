@@ -217,7 +217,6 @@ class Figure:
 
     `about`: what screen readers should say beside axes and lines. `same_y`: panels share the limits
     of y. `names`: of series that are no backends; they get colours of this figure alone.
-    `large`: as wide as the page.
     """
 
     title: str
@@ -227,7 +226,6 @@ class Figure:
     about: str = ""
     same_y: bool = True
     names: tuple[str, ...] = ()
-    large: bool = False
 
     def description(self, panel: Panel) -> str:
         """Of a panel, for screen readers."""

@@ -39,8 +39,7 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str) -> str:
             count = len(picture.panels)
             widths = WIDTHS if count <= FEW else WIDTHS[1:]
             made = "".join(one for width in widths for one in svgs(picture, places, name, width))
-            large = " large" if picture.large else ""
-            return f'<div class="panels of-{min(count, FEW + 1)}{large}">{made}</div>'
+            return f'<div class="panels of-{min(count, FEW + 1)}">{made}</div>'
         if isinstance(picture, Maps):
             made = "".join(svgs(picture, places, name, "wide"))
             return f'<div class="panels maps" tabindex="0">{made}</div>'
