@@ -86,16 +86,13 @@ def _parts(
     picture: Drawable, places: Places, width: "Width", canvas: Any = None
 ) -> list[tuple["Sheet", str, str]]:
     """Each sheet, its classes on a page and what it is called there."""
-    from . import bars, dots, lines, maps
+    from . import bars, lines, maps
     from .sheet import Sheet
 
     new_sheet = partial(Sheet, canvas=canvas)
 
     match picture:
-        case DotPlot():
-            sheet = dots.draw(picture, places, width, new_sheet)
-            return [(sheet, f"dots {width}", picture.description)]
-        case Bars():
+        case Bars() | DotPlot():
             sheet = bars.draw(picture, places, width, new_sheet)
             return [(sheet, f"bars {width}", picture.description)]
         case Maps():
