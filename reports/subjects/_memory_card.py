@@ -97,7 +97,6 @@ def _series(curve: MemoryCurve, budget: int | None) -> Iterator[Series]:
         kind="measured",
         x=xs,
         y=tuple(need if one else None for need, one in zip(needs, ran, strict=True)),
-        cases=tuple(map(case_key, curve.rows)),
         ending=_ends(curve) or fits,
         stop=curve.stop_n if curve.stop_n is not None and curve.stop_n <= xs[-1] else None,
     )
@@ -111,7 +110,6 @@ def _series(curve: MemoryCurve, budget: int | None) -> Iterator[Series]:
                 kind=kind,
                 x=tuple(row["seq_len"] for row in rows),
                 y=tuple(need_bytes(row) or budget for row in rows),
-                cases=tuple(map(case_key, rows)),
                 why=why,
             )
 
