@@ -1,8 +1,8 @@
 """Draw the README's pictures anew from stored runs, and its answer: `make pictures`.
 
-They are photographs of the page's own cards, without controls and most words, so they cannot show what a
-page no longer has. Beside them, pictures.json has a digest of the cards that they show: it tells
-when they are not current, on every machine, whatever its fonts. Needs Debian's chromium, and
+They are photographs of the page's own cards, without controls and most words, so they cannot show
+what a page no longer has. Beside them, pictures.json has a digest of the cards that they show: it
+tells when they are not current, on every machine, whatever its fonts. Needs Debian's chromium, and
 attnbench with its test tools.
 """
 

@@ -168,10 +168,9 @@ class Series:
     """The points of one backend in order of x.
 
     A y of None breaks a line; a `failed` point without y is drawn at the upper edge, and `untried`
-    ones are failed by prediction. Names that are not backends of the page are grey. `cases`: the
-    case of each point (row_groups.case_key), if points are cases. `busy`: which points other work
-    disturbed. `notes`: what stands after each value, such as `, processor 3 ms`. `ending`: what
-    stands below the name at its end. `why`: of failed points. `stop`: the x at which it meets the
+    ones are failed by prediction. Names that are not backends of the page are grey. `busy`: which
+    points other work disturbed. `notes`: what stands after each value, such as `, processor 3 ms`.
+    `ending`: what stands below the name at its end. `why`: of failed points. `stop`: the x of the
     panel's line.
     """
 
@@ -181,7 +180,6 @@ class Series:
     y: tuple[float | None, ...]
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
-    cases: tuple[str, ...] = ()
     busy: tuple[bool, ...] = ()
     notes: tuple[str, ...] = ()
     ending: str = ""
@@ -217,7 +215,6 @@ class Figure:
 
     `about`: what screen readers should say beside axes and lines. `same_y`: panels share the limits
     of y. `names`: of series that are no backends; they get colours of this figure alone.
-    `large`: as wide as the page.
     """
 
     title: str
@@ -227,7 +224,6 @@ class Figure:
     about: str = ""
     same_y: bool = True
     names: tuple[str, ...] = ()
-    large: bool = False
 
     def description(self, panel: Panel) -> str:
         """Of a panel, for screen readers."""
@@ -264,8 +260,8 @@ class AreaRow:
     """Bytes of a backend over N as areas: so many `squares`, or a strip if they are none.
 
     `keeps`: what it has in memory at once. `ends`: the longest N that fits. `known`: measured bytes
-    by N. `need`: of the formula of all others constant, linear and quadratic, each times the last
-    number; it holds from `least_n`.
+    by N. `need`: the formula of all others: constant, linear and quadratic times the last number; it
+    holds from `least_n`.
     """
 
     backend: str
@@ -325,16 +321,6 @@ class Areas:
             max(max(one.frame, one.area(n, self.budget).wide) for one in self.rows)
             for n in self.lengths
         )
-
-    @property
-    def description(self) -> str:
-        """For screen readers."""
-        texts = (
-            f"{one.backend}, {one.keeps}, {one.ends}: "
-            + list_text([f"{one.area(n, self.budget).text} at N = {n}" for n in self.lengths])
-            for one in self.rows
-        )
-        return f"{self.title}. Frames: {size_text(self.budget)}. {'. '.join(texts)}."
 
     @property
     def data(self) -> str:

@@ -42,13 +42,11 @@ MOST_STRIPS, MOST_MARKS = 80, 32  # of a line; more would cover it
 FAR = 99.0  # times the height of the plot
 STEPS = 8  # from point to point on linear axes, where the way is that of a power of x
 Layout = tuple[float, float, float, float]  # width and height, most of a name's line, text size
-LAYOUTS: Mapping[tuple[Width, int, bool], Layout] = {
-    ("wide", 1, False): (632, 250, 150, 13),
-    ("wide", 2, False): (540, 230, 130, 13),
-    ("wide", 1, True): (1100, 320, 150, 13),  # as wide as the page
-    ("wide", 2, True): (540, 270, 130, 13),
+LAYOUTS: Mapping[tuple[Width, int], Layout] = {
+    ("wide", 1): (632, 260, 150, 13),
+    ("wide", 2): (540, 240, 130, 13),
 }
-NARROW: Mapping[bool, Layout] = {False: (326, 190, 104, 14), True: (326, 250, 104, 14)}
+NARROW: Layout = (326, 210, 104, 14)
 Label = list[tuple[str, bool]]  # lines of text, whether they are the name
 Labels = dict[str, Label]
 
@@ -57,7 +55,7 @@ def draw(
     figure: Figure, places: Places, width: Width, new_sheet: Callable[[float], Sheet] = Sheet
 ) -> list[Sheet]:
     """Each panel."""
-    layout = LAYOUTS.get((width, len(figure.panels), figure.large), NARROW[figure.large])
+    layout = LAYOUTS.get((width, len(figure.panels)), NARROW)
     names = [{one.backend for one in panel.series} for panel in figure.panels]
     labels: list[Labels] = [{} for _ in names]  # the axis or the title names a line alone
     if any(len(some) > 1 or some & places.keys() for some in names):

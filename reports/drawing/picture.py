@@ -39,8 +39,7 @@ def drawn(picture: Drawable, backends: Sequence[str], name: str) -> str:
             count = len(picture.panels)
             widths = WIDTHS if count <= FEW else WIDTHS[1:]
             made = "".join(one for width in widths for one in svgs(picture, places, name, width))
-            large = " large" if picture.large else ""
-            return f'<div class="panels of-{min(count, FEW + 1)}{large}">{made}</div>'
+            return f'<div class="panels of-{min(count, FEW + 1)}">{made}</div>'
         if isinstance(picture, Maps):
             made = "".join(svgs(picture, places, name, "wide"))
             return f'<div class="panels maps" tabindex="0">{made}</div>'
@@ -87,16 +86,13 @@ def _parts(
     picture: Drawable, places: Places, width: "Width", canvas: Any = None
 ) -> list[tuple["Sheet", str, str]]:
     """Each sheet, its classes on a page and what it is called there."""
-    from . import bars, dots, lines, maps
+    from . import bars, lines, maps
     from .sheet import Sheet
 
     new_sheet = partial(Sheet, canvas=canvas)
 
     match picture:
-        case DotPlot():
-            sheet = dots.draw(picture, places, width, new_sheet)
-            return [(sheet, f"dots {width}", picture.description)]
-        case Bars():
+        case Bars() | DotPlot():
             sheet = bars.draw(picture, places, width, new_sheet)
             return [(sheet, f"bars {width}", picture.description)]
         case Maps():

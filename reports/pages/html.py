@@ -17,7 +17,7 @@ from ...harness.files.safe_files import write_whole
 from ..data.row_groups import case_key
 from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
-from ..elements import ASIDE, Bars, Block, DotPlot, Drawable, Table, Text
+from ..elements import ASIDE, Bars, Block, Drawable, Table, Text
 from ..formatting import capital, count_text, size_text
 from ..subjects.rows import MOST_ROWS
 from .page_data import page_data
@@ -119,7 +119,6 @@ def _template() -> Template:
     environment.tests["long"] = lambda cell: len(cell) > SHORT
     environment.tests["table"] = lambda shown: isinstance(shown, Table)
     environment.tests["bars"] = lambda shown: isinstance(shown, Bars)
-    environment.tests["dots"] = lambda shown: isinstance(shown, DotPlot)
     return environment.get_template("page.html")
 
 

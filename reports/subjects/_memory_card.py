@@ -14,13 +14,11 @@ from ..formatting import (
     in_brackets,
     length_text,
     list_text,
-    number_text,
     paragraph,
     plural,
     size_text,
 )
 from ..quantity import Cell, Number
-from ..words import SAME_RATIO
 from ._memory_over_n import MemoryCurve, measured_bytes, memory_curves, need_bytes
 from ._over import by_backend, lines_over, n_text
 
@@ -31,7 +29,6 @@ CROSSES: Sequence[tuple[str, Literal["failed", "untried"], str]] = (
     ("oom", "failed", "out of memory"),
     ("predicted_oom", "untried", "not tried"),
 )
-Curves = Mapping[int, Sequence[MemoryCurve]]  # by number of heads
 
 
 def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
@@ -47,7 +44,7 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
     group, most = shown[0], shown[0].problem["heads"]
     budget = budget_bytes(meta[group.problem["run"]])
     size = None if budget is None else int(budget)
-    sentence = _sentence(most, curves, size)
+    sentence = _sentence(most, curves[most], size)
     room = [f"budget {bytes_text(size)}"] if size else []
     labels = group.label.split(", ") if len(found) > 1 else []
     others = [part for part in labels if part != f"h\u00a0=\u00a0{most}"]
@@ -62,9 +59,8 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
                 _panel(plural(heads, "head"), curves[heads], size) for heads in sorted(curves)
             ),
             table=needs_table(shown),
-            large=True,
         ),
-        wide=True,
+        wide=len(curves) > 1,
         note=_note(every, sum(map(len, found)) - len(shown)),
     )
 
@@ -101,7 +97,6 @@ def _series(curve: MemoryCurve, budget: int | None) -> Iterator[Series]:
         kind="measured",
         x=xs,
         y=tuple(need if one else None for need, one in zip(needs, ran, strict=True)),
-        cases=tuple(map(case_key, curve.rows)),
         ending=_ends(curve) or fits,
         stop=curve.stop_n if curve.stop_n is not None and curve.stop_n <= xs[-1] else None,
     )
@@ -115,7 +110,6 @@ def _series(curve: MemoryCurve, budget: int | None) -> Iterator[Series]:
                 kind=kind,
                 x=tuple(row["seq_len"] for row in rows),
                 y=tuple(need_bytes(row) or budget for row in rows),
-                cases=tuple(map(case_key, rows)),
                 why=why,
             )
 
@@ -129,61 +123,48 @@ def _ends(curve: MemoryCurve) -> str:
     return f"up to {count_text(curve.longest)}, not {count_text(curve.first_out)}"
 
 
-def _sentence(heads: int, curves: Curves, budget: int | None) -> str:
-    here = curves[heads]
+def _sentence(heads: int, here: Sequence[MemoryCurve], budget: int | None) -> str:
+    """`fused with 8 heads needs 64 N² bytes plus inputs. It stops at N = 2 848; naive at N = 7 711.
+    sdpa still fits at 8 192 with 65 MiB.`
+    """
     stopping = sorted(
         (one for one in here if one.stops),
         key=lambda one: (one.stop_n or one.longest or 0, 0 if one.stop_n else one.first_out or 0),
     )
     free = [one for one in here if not one.stops and one.measured]
-    if stopping:
-        lead = stopping[0]
-    elif free:  # what grows fastest is what the picture is about
-        lead = max(free, key=lambda one: (one.growth == "quadratic", one.measured[-1][1]))
-        free.remove(lead)
-    else:
+    if not stopping and not free:
         return "Nothing ran, and nothing was measured."
-    parts = [_needs(lead, heads)]
     if stopping:
-        parts.append(_stops(stopping))
-    elif lead.peak is not None and lead.growth and lead.longest_need:
-        n, size = lead.longest_need
-        of = f", of a budget of {bytes_text(budget)}" if budget else ""
-        parts.append(f"At {n_text(n)} that is {size_text(size)}{of}.")
-    return " ".join(filter(None, [*parts, *_goes_on(free, bool(stopping))]))
+        lead, still = stopping[0], " still"
+    else:  # what grows fastest is what the picture is about
+        lead = max(free, key=lambda one: (one.growth == "quadratic", one.measured[-1][1]))
+        still = ""
+        free.remove(lead)
+    of = f", of a budget of {bytes_text(budget)}" if budget and not stopping else ""
+    parts = [_needs(lead, heads, of), _stops(stopping) if stopping else ""]
+    for n, some in list(by(free, lambda one: one.measured[-1][0]).items())[:MOST_CLAUSES]:
+        sizes = [curve.measured[-1][1] for curve in some]
+        size = " to ".join(dict.fromkeys((size_text(min(sizes)), size_text(max(sizes)))))
+        names = list_text([curve.backend for curve in some], MOST_NAMES)
+        fit = "fits" if len(some) == 1 else "fit"
+        parts.append(f"{names}{still} {fit} at {n_text(n)} with {size}.")
+    return paragraph(*parts)
 
 
-def _needs(curve: MemoryCurve, heads: int) -> str:
-    """`fused with 8 heads needs 64 N² bytes plus inputs, quadratic in N: twice the length, ...`"""
-    if curve.peak is not None and curve.growth:
-        size = f"{replace(curve.peak, constant=curve.peak.constant * 0)} bytes plus inputs"
-    elif curve.measured:
-        n, size_bytes = curve.measured[-1]
-        size = f"{size_text(size_bytes)} at {n_text(n)}"
-    else:
-        return ""
-    grows = "" if curve.stops and curve.peak else _grows(curve)
-    return f"{curve.backend} with {plural(heads, 'head')} needs {size}{grows and f', {grows}'}."
-
-
-def _grows(curve: MemoryCurve) -> str:
-    """The rule of thumb where it holds between the longest N and its double, else the times.
-
-    Without an exact polynomial only what was measured, and `about quadratic`.
+def _needs(curve: MemoryCurve, heads: int, of: str) -> str:
+    """The formula of its peak, or what it was at the longest N, and how that grows. `of`: of what,
+    where it fits.
     """
-    if not curve.growth:
-        return ""
-    if curve.peak is None:
-        if len(curve.measured) < 2:
-            return ""
-        (before, less), (n, need) = curve.measured[-2:]
-        lengths = f"from {n_text(before)} to {length_text(n)}"
-        return f"about {curve.growth}: {number_text(need / less)} times the memory {lengths}"
-    usual, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
-    if curve.twice is None or abs(curve.twice / usual - 1) <= SAME_RATIO:
-        return f"{curve.growth}: twice the length, {words} the memory"
-    at, times = n_text(curve.measured[-1][0]), number_text(curve.twice)
-    return f"{curve.growth} in the end: twice {at} takes {times} times the memory"
+    who, measured = f"{curve.backend} with {plural(heads, 'head')} needs", ""
+    if curve.measured:
+        n, size = curve.measured[-1]
+        measured = f"{size_text(size)} at {n_text(n)}{of}"
+    if curve.peak is None or not curve.growth:
+        about = f"; it is about {curve.growth} in N" if curve.growth else ""
+        return f"{who} {measured}{about}." if measured else ""
+    formula = replace(curve.peak, constant=curve.peak.constant * 0)
+    text = f"{who} {formula} bytes plus inputs"
+    return f"{text}, {measured}." if measured and not curve.stops else f"{text}."
 
 
 def _stops(stopping: Sequence[MemoryCurve]) -> str:
@@ -204,22 +185,6 @@ def _where(curve: MemoryCurve) -> str:
     if fits is None or fits > fails:
         return f"{'before' if fits is None else 'at some N from'} {n_text(fails)}"
     return f"between {n_text(fits)} and {length_text(fails)}"
-
-
-def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
-    """`sdpa grows linearly and still fits at 8 192 with 65 MiB.`"""
-    same = by(free, lambda one: (one.growth, one.peak is None, one.measured[-1][0]))
-    sentences = []
-    for (growth, about, n), some in list(same.items())[:MOST_CLAUSES]:
-        sizes = [curve.measured[-1][1] for curve in some]
-        size = " to ".join(dict.fromkeys((size_text(min(sizes)), size_text(max(sizes)))))
-        s = "s" if len(some) == 1 else ""
-        how = {"quadratic": "quadratically", "linear": "linearly", "": ""}[growth]
-        grows = f" grow{s} {'about ' if about else ''}{how} and" if how else ""
-        names = list_text([curve.backend for curve in some], MOST_NAMES)
-        still = "still " if others_stop else ""
-        sentences.append(f"{names}{grows} {still}fit{s} at {length_text(n)} with {size}.")
-    return sentences
 
 
 def _note(every: Sequence[MemoryCurve], left: int) -> str:

@@ -4,7 +4,7 @@ All that the page's script needs to draw it anew for another budget is in its ro
 """
 
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from ..data.polynomial import Polynomial
@@ -123,13 +123,11 @@ def whole_gpu(group: Group, meta: Meta) -> str:
     whole_bytes = finite_number(run.get("environment") or {}, "device_memory_bytes") or 0
     if run["device"] != "cuda" or whole_bytes < LEAST_RATIO * (budget_bytes(run) or 0):
         return ""
-    ends = sorted(_ends(memory_curves(group, meta), whole_bytes))
+    ends = sorted(
+        (longest(one.need, whole_bytes), one.backend)
+        for one in memory_curves(group, meta)
+        if one.need is not None and one.peak is not None and one.need.quadratic > 0
+    )
     heads, size = plural(group.problem["heads"], "head"), size_text(int(whole_bytes))
     texts = [f"{n_text(n)} for {backend}" for n, backend in ends]
     return f"Calculated for the whole GPU ({size}, {heads}): {list_text(texts)}." if texts else ""
-
-
-def _ends(curves: Sequence[MemoryCurve], whole_bytes: float) -> Iterator[tuple[int, str]]:
-    for one in curves:
-        if one.need is not None and one.peak is not None and one.need.quadratic > 0:
-            yield longest(one.need, whole_bytes), one.backend

@@ -77,7 +77,7 @@ def _with_areas(card: Card, shown: Sequence[Group], meta: Meta) -> tuple[Card, l
     areas, picture = areas_of(shown, meta), card.picture
     if areas is None or not isinstance(picture, Figure):
         return card, []
-    *rest, most = (replace(picture, panels=(one,), large=False) for one in picture.panels)
+    *rest, most = (replace(picture, panels=(one,)) for one in picture.panels)
     about, table = caption(shown[-1].problem, meta), needs_table(shown[-1:])
     others = [replace(one, title=one.panels[0].title, caption=about, table=table) for one in rest]
     return replace(card, areas=areas, picture=most), others

@@ -89,7 +89,6 @@ def wall(*panels: Sequence[Sequence[Series]], budget: int = 512 * MIB) -> Figure
             )
             for place, lines in enumerate(panels, 1)
         ),
-        large=True,
     )
 
 

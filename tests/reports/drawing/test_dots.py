@@ -1,4 +1,4 @@
-"""reports/drawing/dots.py: dots on a log axis, words and numbers beside them."""
+"""reports/drawing/bars.py: dots on a log axis, words and numbers beside them."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_an_interval_without_end_stays_in_the_drawing() -> None:
     (svg,) = parts(dots(timed("naive", 2, 0, float("inf"))))
     (bar,) = (one for one in svg.iter("path") if one.get("opacity") == "0.38")
     numbers = [float(one) for one in bar.get("d", "").replace("L", " ").strip("Mz ").split()]
-    assert 0 <= min(numbers[::2]) < max(numbers[::2]) <= 476
+    assert 0 <= min(numbers[::2]) < max(numbers[::2]) <= 632
 
 
 def test_no_rows_are_no_error() -> None:
