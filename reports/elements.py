@@ -260,8 +260,8 @@ class AreaRow:
     """Bytes of a backend over N as areas: so many `squares`, or a strip if they are none.
 
     `keeps`: what it has in memory at once. `ends`: the longest N that fits. `known`: measured bytes
-    by N. `need`: the formula of all others: constant, linear and quadratic times the last number; it
-    holds from `least_n`.
+    by N. `need`: the formula of all others: constant, linear and quadratic times the last number;
+    it holds from `least_n`.
     """
 
     backend: str

@@ -67,8 +67,8 @@ def _card(rows: list[Row], every: Sequence[Raced], table: Table, meta: Meta) -> 
     shown = _drawn(rows, meta)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
-    picture = None if compared else decisions or table
-    picture = latencies(shown, sentence, meta, table=table) if shown else picture
+    alone = None if compared else decisions or table
+    picture = latencies(shown, sentence, meta, table=table) if shown else alone
     return Card(
         title="Time",
         subtitle="; ".join(("of a call", *filter(None, [one.following for one in shown[:1]]))),
