@@ -1,7 +1,10 @@
 """What several benchmarks need."""
 
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tests.conftest import command_line, environment, ran
@@ -28,6 +31,17 @@ def rows_of(command: str, *more: str, out: Path) -> list[dict[str, Any]]:
     env = {**environment(), "OMP_NUM_THREADS": "2"}
     done = ran(words, env=env, check=True, timeout=None)
     return read_rows(Path(done.stdout.strip()))
+
+
+def times_s(call: Callable[[], object], rounds: int) -> list[float]:
+    """Wall times of so many calls, after a first one."""
+    found = []
+    for _ in range(rounds + 1):
+        begun_s = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - begun_s)
+    print(f"{median(found[1:]):.4f} s")
+    return found[1:]
 
 
 def child(*words: object) -> tuple[str, float, int]:

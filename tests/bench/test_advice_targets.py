@@ -35,7 +35,7 @@ TINY = {
 MEASURED_TOKENS, TOKENS = 512, 1024
 
 
-def test_rows_answer_within_a_second(benchmark, tiny, tmp_path):
+def test_rows_answer_within_a_second(tiny, tmp_path):
     """The command as a whole, Python's start included; torch is not imported."""
     asked = ["advise", str(tiny), "--context", "256", "--device", "cpu", "--out", str(tmp_path)]
     command = [sys.executable, "-m", "attnbench", *asked]
@@ -50,8 +50,6 @@ def test_rows_answer_within_a_second(benchmark, tiny, tmp_path):
         return time.perf_counter() - start
 
     best = min(seconds() for _ in range(5))
-    benchmark.extra_info["best_s"] = best
-    benchmark.pedantic(seconds, rounds=3)
     assert best <= 1.0
 
 
@@ -99,12 +97,12 @@ def tiny(tmp_path) -> Path:
     ("name", "source"), [("eager", "by the exact bytes measured at"), ("sdpa", "by the formula")]
 )
 def test_rows_of_half_the_length_predict_calls_of_a_real_model_within_1_percent(
-    benchmark, tiny, tmp_path, name, source
+    tiny, tmp_path, name, source
 ):
     command = ["advise", str(tiny), "--context", str(MEASURED_TOKENS), "--phase", "prefill"]
     command += ["--device", "cpu", "--out", str(tmp_path), "--measure", "--quiet"]
-    run = partial(subprocess.run, env=environment(), check=True, timeout=600)
-    benchmark.pedantic(run, args=([sys.executable, "-m", "attnbench", *command],), rounds=1)
+    words = [sys.executable, "-m", "attnbench", *command]
+    subprocess.run(words, env=environment(), check=True, timeout=600)
     here = this_device("cpu")
     shapes = ModelShapes(model=model_of(str(tiny)), batch=1, dtype="fp32", device="cpu")
     asked = inquiry(shapes=shapes, implementations=implementations(), contexts=(TOKENS,))
@@ -121,5 +119,4 @@ def test_rows_of_half_the_length_predict_calls_of_a_real_model_within_1_percent(
     assert need.source.startswith(source)
     predicted = need.attention_bytes + one.cached_bytes - shapes.input_bytes(one.problem)
     off_ratio = predicted / max(calls_of_a_real_model(name, TOKENS)) - 1
-    benchmark.extra_info["off_ratio"] = off_ratio
     assert abs(off_ratio) <= 0.01

@@ -34,17 +34,12 @@ def repeated(tmp_path_factory):
 
 @pytest.mark.parametrize("seq_len", LENGTHS)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_three_standard_runs_agree(benchmark, repeated, backend, seq_len):
+def test_three_standard_runs_agree(repeated, backend, seq_len):
     rows = [run[backend, seq_len] for run in repeated]
-    intervals = benchmark.pedantic(lambda: [latency_interval(row["block_ms"]) for row in rows])
+    intervals = [latency_interval(row["block_ms"]) for row in rows]
     values = [interval.value for interval in intervals]
-    benchmark.extra_info.update(
-        medians_ms=values,
-        spread=max(values) / min(values),
-        half_widths=[row["half_width_ratio"] for row in rows],
-        stops=[row["stop"] for row in rows],
-        contended=[row["contended_blocks"] for row in rows],
-    )
+    told = ("half_width_ratio", "stop", "contended_blocks")
+    print(values, [[row[name] for name in told] for row in rows])
     assert max(interval.low for interval in intervals) <= min(
         interval.high for interval in intervals
     )
@@ -52,7 +47,7 @@ def test_three_standard_runs_agree(benchmark, repeated, backend, seq_len):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(benchmark, backend):
+def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(backend):
     problem = Problem(batch=1, seq_len=1024, d_model=512, heads=8)
     subject = prepare_call(
         problem, impls.load(backend), make_tensors(problem, torch.device("cpu"), 0), None
@@ -68,23 +63,17 @@ def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(benchmark, b
                 "call()", globals={"call": subject.call}, num_threads=torch.get_num_threads()
             )
             timer.sample(10)
-
-            def interleave():
-                for _ in range(60):
-                    ours.extend(timer.sample(2).block_ms)
-                    theirs.append(oracle.timeit(2).median * 1e3)
-
-            benchmark.pedantic(interleave, rounds=1)
+            for _ in range(60):
+                ours.extend(timer.sample(2).block_ms)
+                theirs.append(oracle.timeit(2).median * 1e3)
     finally:
         heap.give_back()
-    benchmark.extra_info.update(
-        ours_ms=median(ours), theirs_ms=median(theirs), ratio=median(ours) / median(theirs)
-    )
+    print(f"ours {median(ours):.3f} ms, theirs {median(theirs):.3f} ms")
     assert abs(median(ours) / median(theirs) - 1) <= 0.015
 
 
-def test_the_clock_adds_at_most_a_thousandth_to_a_call_of_1_ms(benchmark):
+def test_the_clock_adds_at_most_a_thousandth_to_a_call_of_1_ms():
     timer = HostClock().timer(lambda: None, 0.0)
-    readings = benchmark.pedantic(timer.sample, args=(1000,), rounds=7).block_ms
-    benchmark.extra_info["overhead_ns"] = median(readings) * 1e6
+    timer.sample(1000)
+    readings = timer.sample(1000).block_ms
     assert median(readings) <= 0.001

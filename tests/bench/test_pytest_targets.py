@@ -34,37 +34,27 @@ plan: quick
 """
 
 
-def test_the_plugin_loads_in_20_ms(benchmark):
+def test_the_plugin_loads_in_20_ms():
     code = (
         f"import pytest, time; start = time.perf_counter(); import {PLUGIN};"
         " print((time.perf_counter() - start) * 1e3)"
     )
-    times_ms = []
-
-    def load():
-        done = ran([sys.executable, "-c", code], env=child_environment(), check=True)
-        times_ms.append(float(done.stdout))
-
-    benchmark.pedantic(load, rounds=7)
-    benchmark.extra_info["load_ms"] = times_ms
+    command = [sys.executable, "-c", code]
+    times_ms = [float(ran(command, env=child_environment(), check=True).stdout) for _ in range(7)]
     assert median(times_ms) <= MOST_LOAD_MS
 
 
-def test_1_000_cases_are_collected_in_2_s(benchmark, tmp_path):
+def test_1_000_cases_are_collected_in_2_s(tmp_path):
     scenario(tmp_path, LARGE.replace("LENGTHS", str(list(range(64, 114)))), "large.yaml")
     times_s = []
-
-    def collect():
+    for _ in range(4):
         done = child(tmp_path, "large.yaml", "--collect-only", "-q")
         assert len(collected(done)) == 1_000
         times_s.append(float(re.findall(r"1000 tests collected in ([\d.]+)s", done.stdout)[0]))
-
-    benchmark.pedantic(collect, rounds=3, warmup_rounds=1)
-    benchmark.extra_info["collect_s"] = times_s
-    assert median(times_s) <= MOST_COLLECT_S
+    assert median(times_s[1:]) <= MOST_COLLECT_S
 
 
-def test_a_session_takes_at_most_5_percent_longer_than_the_command(benchmark, tmp_path):
+def test_a_session_takes_at_most_5_percent_longer_than_the_command(tmp_path):
     scenario(tmp_path, SAME, "same.yaml")
     (tmp_path / "pytest.ini").touch()
     pairs_s = []
@@ -74,14 +64,12 @@ def test_a_session_takes_at_most_5_percent_longer_than_the_command(benchmark, tm
         ran(words, cwd=folder, env=child_environment(), check=True, timeout=None)
         return time.perf_counter() - start
 
-    def pair():  # in turns, so that a machine that slows down slows both
+    for _ in range(3):  # in turns, so that a machine that slows down slows both
         pairs_s.append(
             (
                 wall_s(command_line("run", "same.yaml"), tmp_path),
                 wall_s(command("same.yaml", "--benchmark-only"), tmp_path),
             )
         )
-
-    benchmark.pedantic(pair, rounds=3)
-    benchmark.extra_info["command_and_pytest_s"] = pairs_s
+    print(pairs_s)
     assert median(pytest_s / command_s for command_s, pytest_s in pairs_s) <= MOST_RATIO

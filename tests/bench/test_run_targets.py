@@ -18,22 +18,18 @@ def test_a_shipped_run_takes_its_time_at_most(tmp_path: Path, scenario: str, mos
     assert {row["status"] for row in rows} <= {"ok", "predicted_oom"}
 
 
-def test_walls_under_1_gib_are_predicted_within_2_percent_and_found_within_10_minutes(
-    benchmark, tmp_path
-):
+def test_walls_under_1_gib_are_predicted_within_2_percent_and_found_within_10_minutes(tmp_path):
     command = (
         "wall --backends naive,fused,sdpa --batch 1 --d-model 512 --heads 8 --dtype fp32"
         " --memory-gib 1"
     )
-    rows = {
-        row["backend"]: row
-        for row in benchmark.pedantic(rows_of, args=(command,), kwargs={"out": tmp_path}, rounds=1)
-    }
+    begun_s = time.monotonic()
+    rows = {row["backend"]: row for row in rows_of(command, out=tmp_path)}
+    took_s = time.monotonic() - begun_s
     for backend in ("naive", "fused"):
         row = rows[backend]
         off_ratio = row["predicted_seq_len"] / row["seq_len_low"] - 1
-        benchmark.extra_info[backend] = off_ratio
         assert row["limited_by"] == "memory"
         assert abs(off_ratio) <= 0.02
     assert rows["sdpa"]["limited_by"] in ("memory", "time")
-    assert benchmark.stats.stats.median <= 600
+    assert took_s <= 600
