@@ -134,5 +134,5 @@ def test_a_run_from_python_says_first_and_last_that_it_takes_the_idle_cores(
     told = " ".join(capsys.readouterr().err.split())
     sentence = "measured with 1 of 4 threads because other programs use 3.0 of its 4 cores"
     assert told.count(f"{sentence}; threads=4 takes all") == 2
-    assert told.endswith("threads=4")
+    assert told.endswith("threads=4 takes all")
     assert THREADS not in os.environ

@@ -15,10 +15,8 @@ import pytest
 from attnbench.harness.devices import calibration_file
 from attnbench.harness.files.errors import BadInput, Refusal
 from attnbench.harness.fleet.merge import merge
-from attnbench.harness.rows import names
 from attnbench.harness.rows.run_files import read_meta, read_rows
 from tests.fakes.shard_runs import write_shard
-from tests.made_runs import fake_run
 
 AT_ONCE, ROUNDS = 8, 30
 LONG = "x" * 300_000
@@ -47,22 +45,6 @@ def tried(attempt: Callable[[int], str], number: int) -> str:
         return f"refused: {error}"
     except (Refusal, BrokenBarrierError) as error:
         return f"{type(error).__name__}: {error}"
-
-
-def replaced(runs: list[Path], number: int) -> str:
-    run = runs[number % len(runs)]
-    names.save("main", run, run.parent, force=True)
-    return "saved"
-
-
-def test_of_several_that_replace_a_baseline_one_is_there_whole(
-    pool: ProcessPoolExecutor, tmp_path: Path
-) -> None:
-    runs = [fake_run(tmp_path / "results", number) for number in (1, 2)]
-    for _ in range(ROUNDS):
-        assert raced(pool, partial(replaced, runs)) == {"saved": AT_ONCE}
-        assert names.find("main", tmp_path / "results") in runs
-    assert len(list((tmp_path / "results" / "baselines").iterdir())) == 1
 
 
 def merged(shard: Path, target: Path, number: int) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreError
-from attnbench.harness.files.safe_files import write_whole
 from attnbench.harness.rows.run_files import read_rows
 from attnbench.harness.rows.run_store import (
     Store,
@@ -116,20 +115,6 @@ def test_vanished_or_swapped_rows_are_an_error_and_not_a_silent_loss(tmp_path, k
     with pytest.raises(StoreError, match=kind):
         store.append([record(case(8))])
     assert (tmp_path / "victim").read_bytes() == b"kept"
-
-
-def test_whole_files_are_old_or_new_when_writing_fails(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_whole(path, "old")
-
-    def fails(fd):
-        raise OSError(5, "power cut")
-
-    monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(OSError, match="power cut"):
-        write_whole(path, "new")
-    assert path.read_text() == "old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", ".lock", "logs"])

@@ -64,12 +64,6 @@ def test_a_wall_that_cannot_be_found_is_a_row_with_its_reason_and_the_next_one_i
     assert rows["refuses"]["reason"] == "causal problems are not implemented"
 
 
-def test_walls_are_no_cases_of_a_table(sought: tuple[int, str, Path], here) -> None:
-    *_, run = sought
-    assert len((run / "rows.jsonl").read_text().splitlines()) == 1 + 3
-    assert here("show", run, "--format", "csv").stdout.count("\n") == 1 + 1
-
-
 def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(here, tmp_path):
     (tmp_path / "mine.yaml").write_text(MINE)
     (tmp_path / "alone.yaml").write_text(FIND + "grid: {d_model: 64, heads: 2}\n")

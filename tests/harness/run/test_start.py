@@ -1,15 +1,20 @@
-"""What is executed and imported: what the command line names, never what a folder offers."""
+"""What is executed and imported: what the command line names, never what a folder offers. Files of
+the user's that studies look at, and devices elsewhere.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.listener import Listener
-from attnbench.harness.run.start import RunOptions, resume_run
+from attnbench.harness.run.start import RunOptions, resume_run, start_run
+from attnbench.harness.scenario import load
+from attnbench.harness.scenario.selection import Selection
 from tests.conftest import ran
 from tests.made_runs import case, problem, read_rows, write_run
 
@@ -86,3 +91,11 @@ def test_python_m_attnbench_forgets_the_current_folder(tmp_path: Path) -> None:
     done = in_folder(tmp_path, "list", "scenarios", python=())
     assert done.returncode == 0, done.stderr
     assert "quickstart" in done.stdout
+
+
+def test_files_are_looked_at_on_this_machine_alone(tmp_path: Path) -> None:
+    given: Any = SimpleNamespace(name="m", study="any", flag="--given m")
+    options = RunOptions(command=(), listener=Listener(), engine=SimpleNamespace())
+    with pytest.raises(BadInput, match="works on this machine only; leave out --on"):
+        start_run(load("quickstart"), tmp_path, 0, Selection(attachments=(given,)), options)
+    assert [*tmp_path.iterdir()] == []
