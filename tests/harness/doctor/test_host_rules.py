@@ -75,9 +75,8 @@ def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(
     monkeypatch.setattr(facts, "cudnn_path", lambda: None)  # CUDA builds of torch are linked to it
     device, why, cudnn = try_torch()
     assert device == torch.device("cuda", 0)
-    assert {"mm", "convolution"} & set(fake_gpu.launched) == {"mm", "convolution"} or (
-        "mm" in fake_gpu.launched and any("conv" in name for name in fake_gpu.launched)
-    )
+    assert "mm" in fake_gpu.launched
+    assert any("conv" in name for name in fake_gpu.launched)
     assert cudnn == Reading(None, "a convolution ran without it")
     fake_gpu.broken = "CUDA error: no kernel image is available for execution on the device\nmore"
     device, why, cudnn = try_torch()

@@ -95,8 +95,9 @@ def compare(name: str, shape: Problem, **changes: object) -> bool:
 
 @pytest.mark.parametrize("name", ["sdpa", "sdpa:math", "sdpa:flash"])
 def test_peak_of_sdpa_is_as_predicted_where_it_is_known(name: str, shape: Problem) -> None:
-    for scope in ("core", "layer"):
-        compare(name, shape, scope=scope)
+    unknown = name == "sdpa:math" and shape.causal_align == "bottom_right"
+    for problem in (replace(shape, scope=scope) for scope in ("core", "layer")):
+        assert compare(name, problem) or unknown or load(name).why_not(problem, CPU)
     compare(name, shape, passes="forward+backward")
 
 
