@@ -17,26 +17,13 @@ SCHEMA = 1
 CAP_BYTES = 64 << 20
 
 
-def check_writable(root: Path) -> None:
-    """Before minutes of measuring. Raises BadInput."""
-    _append(root / FILE, "")
-
-
-def append(root: Path, calibration: Mapping[str, Any]) -> None:
-    """One more line; earlier ones stay. Raises BadInput."""
-    append_line(root / FILE, calibration)
-
-
-def append_line(path: Path, line: Mapping[str, Any]) -> None:
-    """Also of what else is known of a machine. Raises BadInput."""
-    _append(path, json.dumps(line, allow_nan=False) + "\n")
-
-
-def _append(path: Path, text: str) -> None:
-    runs = option("runs", "DIR")
-    with unless_refused(
-        path.parent, f"choose another with {runs}", f"cannot write {path.name} here"
-    ):
+def append_line(path: Path, line: Mapping[str, Any] | None) -> None:
+    """One more line, also of what else is known of a machine; earlier ones stay. None: see that it
+    could be written, before minutes of measuring. Raises BadInput.
+    """
+    text = "" if line is None else json.dumps(line, allow_nan=False) + "\n"
+    elsewhere = f"choose another with {option('runs', 'DIR')}"
+    with unless_refused(path.parent, elsewhere, f"cannot write {path.name} here"):
         path.parent.mkdir(parents=True, exist_ok=True)
         append_lines(path, text)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..devices.calibration_file import SCHEMA, append, check_writable
+from ..devices.calibration_file import FILE, SCHEMA, append_line
 from ..devices.environment import fix_threads, pick_device
 from ..devices.host import cpu_name
 from ..devices.nvml import Device, nvml_device
@@ -212,7 +212,7 @@ def calibrate(
     if why:
         on_cpu = f"calibrate with {option('device', 'cpu')}"
         raise EnvironmentUnmet(f"{no_device(requested, why)}; {on_cpu}, or see attnbench doctor")
-    check_writable(root)
+    append_line(root / FILE, None)
     gpu = nvml_device(device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
     total = LOADS[device.type] + len(KINDS[device.type]) + 1  # copying
@@ -248,7 +248,7 @@ def calibrate(
             if peak.block_ms
         },
     }
-    append(root, line)
+    append_line(root / FILE, line)
     return line
 
 

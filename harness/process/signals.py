@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from .worker_process import Interrupted
 
-RESUME = "attnbench run --resume finds what was saved"
+RESUME = "attnbench run --resume latest continues with what was saved"
 
 
 class Signals:

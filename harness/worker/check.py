@@ -24,7 +24,7 @@ from ..measure.prepared_call import CompileTime, PreparedCall, prepare_call
 from ..process.child import CaseEnded
 from ..rows.status import ERRORS, Status
 from ..scenario.preflight import preflight
-from .kernel import observed
+from .observe import observed
 from .settings import Settings
 
 COPIES = (

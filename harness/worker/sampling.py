@@ -25,8 +25,8 @@ from ..process.child import CaseEnded
 from ..rows.plans import most_warm_up_s
 from ..rows.status import Status
 from .blocks import BlockTimer, call_until_stationary
+from .observe import Watched, profile_kernels, watch_window
 from .settings import Settings
-from .window import Watched, profile_kernels, watch_window
 
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed

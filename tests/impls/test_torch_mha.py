@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.worker.kernel import observed
+from attnbench.harness.worker.observe import observed
 from attnbench.impls import Problem, load, make_inputs, make_weights
 from tests.impls.conftest import BOTTOM_RIGHT
 

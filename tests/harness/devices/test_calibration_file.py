@@ -1,13 +1,13 @@
 """calibration.jsonl, with whole and torn lines."""
 
-from attnbench.harness.devices.calibration_file import FILE, append, newest_calibration
+from attnbench.harness.devices.calibration_file import FILE, append_line, newest_calibration
 from tests.fakes.nvml.driver import UUID
 
 LINE = {"schema": 1, "device_uuid": UUID, "device_name": "a GPU", "peaks": {}, "checks": []}
 
 
 def add(root, **changes):
-    append(root, LINE | {"utc": "0"} | changes)
+    append_line(root / FILE, LINE | {"utc": "0"} | changes)
 
 
 def test_the_newest_line_of_a_device_is_found_past_torn_lines(tmp_path):

@@ -66,7 +66,7 @@ def test_one_of_several_merges_makes_the_run_and_the_others_find_it_whole(
 
 
 def appended(root: Path, number: int) -> str:
-    calibration_file.append(root, {"number": number, "long": LONG})
+    calibration_file.append_line(root / calibration_file.FILE, {"number": number, "long": LONG})
     return "appended"
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attnbench.harness.worker.kernel import Kernel, observed
+from attnbench.harness.worker.observe import Kernel, observed
 from attnbench.impls import load
 from attnbench.impls.problem import Problem
 from attnbench.impls.shared.inputs import make_inputs
