@@ -79,6 +79,10 @@ Device = Annotated[
         "Device to measure on (default: the scenario's); auto takes a GPU if there is one."
     ),
 ]
+AutoDevice = Annotated[
+    DeviceKind | None,
+    device_option("Device to measure on (default: auto); auto takes a GPU if there is one."),
+]
 Plan = Annotated[PlanKind | None, Option("NAME", HOW)]
 """quick, standard or rigorous (default: the scenario's)."""
 Measures = Annotated[

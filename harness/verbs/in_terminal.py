@@ -156,7 +156,7 @@ def _print_end(results: "Sequence[RunResult]", few_threads: str) -> None:
 # ---- --dry-run: every case and wall with its prediction ------------------------------------------
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
-WALL_COLUMNS = ("wall", "predicted N", "why there is none, or whose formula it is")
+WALL_COLUMNS = ("wall", "predicted N", "remark")
 LEAVE_OUT = ("work_flops", "input_bytes")
 
 
@@ -194,7 +194,7 @@ def preflight_tables(entry: "SuiteEntry") -> Iterator[RenderableType]:
         walls = [(one.id, *_wall(one, device, budget)) for one in selected.walls]
     where = f"on {device.type}, budget {bytes_said(budget)}"
     if cases:
-        title = f"{scenario.name}: {len(cases)} cases {where}"
+        title = f"{scenario.name}: {len(cases)} {'case' if len(cases) == 1 else 'cases'} {where}"
         yield table(title, COLUMNS, cases, right=COLUMNS[1:4], may_go=LEAVE_OUT, ids=True)
     if walls:
         title = f"{scenario.name}: {len(walls)} {'wall' if len(walls) == 1 else 'walls'} {where}"

@@ -48,7 +48,7 @@ def test_a_scenario_may_use_them_as_well(here, tmp_path):
     )
     done = here("run", "mine.yaml", "--dry-run", "--device", "cpu")
     assert done.returncode == 0
-    assert "mine: 1 cases on cpu" in done.stdout
+    assert "mine: 1 case on cpu" in done.stdout
     assert "-bf16-forward-core" in done.stdout
 
 
