@@ -167,6 +167,3 @@ def test_the_shell_completes(here, results, line, offered):
         "COMP_CWORD": str(line.count(" ")),
     }
     assert offered in here(env=settings).stdout.split()
-
-
-# ---- compare --only ------------------------------------------------------------------------------
