@@ -26,10 +26,7 @@ MEASURED_ELSEWHERE = ("measure", "json", "quiet", "wait", "wait_idle")
 class AdviseRequest(Question):
     measure: Annotated[bool, Option(group=fields.HOW)] = False
     """Measure what earlier runs on this device did not (minutes)."""
-    device: Annotated[
-        fields.DeviceKind | None,
-        fields.device_option("Where to measure (default: auto, a GPU if there is one)."),
-    ] = None
+    device: fields.AutoDevice = None
     threads: fields.Threads = None
     wait: fields.Wait = False
     wait_idle: fields.WaitIdle = None

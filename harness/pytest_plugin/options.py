@@ -41,18 +41,18 @@ class PytestRequest(fields.HowMeasured):
     set: Annotated[fields.Several, Option("A.B=C", parse=fields.listed)] = ()
     """Change a field of every scenario; repeatable."""
     scenarios: Annotated[fields.Several, own("PATTERN", fields.listed)] = ()
-    """Shell patterns of scenario files, as paths from the root folder; repeatable."""
+    """Shell patterns of scenario files, relative to the root folder; repeatable."""
     expect: Annotated[tuple[Expectable, ...], own("STATUS,...", fields.separated)] = ()
-    """Statuses that are expected failures, for scenarios that reach the wall: oom, timeout,
-    crashed, incorrect, error.
+    """Statuses that count as expected failures, such as oom where a scenario reaches the wall; also
+    timeout, crashed, incorrect, error.
     """
     fail_slower: Annotated[str | None, own("PERCENT", percentage)] = None
-    """Fail the session if a case is slower than in a stored run by more than this; exit code 6 if
+    """Fail the session if a case is slower by more than PERCENT than in a stored run; exit code 6:
     nothing is decided.
     """
     against: Annotated[fields.Several, own("RUN,...", fields.separated)] = ()
-    """That stored run: folder, name or baseline; several scenarios: one of each. Or last:5, the
-    five before.
+    """The stored run: folder, name or baseline, one for each scenario; or last:5, the five runs
+    before.
     """
 
     @property

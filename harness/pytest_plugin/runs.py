@@ -254,7 +254,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         if run.path:
             statuses = Counter(row["status"] for row in run.rows.values())
             whole = run.refusal is None and not statuses[Status.INTERRUPTED]
-            verb, path = "report" if whole else "run --resume", shlex.quote(shortest(run.path))
+            verb, path = "show --open" if whole else "run --resume", shlex.quote(shortest(run.path))
             lines.append(f"{counts(statuses)}; next: attnbench {verb} {path}")
         lines += run.said
     if lines:

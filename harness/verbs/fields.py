@@ -79,6 +79,10 @@ Device = Annotated[
         "Device to measure on (default: the scenario's); auto takes a GPU if there is one."
     ),
 ]
+AutoDevice = Annotated[
+    DeviceKind | None,
+    device_option("Device to measure on (default: auto); auto takes a GPU if there is one."),
+]
 Plan = Annotated[PlanKind | None, Option("NAME", HOW)]
 """quick, standard or rigorous (default: the scenario's)."""
 Measures = Annotated[
@@ -90,7 +94,7 @@ On a GPU latency,memory skips the counters.
 Threads = Annotated[int | None, Option("COUNT", HOW, least=1, most=MOST_THREADS)]
 """Torch threads on a CPU (default: one per idle core); sets OMP_NUM_THREADS."""
 Wait = Annotated[bool, Option(group=HOW)]
-"""Wait for another run on this device to end; with --on ray also for missing devices."""
+"""Wait for another run on this device to end; with --on also for missing devices."""
 WaitIdle = Annotated[str | None, Option("TIME", HOW)]
 """Wait up to TIME for idle cores, such as 10m."""
 Seed = Annotated[int, Option("N", HOW)]

@@ -5,15 +5,19 @@ scenarios.
 import json
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import RenderableType
 from rich.markup import escape
+from rich.text import Text
 
 from ..devices.load import worker_threads
-from ..files.errors import Refusal
+from ..devices.this_device import no_device
+from ..files.errors import EnvironmentUnmet, Refusal, option
+from ..files.printable import spaced
 from ..rows.record import FAILURES
 from ..rows.run_files import read_meta
 from ..run.suite import earlier_run, measure_entry
@@ -22,9 +26,11 @@ from ..terminal.progress import counts, echo, kept, say, started
 from .measuring import How, Job, started_job
 
 if TYPE_CHECKING:
+    from ..cases.case import Wall
     from ..rows.states import RunState
     from ..run.run_rows import RunResult
     from ..run.suite import SuiteEntry
+    from ..scenario.preflight import Preflight
 
     End = RunResult | Refusal
 
@@ -147,12 +153,80 @@ def _print_end(results: "Sequence[RunResult]", few_threads: str) -> None:
     say(f"the page: attnbench show {where} --open", stderr=True)
 
 
-def _print_dry_run(entries: "Sequence[SuiteEntry]") -> int:
-    """What is known before anything runs, on stdout."""
-    with busy("starting"):
-        from .dry_run import preflight_tables
+# ---- --dry-run: every case and wall with its prediction ------------------------------------------
 
+COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
+WALL_COLUMNS = ("wall", "predicted N", "remark")
+LEAVE_OUT = ("work_flops", "input_bytes")
+
+
+def _print_dry_run(entries: "Sequence[SuiteEntry]") -> int:
     for entry in entries:
         for table in preflight_tables(entry):
             echo(table)
     return 0
+
+
+def preflight_tables(entry: "SuiteEntry") -> Iterator[RenderableType]:
+    """Cases with bytes, predicted peak, work and refusals; walls with their prediction. Raises
+    EnvironmentUnmet if there is no such device.
+    """
+    with busy("starting"):
+        from ..devices.environment import available_bytes, pick_device
+        from ..run.start import budget_bytes_of
+        from ..scenario.preflight import preflight_outside_worker
+        from ..scenario.selection import select
+        from .tables import table
+
+    scenario, shard = entry.scenario, entry.selection.shard
+    with busy("predicting"):
+        device, why = pick_device(scenario.device)
+        if why:
+            raise EnvironmentUnmet(
+                f"{no_device(scenario.device, why)}; try with {option('device', 'cpu')}"
+            )
+        budget = budget_bytes_of(scenario, available_bytes(device))
+        selected = select(scenario, device.type, entry.selection)
+        cases = [
+            (one.id, *_case(preflight_outside_worker(one, device, budget), budget))
+            for one in selected.cases
+        ]
+        walls = [(one.id, *_wall(one, device, budget)) for one in selected.walls]
+    where = f"on {device.type}, budget {bytes_said(budget)}"
+    if cases:
+        title = f"{scenario.name}: {len(cases)} {'case' if len(cases) == 1 else 'cases'} {where}"
+        yield table(title, COLUMNS, cases, right=COLUMNS[1:4], may_go=LEAVE_OUT, ids=True)
+    if walls:
+        title = f"{scenario.name}: {len(walls)} {'wall' if len(walls) == 1 else 'walls'} {where}"
+        yield table(title, WALL_COLUMNS, walls, right=WALL_COLUMNS[1:2], ids=True)
+    if shard is not None:
+        part, whole = len(selected.planned), len((selected.whole or selected).planned)
+        yield Text(f"Shard {shard}: {part} of {whole} cases, walls and studies.")
+
+
+def bytes_said(count: int) -> str:
+    """`15.1 GiB (16,211,355,238 bytes)`: cases are held against the exact number."""
+    return f"{count / 2**30:.3g} GiB ({spaced(count)} bytes)"
+
+
+def _case(view: "Preflight", budget: int) -> tuple[str, ...]:
+    peak, inputs = view.fields["predicted_peak_bytes"], view.fields["input_bytes"]
+    if view.status is not None:
+        result = f"{view.status}: {view.reason}"
+    elif peak is None:
+        result = view.fields["predicted_reason"]
+    else:
+        result = "fits" if peak + inputs <= budget else "beyond the budget"
+    peak_text = "-" if peak is None else spaced(peak)
+    return spaced(inputs), peak_text, spaced(view.fields["work_flops"]), result
+
+
+def _wall(wall: "Wall", device: Any, budget: int) -> tuple[str, str]:
+    """The longest N, beside the formula of another dtype or backend at least that; and why."""
+    from ..scenario.preflight import not_imported, predict
+
+    if reason := not_imported(wall.backend):
+        return "-", reason
+    known: Mapping[str, Any] = predict(wall, device, budget)
+    n, bound = known["predicted_seq_len"], known.get("predicted_source") == "nearest"
+    return "-" if n is None else f"{'>= ' if bound else ''}{spaced(n)}", known["predicted_reason"]

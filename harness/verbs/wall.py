@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..files.errors import BadInput, Spelling, option, shown
-from .fields import LIMITS, DeviceKind, Several, device_option
+from .fields import LIMITS, AutoDevice, Several
 from .measured import BACKENDS, Backends, Measured
 from .measuring import run_of
 from .request import Option, Verb
@@ -27,10 +27,7 @@ MOST_TOLERANCE_RATIO = 0.5
 class WallRequest(Measured):
     words: Annotated[Several, Option(argument=True, hidden=True, of=Spelling.SHELL)] = ()
     backends: Annotated[Backends, BACKENDS] = "naive,fused,sdpa"
-    device: Annotated[
-        DeviceKind | None,
-        device_option("Device to measure on (default: auto, a GPU if there is one)."),
-    ] = None
+    device: AutoDevice = None
     tolerance: Annotated[str | float, Option("PERCENT", LIMITS)] = "2%"
     """Precision of the wall; the gap between the longest N that fits and the shortest that fails.
     """

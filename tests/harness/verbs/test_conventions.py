@@ -48,7 +48,7 @@ def test_a_scenario_may_use_them_as_well(here, tmp_path):
     )
     done = here("run", "mine.yaml", "--dry-run", "--device", "cpu")
     assert done.returncode == 0
-    assert "mine: 1 cases on cpu" in done.stdout
+    assert "mine: 1 case on cpu" in done.stdout
     assert "-bf16-forward-core" in done.stdout
 
 
@@ -167,6 +167,3 @@ def test_the_shell_completes(here, results, line, offered):
         "COMP_CWORD": str(line.count(" ")),
     }
     assert offered in here(env=settings).stdout.split()
-
-
-# ---- compare --only ------------------------------------------------------------------------------
