@@ -25,10 +25,10 @@ MEASURED_ELSEWHERE = ("measure", "json", "quiet", "wait", "wait_idle")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseRequest(Question):
     measure: Annotated[bool, Option(group=fields.HOW)] = False
-    """Measure what earlier runs on this device did not (minutes)."""
+    """Measure what earlier runs here lack; takes minutes."""
     device: Annotated[
         fields.DeviceKind | None,
-        fields.device_option("Where to measure (default: auto, a GPU if there is one)."),
+        fields.device_option("Device to measure on (default: auto, a GPU if there is one)."),
     ] = None
     threads: fields.Threads = None
     wait: fields.Wait = False
@@ -36,7 +36,7 @@ class AdviseRequest(Question):
     timeout: fields.Timeout = None
     runs: fields.Runs = fields.DEFAULT_ROOT
     output: Annotated[Path | None, Option("FILE", fields.OUTPUT, short="-o")] = None
-    """Write a page too."""
+    """Also write a page to FILE."""
     quiet: fields.Quiet = False
     json: fields.AsJson = False
 
@@ -79,11 +79,11 @@ def _write_page(path: Path, advice: "Advice") -> None:
 
 
 def tell(request: AdviseRequest) -> int:
-    """Say which attention a model should use here, and what context fits. Also what it costs.
+    """Recommend an attention for a model, and the context that fits.
 
-    Answers from the rows of earlier runs on this device, and says which are missing; --measure
-    measures those. Exit code 3: the model has no attention that attnbench can measure, or its
-    configuration has a field that may change attention and is not known.
+    Also says what it costs. Answers from earlier runs on this device and names missing
+    measurements; --measure takes them. Exit code 3: attnbench cannot measure the model's attention,
+    or its configuration has an unknown field that may change attention.
     """
     from ..terminal.progress import kept, say
 
@@ -94,7 +94,9 @@ def tell(request: AdviseRequest) -> int:
         )
     except Ended as stopped:
         if not request.quiet:
-            go_on = "Go on: the same command; without --measure it answers from what is kept."
+            go_on = (
+                "Continue with the same command; without --measure it answers from the kept rows."
+            )
             say(f"{kept(stopped.result.statuses)} {go_on}", stderr=True)
         return stopped.result.exit_code
     for note in found.rows.notes:

@@ -52,9 +52,9 @@ def merged(request: MergeRequest, command: Sequence[str]) -> dict[str, Any]:
 
 
 def tell(request: MergeRequest) -> int:
-    """Make one run of shards that were measured apart.
+    """Join shards that were measured apart into one run.
 
-    Prints its folder. Exit code 1 if cases are missing, and says which.
+    Prints its folder. Exit code 1: cases are missing; they are listed.
     """
     found = merged(request, ["attnbench", *sys.argv[1:]])
     if request.json:

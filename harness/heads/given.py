@@ -42,7 +42,7 @@ def read_checkpoints(
     """
     if tokens is not None and not given:
         raise BadInput(
-            f"{option('tokens')} belongs to {option('checkpoint', 'PATH')}; give the model too"
+            f"{option('tokens')} needs {option('checkpoint', 'PATH')}; give the model too"
         )
     file = None if tokens is None else Path(tokens).expanduser().absolute()
     found: dict[str, Checkpoint] = {}

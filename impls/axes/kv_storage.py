@@ -108,7 +108,7 @@ KV_DTYPE = Axis(
 PREFIX = Axis(
     "Tokens of kv_seq_len with which all sequences of the batch begin (a system prompt), whose"
     " keys and values are stored once; 0 if every sequence has its own.",
-    option="Tokens of --kv-seq-len that all sequences of the batch share, stored once.",
+    option="First tokens of --kv-seq-len that the batch shares and stores once.",
     part=lambda p: f"prefix{p.prefix}" if p.prefix else "",
     text=lambda value: f"shared prefix of {value} tokens" if value else "",
     in_rows="first tokens of the keys and values that all sequences share, stored once; 0 for none",

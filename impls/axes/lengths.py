@@ -162,7 +162,8 @@ LENGTHS = Axis(
     " lengths such as [2k, 300, 1k]; 2q2k_32q1s1k, as in vLLM's benchmarks: 2 sequences of 2048"
     " tokens, and 32 of 1024 of which one is new;"
     " lognormal:count=16:mean=1k:sigma=0.8:seed=1; or file:PATH.",
-    option="Sequences packed into one row, in place of --seq-len: 2k,300,1k or 2q2k_32q1s1k.",
+    option="Lengths of sequences packed into one row, such as 2k,300,1k or 2q2k_32q1s1k; replaces"
+    " --seq-len.",
     scenario_wide=True,
     part=lambda p: short_name(p.lengths),
     text=words,

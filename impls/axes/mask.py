@@ -55,7 +55,7 @@ WINDOW = Axis(
     "Size of a mask that has one: "
     + ", ".join(f"{MASKS[name].window} ({name})" for name in WINDOWED)
     + ".",
-    option=f"Sizes of the masks that have one: {', '.join(WINDOWED)}.",
+    option=f"Sizes of masks that have one: {', '.join(WINDOWED)}.",
     scenario_wide=True,
     text=lambda value: f"window\u00a0{value}" if value else "",
     goes_with="mask",

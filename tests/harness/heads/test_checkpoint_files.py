@@ -66,7 +66,7 @@ def test_what_is_no_model_is_refused_before_anything_starts(tmp_path: Path, make
 
 
 def test_tokens_need_a_checkpoint() -> None:
-    with pytest.raises(BadInput, match="--tokens belongs to --checkpoint"):
+    with pytest.raises(BadInput, match="--tokens needs --checkpoint"):
         read_checkpoints([], "x.json")
 
 
