@@ -28,7 +28,7 @@ class AdviseRequest(Question):
     """Measure what earlier runs here lack; takes minutes."""
     device: Annotated[
         fields.DeviceKind | None,
-        fields.device_option("Device to measure on (default: auto, a GPU if there is one)."),
+        fields.device_option("Where to measure; auto, the default, takes a GPU if there is one."),
     ] = None
     threads: fields.Threads = None
     wait: fields.Wait = False
