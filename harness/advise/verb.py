@@ -25,7 +25,7 @@ MEASURED_ELSEWHERE = ("measure", "json", "quiet", "wait", "wait_idle")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseRequest(Question):
     measure: Annotated[bool, Option(group=fields.HOW)] = False
-    """Measure what earlier runs here lack; takes minutes."""
+    """Measure what no earlier run here has measured; minutes."""
     device: Annotated[
         fields.DeviceKind | None,
         fields.device_option("Where to measure; auto, the default, takes a GPU if there is one."),
