@@ -40,9 +40,9 @@ class Question:
             "MODEL", argument=True, complete=completion.models, wanted="a name or a config.json"
         ),
     ]
-    """A name from attnbench list models, or a Hugging Face config.json, or its folder."""
+    """Name from attnbench list models, a Hugging Face config.json or its folder."""
     context: Annotated[str | None, Option("SIZE,SIZE", SHAPE, parse=text_of)] = None
-    """Tokens of context, such as 8k,32k (default: 8k, or fewer if the model takes fewer)."""
+    """Tokens of context (default: 8k or the model's limit); such as 8k,32k."""
     batch: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
     """Number of sequences."""
     dtype: Annotated[str | None, Option("NAME", SHAPE, complete=completion.values_of("dtype"))] = (
@@ -52,17 +52,17 @@ class Question:
     kv_dtype: Annotated[str | None, Option("fp8|q8|q4", SHAPE)] = None
     """Format of stored keys and values, for their bytes."""
     phase: Annotated[str | None, Option("A,B", SHAPE, parse=text_of)] = None
-    """prefill, chunk, decode, verify, training (default: prefill,decode)."""
+    """Some of prefill, chunk, decode, verify, training (default: prefill,decode)."""
     chunk: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Tokens of a prompt in phase chunk (default: 512)."""
+    """Prompt tokens computed in phase chunk (default: 512)."""
     draft: Annotated[int | None, Option("COUNT", SHAPE, least=1)] = None
-    """Drafted tokens in phase verify (default: 4)."""
+    """Drafted tokens computed in phase verify (default: 4)."""
     tp: Annotated[int, Option("COUNT", SHAPE, least=1)] = 1
-    """Devices that share the heads (tensor parallelism); bytes are per device."""
+    """Tensor parallelism: devices that share the heads; bytes are per device."""
     memory_gib: Annotated[float | None, Option("G", LIMITS, above=0, most=MOST_GIB)] = None
-    """GiB for weights, keys, values and attention (default: the device's memory)."""
+    """Memory in GiB (default: the device's); for weights, keys, values and attention."""
     beside_weights: Annotated[bool, Option(group=LIMITS)] = False
-    """Leave the weights out of --memory-gib."""
+    """--memory-gib excludes the weights."""
 
 
 def inquiry_of(asked: Question, here: "ThisDevice", arguments: Sequence[str]) -> "Inquiry":

@@ -25,7 +25,7 @@ MEASURED_ELSEWHERE = ("measure", "json", "quiet", "wait", "wait_idle")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviseRequest(Question):
     measure: Annotated[bool, Option(group=fields.HOW)] = False
-    """Measure what earlier runs on this device did not (minutes)."""
+    """Measure what no earlier run here has measured (takes minutes)."""
     device: fields.AutoDevice = None
     threads: fields.Threads = None
     wait: fields.Wait = False
@@ -33,7 +33,7 @@ class AdviseRequest(Question):
     timeout: fields.Timeout = None
     runs: fields.Runs = fields.DEFAULT_ROOT
     output: Annotated[Path | None, Option("FILE", fields.OUTPUT, short="-o")] = None
-    """Write a page too."""
+    """Also write a page to FILE."""
     quiet: fields.Quiet = False
     json: fields.AsJson = False
 

@@ -7,7 +7,7 @@ from .axis import Axis
 SOFTCAP = Axis(
     "Cap c of the scores, c * tanh(score / c) of the scaled score, before the mask (Gemma 2);"
     " 0 is none.",
-    option="Caps of the scores, such as 50 in Gemma 2 (default: none).",
+    option="Caps of the scores, such as 50 (Gemma 2; default: none).",
     scenario_wide=True,
     part=lambda p: f"cap{p.softcap:g}" if p.softcap else "",
     text=lambda value: f"softcap\u00a0{value:g}" if value else "",

@@ -21,7 +21,9 @@ from ..findings import TrainedHeads
 from ..removal import Gated, GatedDecoder, Gates, Head
 from ..synthetic_tasks import TASKS, Batch, Task
 
-QUESTION = "How many steps does each number of heads need for a task, at its own learning rate?"
+QUESTION = (
+    "How many steps does each number of heads need to learn a task at its best learning rate?"
+)
 PARTS = {"task": ("majority", "six_relations", "copy", "text"), "heads": (1, 2, 4, 8, 16)}
 LEARNING_RATES = (1.5e-3, 3e-3, 7.5e-4, 6e-3, 3.75e-4)
 """In the order in which they are tried: one that is tried later is given as many steps as the best

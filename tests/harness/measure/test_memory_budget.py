@@ -2,13 +2,10 @@
 
 import errno
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-from attnbench.harness.devices import environment, host
-from attnbench.harness.devices.host import MemoryLimit
 from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.graph_capture import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory
@@ -89,12 +86,6 @@ for name, mapping in mappings.items():
     else:
         raise SystemExit(f"{{name}} did not fail")
 """)
-
-
-def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
-    limit = MemoryLimit(1 << 30, 1 << 20, Path("memory.max"))
-    monkeypatch.setattr(host, "memory_limit", lambda: limit)
-    assert environment.available_bytes(torch.device("cpu")) == 1 << 20
 
 
 @pytest.mark.parametrize(
