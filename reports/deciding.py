@@ -13,7 +13,7 @@ from ..harness.stats.contrasts import FEWEST_VARIANCES, MOST_PRIOR_DEGREES, Cont
 from .data.row_groups import Row
 from .data.run_meta import Meta, plan_of
 from .data.typed import with_plan
-from .formatting import capital, number_text
+from .formatting import number_text
 from .judging.ratio import Ratio
 from .words import SAME_RATIO
 
@@ -92,9 +92,8 @@ def what_decides(
     disturbed: bool = False,
 ) -> str:
     """`attnbench run quickstart --plan standard likely decides 6 of these 9 in about 4 min.` Or
-    that no plan would, and the least difference that the largest could tell; "" without any.
-    `rows`: all that the plan would measure again. `disturbed`: others are open because of other
-    work.
+    that no plan would, and how small a difference the largest could tell; "" without any. `rows`:
+    all that the plan would measure again. `disturbed`: others are open because of other work.
     """
     if not some:
         return IDLE if disturbed else ""
@@ -104,13 +103,13 @@ def what_decides(
     if found is None and processes > 1:
         return _too_small(some, several=several)
     plan, decided = found or (min(PLANS, key=lambda name: PLANS[name]["processes"]), ())
-    command = with_plan(run.get("command"), plan) or f"a run with --plan {plan}"
+    command = with_plan(run.get("command"), plan)
+    command = f"`{command}`" if command else f"A run with --plan {plan}"
     if found is None:
-        return f"Measured in one process. To include how processes differ: {command}."
+        return f"Measured in one process. {command} includes process-to-process variation."
     what = f"{'all' if len(decided) == len(some) else len(decided)} of these {len(some)}"
     what = what if len(some) > 1 else f"this one (×{number_text(some[0].ratio)})"
     seconds = run_s(rows, plan_of(run), PLANS[plan])
-    command = command if command.startswith("attnbench") else capital(command)
     return f"{command} likely decides {what}{_about(seconds)}."
 
 
@@ -131,11 +130,10 @@ def _too_small(some: Sequence[Seen], *, several: bool) -> str:
     tried = (steadiest._replace(ratio=1 + percent / 100) for percent in range(5, MOST_PERCENT, 5))
     most = int(PLANS[plan]["processes"])
     least = next((one.ratio for one in tried if likely(one, most, several=several)), inf)
-    least_percent = f"only differences of {100 * (least - 1):.0f} % or more"
-    return (
-        f"Too close to call on this machine: even --plan {plan} would resolve"
-        f" {least_percent if isfinite(least) else 'none'}."
+    tells = (
+        f"resolves only ratios of {number_text(least)} or more" if isfinite(least) else "does not"
     )
+    return f"Too close to call on this machine: even --plan {plan} {tells}."
 
 
 # ---- how long ------------------------------------------------------------------------------------

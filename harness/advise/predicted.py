@@ -31,7 +31,7 @@ def peak(backend: str, problem: Problem, device: str) -> Bytes:
     if device == "cuda" and backend in ("sdpa", "hf", "hf:sdpa"):
         most = sdpa_on_cuda.most_bytes(backend, problem)
         if most is not None:
-            words = "upper bound (torch's fused kernels)"
+            words = "at most what torch's fused kernels need"
             return Bytes(value=most, words=words, at_most=True)
     for near in nearest(backend, problem, threads):
         found = _described(near.backend).peak_bytes(near.problem, place, threads)

@@ -255,9 +255,9 @@ def line_of(record: Record, name: str = "") -> str:
         angle = "" if cosine is None else f", cosine {cosine:.2f}"
         parts.append(f"[yellow]approximate, error {100 * error:.1f} %{angle}[/]")
     if record["peak_bytes"] is not None:
-        parts.append(f"peak memory {naturalsize(record['peak_bytes'], binary=True)}")
+        parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
     elif BELOW in (reason := (record["memory_missing"] or {}).get("peak_bytes", "")):
-        parts.append(f"peak memory {reason}")
+        parts.append(f"peak {reason}")
     if record["workspace_bytes"]:
         held = naturalsize(record["workspace_bytes"], binary=True)
         parts.append(f"holds {held} between calls")

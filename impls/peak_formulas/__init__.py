@@ -73,15 +73,15 @@ def nearest(backend: str, problem: Problem, threads: int) -> Iterator[Near]:
             elif backend == "cascade":
                 parts = cascade.parts(problem)
                 more_bytes = max(flash_bytes_in_half(one, threads) for one in parts)
-            words = "upper bound (fp32 formula)"
+            words = "at most what its formula says of fp32"
             yield Near(backend=backend, problem=in_fp32, more_bytes=more_bytes, words=words)
         return
     more_bytes = _more_than_family(backend, problem, threads)
-    alike = f"upper bound (formula of {family})"
+    alike = f"at most what {family} needs"
     if not (half and family == "fused"):  # hf:eager has its softmax in fp32
         yield Near(backend=family, problem=problem, more_bytes=more_bytes, words=alike)
     if half:
-        words = f"upper bound (fp32 formula of {family})"
+        words = f"at most what {family} needs in fp32"
         yield Near(backend=family, problem=in_fp32, more_bytes=more_bytes, words=words)
 
 

@@ -58,7 +58,7 @@ def test_a_backend_refuses_and_predicts_as_described(name: str, device: str) -> 
     ("backend", "dtype", "value", "words"),
     [
         ("sdpa", "fp32", 4 * (64 * 128 + 4 * 64), "by the formula"),  # and tiles of each thread
-        ("hf:sdpa", "bf16", 4 * (64 * 128 + 4 * 64), "upper bound (fp32 formula of sdpa)"),
+        ("hf:sdpa", "bf16", 4 * (64 * 128 + 4 * 64), "at most what sdpa needs in fp32"),
         (
             "hf:flash_attention_2",
             "bf16",
@@ -79,7 +79,7 @@ def test_it_says_whose_formula_it_is(
     if missing(backend):
         pytest.skip("transformers is not installed")
     found = peak(backend, replace(LAYER, dtype=dtype), "cpu")
-    assert (found.words, found.at_most) == (words, words.startswith("upper bound"))
+    assert (found.words, found.at_most) == (words, words.startswith("at most"))
     assert found.value == value or (value is not None and (found.value or 0) > value)
 
 
