@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 from ...harness.files.printable import spaced
 from ..data.load import rows_of
@@ -34,6 +35,7 @@ from .words import about, headline, place, run_commands
 KEPT = ("environment", "rows")  # sections of an ordinary report that stay on this page
 WEIGHTS = "weights"
 NOTE = "Bars are 95 % intervals of the time in all layers over that of the fastest."
+DRAWN_PARTS = 16  # of the longest context: curves look smooth
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 
 
@@ -50,6 +52,7 @@ def render(advice: Advice) -> str:
 class AdviceReport(Answered):
     """A report of the runs that the advice's rows are from, with its answers in place of theirs."""
 
+    MADE_BY: ClassVar = "advise"
     advice: Advice
 
     @property
@@ -173,6 +176,8 @@ def _bytes_over_context(advice: Advice) -> Figure | None:
         x_label="context, tokens",
         y_label="memory",
         unit="bytes",
+        x_scale="linear",
+        y_scale="linear",
         series=tuple(
             Series(backend=name, kind="formula", x=tuple(map(float, contexts)), y=tuple(values))
             for name, values in lines.items()
@@ -196,8 +201,8 @@ def _bytes_over_context(advice: Advice) -> Figure | None:
 
 
 def contexts_to_draw(longest: Sequence[int], asked: Sequence[int], most: int | None) -> list[int]:
-    """Powers of two around what was asked and what fits, and those themselves."""
+    """Up to twice what was asked and what fits, and those themselves."""
     ends = [one for one in (*longest, *asked) if one]
-    near, far = max(1, min(ends) // 8), min(2 * max(ends), most or MOST_CONTEXT)
-    powers = [1 << power for power in range(40)]
-    return sorted({near, far, *(one for one in (*powers, *ends) if near <= one <= far)})
+    far = min(2 * max(ends), most or MOST_CONTEXT)
+    parts = (far * part // DRAWN_PARTS for part in range(1, DRAWN_PARTS + 1))
+    return sorted({max(1, one) for one in (*parts, *ends) if one <= far})

@@ -101,19 +101,16 @@ def _use(name: str, decisions: Sequence[Decision]) -> str:
 
 def _how_clear(name: str, decision: Decision) -> str:
     """Against which others this is decided, and against which not."""
-    others = [
-        (one.implementation.name, one.against.word) for one in decision.choices if one.against
-    ]
-    slower = [name for name, word in others if word == "more"]
-    left = [name for name, word in others if word == NOT_DECIDED]
-    first = decision.choices[0]
-    if first.implementation.name != name:  # it is as good as the fastest
+    if decision.choices[0].implementation.name != name:  # it is as good as the fastest
         return _against_fastest(name, decision)
-    if slower and left:
-        return f"faster than {list_text(slower)}; not confirmed against {list_text(left)}"
-    if left:
-        return f"not confirmed: {list_text(left)} may be as fast or faster"
-    return f"faster than {list_text(slower)}" if slower else "none is clearly faster"
+    others = [one for one in decision.choices if one.against]
+    some = by(others, lambda one: one.against.word if one.against else "")
+    texts = [
+        f"{said} {list_text([one.implementation.name for one in some[word]])}"
+        for word, said in (("more", "faster than"), (NOT_DECIDED, "not confirmed against"))
+        if word in some
+    ]
+    return "; ".join(texts) or "none is clearly faster"
 
 
 def _against_fastest(name: str, decision: Decision) -> str:

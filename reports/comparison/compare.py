@@ -193,7 +193,10 @@ def compare_backends(path: Folder, baseline: str, asked: Criteria = Criteria()) 
     # of copies, only those of one group are compared
     pairs = _pairs(sides.get(False, ()), sides[True], [*AXES, "replica"])
     if not any(one for one, _ in pairs):
-        raise BadInput(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
+        raise BadInput(
+            f"{run.shown} has no other backend on a problem of {visible(baseline)}; name another"
+            f" one with {option('against')}"
+        )
     return _compared(run, run, pairs, asked, baseline=baseline)
 
 

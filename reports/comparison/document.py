@@ -32,7 +32,7 @@ def as_json(found: Comparison) -> str:
         "geometric_mean": {"all": means.pop("", None), "backends": means},
         "noise_floor": floor
         and {
-            **json_fields(floor, "started_utc", "paired_noise_ratio", "run_noise_ratio"),
+            **json_fields(floor.check, "started_utc", "paired_noise_ratio", "run_noise_ratio"),
             "between_runs_ratio": floor.between_runs.ratio if floor.between_runs else None,
             "starts": floor.starts,
         },

@@ -9,7 +9,6 @@ from string import ascii_lowercase
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
 from ..data.exactness import exactness_note
-from ..data.row_groups import Row
 from ..data.run_meta import OUT_OF_MEMORY, Difference
 from ..formatting import (
     STATUS_WORDS,
@@ -71,7 +70,9 @@ def lines(found: Comparison) -> Iterator[str]:
             " not allow for a slow drift."
         )
     yield f"Times and energies within {margin_text(found.rules.margin_ratio)} count as the same."
-    yield from _environments(found)
+    if texts := [_difference(one) for one in found.differences]:
+        intended = "" if found.rules.environment_differs else " (what is compared)"
+        yield f"The environments differ{intended}: {'; '.join(texts)}."
     yield from map(line, found.notes)
 
 
@@ -173,17 +174,15 @@ def _ends(ended: Iterable[CaseVerdict]) -> Iterator[str]:
     """The cases that broke or were mended, by name: how they ended before and now, and why."""
     changed = [one for one in ended if one.worse or one.better]
     for one in changed[:MOST_NAMED]:
-        before, now = (_end(side) for side in (one.base, one.new))
+        before, now = (
+            STATUS_WORDS[side["status"]] if side else "absent" for side in (one.base, one.new)
+        )
         failed = one.new if one.worse else one.base
         why = f": {failed['reason']}" if failed is not None and failed["reason"] else ""
         case = clipped(one.shown["case"])
         yield f"{one.verdict.capitalize()}: {case}, {before} before, {now} now{why}"
     if len(changed) > MOST_NAMED:
         yield f"{len(changed) - MOST_NAMED} more broken or mended."
-
-
-def _end(side: Row | None) -> str:
-    return STATUS_WORDS[side["status"]] if side else "absent"
 
 
 # ---- what is not decided, and why ----------------------------------------------------------------
@@ -209,12 +208,6 @@ def doubts(found: Comparison) -> Iterator[str]:
                 yield f"{what} in {count}: {said.partition('; ')[0]}."
             else:
                 yield f"{what} ({LETTERS[reason]}) in {count}: {said}."
-
-
-def _environments(found: Comparison) -> Iterator[str]:
-    if texts := [_difference(one) for one in found.differences]:
-        intended = "" if found.rules.environment_differs else " (what is compared)"
-        yield f"The environments differ{intended}: {'; '.join(texts)}."
 
 
 def _difference(one: Difference) -> str:

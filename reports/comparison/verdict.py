@@ -295,8 +295,8 @@ def apply(
     for metric in gate.margins:
         if not worse and not any(one.metric == metric and one.measured for one in every):
             raise BadInput(
-                f"{option('gate')}: {metric}: no case has it on both sides; a gate without data"
-                " would always pass"
+                f"{option('gate')}: {metric}: no case has it on both sides, and a gate without data"
+                " would always pass; measure it on both, or gate another metric"
             )
     return GateResult(
         gate=gate,

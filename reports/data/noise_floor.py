@@ -12,7 +12,7 @@ from io import BytesIO
 from math import log, log1p, sqrt
 from pathlib import Path
 from statistics import fmean, median
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -65,21 +65,13 @@ CHECK_DEGREES = 24  # of a check without samples: 3 backends, twice, in 5 proces
 NoiseSource = Literal["selfcheck", "rows", "assumed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseFloor:
-    """The newest check: 95 % of the ratios of equal code lie within 1 + these ratios.
-
-    `paired`: measured in the same blocks; `run`: in different processes. `process`: the same as a
-    spread. `between_runs`: what starts of the check differ by, None with fewer than FEWEST_STARTS;
-    `starts`: how many there are under equal conditions. If the newest was undisturbed, those that
-    other work disturbed do not count.
+class NoiseFloor(NamedTuple):
+    """The newest check. `between_runs`: what starts of the check differ by, None with fewer than
+    FEWEST_STARTS; `starts`: how many there are under equal conditions. If the newest was
+    undisturbed, those that other work disturbed do not count.
     """
 
-    path: Path
-    started_utc: str
-    paired_noise_ratio: float
-    run_noise_ratio: float
-    process: Spread
+    check: "Check"
     between_runs: Spread | None
     starts: int
 
@@ -99,29 +91,18 @@ class ProcessNoise:
 
 def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> NoiseFloor | None:
     """The newest check of this device in these folders; skips unreadable lines. Raises BadRun."""
-    found = [
-        (folder / FILE, check)
-        for folder in dict.fromkeys(folders)
-        for check in _checks(folder / FILE)
-        if check.is_of(identity)
-    ]
+    every = (check for folder in dict.fromkeys(folders) for check in _checks(folder / FILE))
+    found = [check for check in every if check.is_of(identity)]
     if not found:
         return None
-    path, newest = max(found, key=lambda pair: pair[1].started_utc)
+    newest = max(found, key=lambda check: check.started_utc)
     alike = [
         check
-        for _, check in found
+        for check in found
         if check.conditions == newest.conditions and check.is_disturbed <= newest.is_disturbed
     ]
-    return NoiseFloor(
-        path=path,
-        started_utc=newest.started_utc,
-        paired_noise_ratio=newest.paired_noise_ratio,
-        run_noise_ratio=newest.run_noise_ratio,
-        process=newest.process,
-        between_runs=spread_between([check.centres for check in alike if check.centres]),
-        starts=len(alike),
-    )
+    centres = [check.centres for check in alike if check.centres]
+    return NoiseFloor(newest, spread_between(centres), len(alike))
 
 
 def differ(source: str) -> str:
@@ -142,18 +123,12 @@ def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloo
     except BadRun:  # a file beside the run must not break its report
         floor = None
     rows = (row for run in runs if device_identity(run.meta) == identity for row in run.rows)
-    return process_noise_of(floor, spread_of_rows(rows), of.meta["device"]), floor
-
-
-def process_noise_of(
-    floor: NoiseFloor | None, learnt: Spread | None, device: str | None
-) -> ProcessNoise:
-    """As `learnt` from rows, else by the check, else assumed for such a device."""
+    learnt = spread_of_rows(rows)
     if learnt is not None:
-        return ProcessNoise(spread=learnt, source="rows")
+        return ProcessNoise(spread=learnt, source="rows"), floor
     if floor is not None:
-        return ProcessNoise(spread=floor.process, source="selfcheck")
-    return assumed_noise(device)
+        return ProcessNoise(spread=floor.check.process, source="selfcheck"), floor
+    return assumed_noise(of.meta["device"]), floor
 
 
 def assumed_noise(device: str | None) -> ProcessNoise:
@@ -167,11 +142,7 @@ ASSUMED_ON_GPU = ProcessNoise(spread=assumed_spread(ASSUMED_GPU_RATIO), source="
 
 def spread_of_rows(rows: Iterable[Mapping[str, Any]]) -> Spread | None:
     """How much the processes of rows differ; None if no row has at least three."""
-    return spread_of_medians(row.get("block_ms") or () for row in rows if row["status"] == "ok")
-
-
-def spread_of_medians(samples: Iterable[Samples]) -> Spread | None:
-    """As spread_of_rows, of samples nested [process][block][call]."""
+    samples = (row.get("block_ms") or () for row in rows if row["status"] == "ok")
     several = (one for one in samples if len(one) >= FEWEST_PROCESSES)
     found = map(process_logs, several)
     return spread([logs for logs in found if len(logs) >= FEWEST_PROCESSES])
@@ -253,8 +224,10 @@ def process_logs(block_ms: Samples) -> list[float]:
 Noise = Annotated[float, Field(ge=0, lt=MOST_RATIO)]
 
 
-class _Check(BaseModel):
-    """A line. `conditions`: its environment, without what may differ between starts."""
+class Check(BaseModel):
+    """A line: 95 % of the ratios of equal code lie within 1 + these ratios, `paired` of the same
+    blocks, `run` of different processes; `process` is the same as a spread.
+    """
 
     model_config = ConfigDict(strict=True)
 
@@ -274,6 +247,7 @@ class _Check(BaseModel):
 
     @property
     def conditions(self) -> dict[str, Any]:
+        """Without what may differ between starts."""
         return {name: fact for name, fact in self.environment.items() if name not in COMMITS}
 
     @property
@@ -301,8 +275,8 @@ class _Check(BaseModel):
         return {case: median(logs) for case, logs in self.logs.items() if logs}
 
 
-def _checks(path: Path) -> Iterator[_Check]:
+def _checks(path: Path) -> Iterator[Check]:
     with open_file(path) or BytesIO() as file:
         for line in lines_of(file, LINE_CAP_BYTES):
             with suppress(ValidationError):  # a torn line
-                yield _Check.model_validate_json(line)
+                yield Check.model_validate_json(line)

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Protocol, cast
+from types import ModuleType
 
 from ...harness.files.errors import BadInput, EnvironmentUnmet
-
-if TYPE_CHECKING:
-    from ..data.run_meta import Run
 
 
 class NotExportable(BadInput):
@@ -33,15 +30,6 @@ class Exported:
     notes: tuple[str, ...] = ()
 
 
-class Format(Protocol):
-    """`MEANING`: who reads it, in a few words."""
-
-    MEANING: str
-
-    def export(self, runs: "Sequence[Run]") -> Exported:
-        """Raises NotExportable and PackageMissing."""
-
-
 def names() -> list[str]:
     """All formats, without importing them."""
     return sorted(
@@ -51,11 +39,13 @@ def names() -> list[str]:
     )
 
 
-def load(name: str) -> Format:
-    """Raises NotExportable."""
+def load(name: str) -> ModuleType:
+    """The module of a format: `MEANING`, who reads it, and `export(runs) -> Exported`, which raises
+    NotExportable and PackageMissing. Raises NotExportable.
+    """
     if name not in names():
         raise NotExportable(f"no format {name!r}; there are: {', '.join(names())}")
-    return cast(Format, import_module(f"{__name__}.{name.replace('-', '_')}"))
+    return import_module(f"{__name__}.{name.replace('-', '_')}")
 
 
 def export(
@@ -76,7 +66,7 @@ def export(
     form = load(name)
     runs = read_runs([run] if isinstance(run, str | Path) else run, salvage=salvage)
     runs = anonymous(runs) if hide else runs
-    done = form.export(runs)
+    done: Exported = form.export(runs)
     return Exported(
         content=done.content,
         notes=(*(f"{one.meta['run']}: {note}" for one in runs for note in one.notes), *done.notes),

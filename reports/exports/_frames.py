@@ -22,7 +22,7 @@ ABOUT = ("study", "case", "device", "status", "reason")
 def walls(run: Run) -> "pd.DataFrame":
     """A row per wall, also of one that was not reached."""
     kinds = {**dtypes_of("wall"), **ANSWER}
-    rows = [{**row, **_answer(row), **_parameters(row)} for row in run.walls]
+    rows = [{**row, **_answer(row)} for row in run.walls]
     rows += [_not_reached(run, one) for one in run.missing_walls]
     columns = sorted(kinds, key=lambda name: kinds[name] == NESTED)
     more = {name for row in rows for name in row if name.startswith("parameter_")}
@@ -30,13 +30,10 @@ def walls(run: Run) -> "pd.DataFrame":
 
 
 def _answer(row: dict[str, Any]) -> dict[str, Any]:
-    """Empty if nothing is known to fit."""
-    found = longest(row)
-    return {} if found.n is None else {"longest_seq_len": found.n, "longest_how": found.how}
-
-
-def _parameters(row: dict[str, Any]) -> dict[str, Any]:
-    return {f"parameter_{name}": value for name, value in (row["parameters"] or {}).items()}
+    """With the backend's parameters; without a length if nothing is known to fit."""
+    found, given = longest(row), (row["parameters"] or {}).items()
+    known = {} if found.n is None else {"longest_seq_len": found.n, "longest_how": found.how}
+    return known | {f"parameter_{name}": value for name, value in given}
 
 
 def studies(run: Run, name: str | None = None) -> "pd.DataFrame":

@@ -36,7 +36,11 @@ def export(runs: Sequence[Run]) -> Exported:
     one_machine(machines)
     document = {
         "machine_info": machines[0],
-        "commit_info": _commit(runs[0].meta),
+        # whether that checkout was clean is not known
+        "commit_info": {
+            "id": _safe(runs[0].meta["environment"].get("git")),
+            "project": "attnbench",
+        },
         "benchmarks": [_benchmark(one, columns) for one in timed],
         "datetime": visible(str(runs[0].meta.get("started_utc", ""))),
         "version": __version__,
@@ -109,11 +113,6 @@ def _machine(meta: Document) -> dict[str, Any]:
             for name in ("device_name", "driver", "cuda", "cudnn", "torch", "threads", "attnbench")
         },
     }
-
-
-def _commit(meta: Document) -> dict[str, Any]:
-    """The commit of attnbench, if it ran from a checkout; whether that was clean is not known."""
-    return {"id": _safe(meta["environment"].get("git")), "project": "attnbench"}
 
 
 def _safe(value: Any) -> Any:

@@ -244,9 +244,14 @@ def _dots(
     cases: Sequence[Verdicts], axes: Sequence[str], against: str, table: Table
 ) -> DotPlot | None:
     """The ratios of times, if there are not too many for a picture."""
+
+    def dot(ratio: Ratio) -> Dot:
+        found = Dot.of(ratio.value, ratio.low, ratio.high, ratio.word, ratio.mark)
+        return replace(found, called=TIMES.get(ratio.word, ""))
+
     every = [one for some in cases for one in some if one.metric == "latency" and one.mark]
     rows = [
-        DotRow(group=name, label=label(problem(one.shown), axes), dot=_dot(one.ratio))
+        DotRow(group=name, label=label(problem(one.shown), axes), dot=dot(one.ratio))
         for name, some in by(every, lambda one: clipped(one.shown["backend"])).items()
         for one in some
         if one.ratio
@@ -255,8 +260,3 @@ def _dots(
         return None
     band = max(one.ratio.margin_ratio for one in every if one.ratio)
     return DotPlot(rows=tuple(rows), x_label=f"time, {against}", band_ratio=band, table=table)
-
-
-def _dot(ratio: Ratio) -> Dot:
-    dot = Dot.of(ratio.value, ratio.low, ratio.high, ratio.word, ratio.mark)
-    return replace(dot, called=TIMES.get(ratio.word, ""))

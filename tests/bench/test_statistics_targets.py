@@ -20,10 +20,10 @@ from attnbench.reports.claims.claim import Criterion, Found
 from attnbench.reports.claims.ledger import near
 from attnbench.reports.data.noise_floor import (
     GOOD_STARTS,
+    ProcessNoise,
+    assumed_noise,
     process_logs,
-    process_noise_of,
     spread_between,
-    spread_of_medians,
     spread_of_pairs,
     spread_of_rows,
 )
@@ -46,6 +46,10 @@ QUICK, STANDARD, RIGOROUS = map(Plan.model_validate, ("quick", "standard", "rigo
 ONE = Plan(like="quick", processes=1, min_blocks=6, max_blocks=11)
 
 Effects = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def in_rows(samples: list) -> list[dict]:
+    return [{"status": "ok", "block_ms": one} for one in samples]
 
 
 def _two_kinds(random: np.random.Generator, count: int) -> np.ndarray:
@@ -245,7 +249,8 @@ def ratios_of_runs(
                 planned = case(name, problem(128 * (1 + number)))
                 rows.append(as_row(planned, block_ms, 0.3) | {"session": f"{number}"})
         pairs = spread_of_pairs((one["case"], one["session"], one["block_ms"]) for one in rows)
-        noise = process_noise_of(None, spread_of_rows(rows), device)
+        learnt = spread_of_rows(rows)
+        noise = ProcessNoise(spread=learnt, source="rows") if learnt else assumed_noise(device)
         learnt = {
             "process_noise_ratio": noise.spread.ratio,
             "process_noise_degrees": noise.spread.degrees,
@@ -370,7 +375,7 @@ def compared(
     machine.truths = {name: one * truth for name, one in truths.items()}
     sides.append(machine.run(plan))
     planned = {name: case("fused", problem(128 * (1 + place))) for place, name in enumerate(names)}
-    process = spread_of_medians([one for some in learnt for one in some.values()])
+    process = spread_of_rows(in_rows([one for some in learnt for one in some.values()]))
     between = spread_between(
         [
             {name: float(np.median(process_logs(one))) for name, one in some.items()}
@@ -450,7 +455,7 @@ def test_none_of_four_equal_backends_is_called_the_fastest(plan, effects):
     for seed in range(SEEDS):
         machine = Machine(seed, dict.fromkeys(names, 2.0), effects)
         check = np.exp([machine.draw(machine.random, 5) for _ in range(6)])
-        noise = spread_of_medians(check[:, :, None, None].tolist())
+        noise = spread_of_rows(in_rows(check[:, :, None, None].tolist()))
         samples = machine.run(resolved, pairs)
         rows = [as_row(planned[name], samples[name], noise.ratio) for name in names]
         apart += sum(time_ratio(one, rows[0]).mark == CONFIRMED for one in rows[1:])

@@ -24,9 +24,7 @@ def test_samples_are_positive_numbers(block: list[float]) -> None:
     assert row_of["block_ms"] == [[block]]
 
 
-@pytest.mark.parametrize(
-    "block", [[0.5, True], [0.5, "1"], [0.0], [1e-300], [1e13], [1.0, -1.0], None, 1.0]
-)
+@pytest.mark.parametrize("block", [[0.5, True], [0.5, "1"], [0.0], [1e13], [1.0, -1.0], None, 1.0])
 def test_what_is_no_time_is_refused(block: object) -> None:
     with pytest.raises(ValueError, match=r"block_ms\[0\]\[0\].*: found .*, wanted"):
         check_row(row(case("fused", problem(128)), block_ms=[[block]]))

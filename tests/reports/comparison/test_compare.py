@@ -108,7 +108,7 @@ def test_the_newest_check_of_this_device_counts(run):
         file.write('[]\n{"schema": 1}\nnot json\n{"schema": 7}\n')
     floor_file(folder, run_noise_ratio="x", started_utc="2026-11-23T10:00:00+00:00")
     floor = newest_noise_floor([folder], CPU)
-    assert floor.run_noise_ratio == 0.06
+    assert floor.check.run_noise_ratio == 0.06
 
 
 def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):

@@ -114,6 +114,7 @@ def test_garbage_is_one_line_with_file_and_line_number(run: Path, file: str, nam
         ({"seq_len": "128"}, "rows.jsonl:2: seq_len: found '128'"),
         ({"heads": True}, "heads: found True"),
         ({"batch": None}, "batch: found nothing"),
+        ({"block_ms": [[[1e-300]]]}, "block_ms[0][0][0]: found 1e-300"),
         ({"status": "fine"}, "status: found 'fine', wanted one of ok, oom"),
         ({"block_ms": [[1.0]]}, "block_ms[0][0]: found 1.0"),
         ({"windows": [3]}, "windows[0]: found 3"),

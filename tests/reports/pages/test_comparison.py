@@ -77,7 +77,7 @@ def test_what_is_compared_is_named_shortly_and_every_renderer_says_the_same(
     assert "Only the mean ratios average over problems" in text
     in_markdown, in_terminal = markdown.render(report), printed(found)
     assert "1a2b3c4d" not in in_markdown + in_terminal
-    for said in (heading, report.answer, *report.lines):
+    for said in (heading, report.answer, *report.lines, "geometric mean"):
         assert said in unescape(text_of(text))
         assert markdown_cell(said) in in_markdown
         assert said in in_terminal
