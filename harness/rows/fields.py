@@ -135,7 +135,7 @@ class Sampled(Part):
     graph_failed: bool | None = None
     """CUDA: whether capturing the graph was tried and failed"""
     late_calls: Int | None = None
-    """CUDA: calls that began before all of them was launched: launch gaps may count"""
+    """CUDA: calls that began before they were launched whole: may include launch gaps"""
     launch_ms: Number | None = None
     """CUDA: the shortest time that the host takes to launch the call"""
     unseen_work: bool | None = None
@@ -152,7 +152,7 @@ class Sampled(Part):
     """why sampling ended: `ci` (precise enough), `budget` (time), `blocks` (the plan's most)"""
     half_width_ratio: Number | None = None
     pair_half_width_ratio: Number | None = None
-    """half the interval of the latency, of its widest ratio, on the log scale: 0.03 is 3 %"""
+    """half the interval of the latency, and of its widest ratio, in logarithms: 0.03 is 3 %"""
     contended_blocks: Int | None = None
     throttled_blocks: Int | None = None
     """blocks that waited for a core; slowed by a quota, heat, power or a low clock; all kept"""

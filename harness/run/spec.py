@@ -72,7 +72,7 @@ class RunSpec(BaseModel):
     calibration: Document | None = None
     """the newest line of [calibration.jsonl](#calibrationjsonl) for this device"""
     devices: list[Document] | None = None
-    """`--on ray`, or merged: what measured: `host`, `device_uuid`, `device_name`, `environment`"""
+    """several that measured, or merged: `host`, `device_uuid`, `device_name`, `environment`"""
     cases: list[Document]
     """the plan: `case`, its `group`, and the problem. A case without a row was not reached"""
     walls: list[Document] = []
