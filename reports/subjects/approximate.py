@@ -62,7 +62,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     last = [one for one in some if one.n == n]
     drawn = [one for one in last if not carries_nothing(one.row)]
     at, text = axis_text("seq_len", n), group.prefixed(_finding(drawn))
-    picture: Figure | Table = _table(last)
+    table = _table(last)
+    picture: Figure | Table = table
     if drawn:
         axes = panel(
             replace(group, rows=[one.row for one in drawn], label=""),
@@ -73,7 +74,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             unit="share",
         )
         of = caption({**group.problem, "seq_len": n}, meta)
-        picture = Figure(title=text, caption=of, panels=(axes,), table=picture)
+        picture = Figure(title=text, caption=of, panels=(axes,), table=table)
     card = Card(
         title="Error against time",
         sentence=f"{text} ({at})." if drawn else f"{capital(text)}.",
@@ -85,8 +86,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             more_below(len(known) - 1),
         ),
     )
-    table = _table([one for _, some in known for one in some])
-    return Subject(card=card, blocks=(note(HOW), *map(note, empties), table))
+    every_table = _table([one for _, some in known for one in some])
+    return Subject(card=card, blocks=(note(HOW), *map(note, empties), every_table))
 
 
 def _finding(made: Sequence[Trade]) -> str:

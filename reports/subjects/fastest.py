@@ -68,7 +68,7 @@ def _card(rows: list[Row], every: Sequence[Raced], table: Table, meta: Meta) -> 
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
     told = compared or (_is_elsewhere(rows) and not contested)
-    picture = None if told else decisions or table
+    picture: Figure | Table | None = None if told else decisions or table
     picture = latencies(shown, sentence, meta, table=table) if shown else picture
     return Card(
         title="Time",
