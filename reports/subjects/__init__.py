@@ -28,7 +28,7 @@ SECTIONS = {
 }
 """The sections of a page below its answer, in order."""
 ALL_CLAIMS = "Which textbook claims about attention hold here?"
-MOST_BESIDE = 4  # columns of a table that stands beside a picture
+MOST_BESIDE = 3  # columns of a table that stands beside a picture
 CLAIMS = "claims"  # scenarios whose names begin with this test the claims
 
 

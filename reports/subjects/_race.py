@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ...harness.rows.record import FAILURES
 from ..data.beside import worker_of
@@ -216,13 +216,11 @@ class Slowest:
         return self.of.race.mark if self.of.race.margins else CONFIRMED
 
     @property
-    def is_good(self) -> bool:
-        """Confirmed to be the fastest, or equal to it."""
-        return self.mark == SAME or (self.ratio is None and self.mark == CONFIRMED)
-
-    @property
-    def is_slower(self) -> bool:
-        return self.ratio is not None and self.mark == CONFIRMED
+    def outcome(self) -> Literal["good", "slower", "open"]:
+        """Good: confirmed to be the fastest, or equal to it."""
+        if self.mark == SAME or (self.ratio is None and self.mark == CONFIRMED):
+            return "good"
+        return "slower" if self.mark == CONFIRMED else "open"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,8 +334,8 @@ def _how_fast(best: Choice, many: int) -> str:
     """`fastest or equal in 9 of 12 problems, within 4 % of the fastest seen in 2 (not confirmed)`,
     or how far from the fastest it ever is.
     """
-    good = [one for one in best.times if one.is_good]
-    left = [one.value for one in best.times if not (one.is_good or one.is_slower)]
+    good = [one for one in best.times if one.outcome == "good"]
+    left = [one.value for one in best.times if one.outcome == "open"]
     if many == 1:
         words = "as fast as any" if best.slowest.ratio else "the fastest"
         return f"{words} seen, not confirmed" if left else words
@@ -359,7 +357,7 @@ def _how_fast(best: Choice, many: int) -> str:
 
 def _elsewhere(best: Choice) -> str:
     """`fused is up to 5.03 times as fast in 4 (h = 1: N = 512 and 1 024).`"""
-    lost = [one for one in best.times if one.is_slower]
+    lost = [one for one in best.times if one.outcome == "slower"]
     if not lost:
         return ""
     first = [*dict.fromkeys(one.of.race.from_fastest[0][0]["backend"] for one in lost)]

@@ -86,8 +86,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             more_below(len(known) - 1),
         ),
     )
-    table = _table([one for _, some in known for one in some])
-    return Subject(card=card, blocks=(note(HOW), *map(note, empties), table))
+    every_table = _table([one for _, some in known for one in some])
+    return Subject(card=card, blocks=(note(HOW), *map(note, empties), every_table))
 
 
 def _finding(made: Sequence[Trade]) -> str:

@@ -51,8 +51,8 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = contrasted(rows, meta)
     if not found:
         return Subject(
-            lacking="There is nothing to compare: no axis beside N and h has two values that were"
-            " measured on an otherwise equal problem."
+            lacking="Nothing to compare: besides N and h no axis has two measured values on an"
+            " otherwise equal problem."
         )
     asked = [one for one in found if one.asked]
     answers = [(one, picked) for one in asked for picked in _picked(one)]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups, is_timed
 from ..data.run_meta import Meta
-from ..elements import Card, Figure, table_of
+from ..elements import Card, table_of
 from ..formatting import list_text, more_below, paragraph, rough_percent_text
 from ..judging.pair import time_ratio
 from . import Subject
@@ -44,25 +44,40 @@ class Challenger(NamedTuple):
         return float(self.last.get("error_l2_ratio") or 0)
 
 
-Found = Sequence[tuple[Group, list[Challenger]]]
-
-
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     found = challenged(rows)
     over_n = [(group, every) for group, every in found if len(group.lengths) > 1]
-    pictures = [
-        _figure(over_n[at : at + MOST_PANELS], meta) for at in range(0, len(over_n), MOST_PANELS)
-    ]
-    return Subject(
-        card=_card(over_n, pictures[0]) if pictures else None,
-        lines=tuple(
-            f"{group.prefixed(finding(every))}."
-            for group, every in found
-            if len(group.lengths) == 1
-        ),
-        blocks=tuple(pictures[1:]),
-        lacking="No sparse, approximate or recurrent backend was timed beside a dense one.",
+    lines = [f"{group.prefixed(finding(every))}." for group, every in found]
+    if not over_n:
+        return Subject(
+            lines=tuple(lines),
+            lacking="No sparse, approximate or recurrent backend was timed beside a dense one.",
+        )
+    shown = over_n[:MOST_PANELS]
+    told = shown if sum(len(every) for _, every in shown) <= MOST_TOLD else shown[-1:]
+    title = joined([(group, finding(every)) for group, every in told])
+    table = table_of(
+        "Where a backend is clearly faster than dense exact attention",
+        [(of, *pair) for _, every in over_n for of in every for pair in of.crossovers.items()],
+        {
+            "problem": lambda line: line[0].group.label,
+            "backend": lambda line: line[0].backend,
+            "than": lambda line: line[1],
+            "faster": lambda line: line[2].text("slower"),
+        },
+        optional=("problem",),
     )
+    card = Card(
+        title=TITLE,
+        sentence=f"{title}.",
+        picture=latencies([group for group, _ in shown], title, meta, table=table),
+        subtitle="latency over N",
+        note=paragraph(
+            "Faster means by more than noise, at every longer N that was measured.",
+            more_below(len(over_n) - len(shown)),
+        ),
+    )
+    return Subject(card=card, blocks=(table,) if len(over_n) > len(shown) else ())
 
 
 def challenged(rows: Sequence[Row]) -> list[tuple[Group, list[Challenger]]]:
@@ -94,37 +109,6 @@ def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | No
     pairs = {n: time_ratio(ours[n], theirs[n]) for n in sorted(ours.keys() & theirs.keys())}
     ratios = {n: ratio for n, ratio in pairs.items() if ratio is not None}
     return Crossover(ratios=ratios) if ratios else None
-
-
-def _card(over_n: Found, picture: Figure) -> Card:
-    shown = over_n[: len(picture.panels)]
-    return Card(
-        title=TITLE,
-        sentence=f"{picture.title}.",
-        picture=picture,
-        subtitle="latency over N",
-        note=paragraph(
-            "Faster means by more than noise, at every longer N that was measured.",
-            more_below(len(over_n) - len(shown)),
-        ),
-    )
-
-
-def _figure(shown: Found, meta: Meta) -> Figure:
-    table = table_of(
-        "Where a backend is clearly faster than dense exact attention",
-        [(of, *pair) for _, every in shown for of in every for pair in of.crossovers.items()],
-        {
-            "problem": lambda line: line[0].group.label,
-            "backend": lambda line: line[0].backend,
-            "than": lambda line: line[1],
-            "faster": lambda line: line[2].text("slower"),
-        },
-        optional=("problem",),
-    )
-    told = shown if sum(len(every) for _, every in shown) <= MOST_TOLD else shown[-1:]
-    title = joined([(group, finding(every)) for group, every in told])
-    return latencies([group for group, _ in shown], title, meta, table=table)
 
 
 # ---- in a sentence -------------------------------------------------------------------------------

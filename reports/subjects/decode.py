@@ -31,7 +31,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     if not steps:
         return Subject(
             lacking="No decode step was timed, a forward pass of few queries over many keys:"
-            " attnbench run decode."
+            " `attnbench run decode`."
         )
     known = known_rates(steps)
     if not known:

@@ -112,6 +112,6 @@ def _finding(group: Group, costs: Sequence[EnergyCost]) -> Iterator[str]:
         ratio, most = max(clear, key=lambda pair: max(pair[0].value, 1 / pair[0].value))
         times = Quantity(ratio.value, "times", ratio.low, ratio.high)
         yield (
-            f"A call of {most.row['backend']} takes {times.number} the energy of one of {baseline}"
+            f"{most.row['backend']} takes {times.number} the energy of {baseline} per call"
             f" ({times.bounds}) at {group.at}."
         )

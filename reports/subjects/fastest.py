@@ -24,7 +24,7 @@ from ..elements import ASIDE, Card, Figure, Marked, Table, table_of
 from ..formatting import STATUS_WORDS, kernel_text, list_text, more_below, paragraph
 from ..judging.pair import time_ratio
 from ..words import meaning_of
-from . import Subject, kernels, testing_claims
+from . import Subject, kernels
 from ._over import MOST_PANELS, Line, by_backend, challenges, latencies, n_text
 from ._race import NOT_JUDGED, Race, Raced, alone, how_sure, race, races, surer, verdict
 from .own import own_backends
@@ -64,10 +64,11 @@ def _card(rows: list[Row], every: Sequence[Raced], table: Table, meta: Meta) -> 
     compared = kernels.asked(rows, meta)  # on a card of its own
     tabled = contested and len(raced) > 1 and not compared
     decisions = _decisions(raced, contested) if tabled else None
-    shown = _drawn(rows, meta)
+    shown = _drawn(rows)
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     labels = len({one.group.label for one in contested})
-    alone = None if compared else decisions or table
+    told = compared or (_is_elsewhere(rows) and not contested)
+    alone = None if told else decisions or table
     picture = latencies(shown, sentence, meta, table=table) if shown else alone
     return Card(
         title="Time",
@@ -91,18 +92,23 @@ def _over_n(rows: Sequence[Row]) -> list[Group]:
     return [group for group in every if any(map(is_timed, group.rows))]
 
 
-def _drawn(rows: Sequence[Row], meta: Meta) -> list[Group]:
+def _drawn(rows: Sequence[Row]) -> list[Group]:
     """Of many problems the last one in every run, else the first and the last, which differ most.
     What is compared with dense attention is drawn on that card.
     """
-    others = [challenges(row) for row in rows if is_timed(row)]
     over_n = _over_n(rows)
-    if not over_n or (any(others) and not all(others) and not testing_claims(meta)):
+    if not over_n or _is_elsewhere(rows):
         return []
     if len(over_n) <= MOST_PANELS:
         return over_n
     last = [one for one in over_n if _in_any_run(one) == _in_any_run(over_n[-1])]
     return last if 1 < len(last) <= MOST_PANELS else [over_n[0], over_n[-1]]
+
+
+def _is_elsewhere(rows: Sequence[Row]) -> bool:
+    """Whether the card of what challenges dense attention draws the latencies."""
+    others = [challenges(row) for row in rows if is_timed(row)]
+    return any(others) and not all(others)
 
 
 def _in_any_run(group: Group) -> tuple[object, ...]:

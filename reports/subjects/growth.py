@@ -1,17 +1,16 @@
 """How time and bytes grow along any size: exponents, and formulas over N with enough lengths."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import isfinite, log, nan
-from typing import Any
 
 from ...harness.stats.intervals import Interval
 from ..contrasts import asks_for
 from ..data.exactness import baseline
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
-from ..elements import Block, Card, note, table_of
+from ..elements import Block, Card, Table, note, table_of
 from ..formatting import number_text, time_text
 from ..growth_fit import (
     EXPONENT_MARGIN,
@@ -37,6 +36,7 @@ ORDER = 14
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")
 POWERS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic"}
 MOST_PROBLEMS = 40
+POWER = "x is the slope between the ends: 1 is linear, 2 quadratic."
 PREDICTED = f"at {FURTHEST} times the longest N"
 FORMULA = ("constant", "per 1 000 N", "per (1 000 N)²", PREDICTED)
 HOW_TIME = (
@@ -95,47 +95,48 @@ Found = Sequence[tuple[Group, Sequence[Along]]]
 
 
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
-    """The card is about the size that a scenario varies, if that is what it asks."""
-    rows = list(rows)
+    """The card is about the sizes that a scenario varies, if that is what it asks."""
+    rows, card = list(rows), _card(list(rows), meta)
+    sizes = _sizes([growth_along(rows, axis) for axis in SIZES[1:]])
     return Subject(
-        card=_card(rows, meta),
-        lines=tuple(_lines(rows, meta)),
-        blocks=(*_times(rows), *_sizes(rows)),
+        card=card,
+        blocks=(*_times(rows), *([] if sizes is None else [sizes])),
         lacking=f"Growth needs a problem timed at three lengths, a formula {FEWEST_LENGTHS}.",
     )
 
 
 def _card(rows: list[Row], meta: Meta) -> Card | None:
-    """None over N, where others answer: who fits, who is faster."""
+    """Of a run that varies several sizes, a sentence on each. None of N alone, where others answer:
+    who fits, who is faster.
+    """
+    claims = testing_claims(meta)
     for name, run in meta.items():
         mine = [row for row in rows if row["run"] == name]
-        over_n = testing_claims(meta) and any(map(challenges, mine))
-        axis = "seq_len" if over_n else main_axis(mine, run)
-        if axis and (found := growth_along(mine, axis)[:MOST_PANELS]):
-            # over N the question is which of them grow
-            text = joint_finding(found, "" if over_n else baseline(run, mine) or "")
-            x = axis_title(axis)
+        along = {axis: growth_along(mine, axis) for axis in SIZES if not asks_for(run, axis)}
+        varied = {axis: found for axis, found in along.items() if found}
+        if len(varied) > 1 and not claims:
+            largest = [[max(found, key=lambda one: _work(one[0]))] for found in varied.values()]
             return Card(
-                title=f"Growth with {x}",
+                title=TITLE,
+                sentence=" ".join(map(joint_finding, largest)),
+                picture=_sizes(largest),
+                subtitle="time and peak bytes as a power of each size",
+                note=POWER,
+            )
+        first = next(iter(varied), "")
+        if first and (first != "seq_len" or (claims and any(map(challenges, mine)))):
+            # over N the question is which of them grow
+            lead = "" if first == "seq_len" else baseline(run, mine) or ""
+            found = varied[first][:MOST_PANELS]
+            text = joint_finding(found, lead)
+            return Card(
+                title=f"Growth with {axis_title(first)}",
                 sentence=text,
-                picture=latencies([group for group, _ in found], text, meta, axis=axis),
-                subtitle=f"latency over {x}",
-                note="x is the slope between the ends: 1 is linear, 2 quadratic.",
+                picture=latencies([group for group, _ in found], text, meta, axis=first),
+                subtitle=f"latency over {axis_title(first)}",
+                note=POWER,
             )
     return None
-
-
-def _lines(rows: list[Row], meta: Meta) -> Iterator[str]:
-    """Of a run that varies N and other sizes: a sentence on each that is no contrast, from the
-    largest problem; of N and d_model, where one answer would leave out the other.
-    """
-    for name, run in meta.items():
-        mine = [row for row in rows if row["run"] == name]
-        along = (growth_along(mine, axis) for axis in SIZES if not asks_for(run, axis))
-        varied = [found for found in along if found]
-        if len(varied) > 1 and not testing_claims(meta):
-            for found in varied:
-                yield joint_finding([max(found, key=lambda one: _work(one[0]))])
 
 
 def _work(group: Group) -> float:
@@ -177,14 +178,6 @@ def _of(group: Group, backend: str, axis: str) -> Along | None:
     )
 
 
-def main_axis(rows: Sequence[Row], run: Mapping[str, Any]) -> str:
-    """The size other than N that a run is about: the first of SIZES along which something was
-    timed; "" if that is N, or a size that the run contrasts.
-    """
-    axis = next((axis for axis in SIZES if growth_along(rows, axis)), "")
-    return "" if axis == SIZES[0] or asks_for(run, axis) else axis
-
-
 def joint_finding(found: Found, lead: str = "") -> str:
     """One sentence on several problems, on one backend or on every one.
 
@@ -205,24 +198,27 @@ def joint_finding(found: Found, lead: str = "") -> str:
     return f"Time grows as {axis_title(every[0].axis)}^x{span}: {'; '.join(texts)}{how}."
 
 
-def _sizes(rows: Sequence[Row]) -> Iterator[Block]:
-    """From the smallest to the largest cache, width or batch."""
-    found = [pair for axis in SIZES[1:] for pair in growth_along(rows, axis)[:MOST_PROBLEMS]]
-    if found:
-        yield table_of(
-            "Growth from the smallest to the largest timed value; time and peak bytes as a power",
-            [(group, one) for group, some in found for one in some],
-            {
-                "problem": lambda line: line[0].label,
-                "backend": lambda line: line[1].backend,
-                "size": lambda line: line[1].span,
-                "time ratio": lambda line: line[1].time.marked,
-                "time as size^": lambda line: Number(interval_text(line[1].exponent)),
-                "bytes as size^": lambda line: line[1].bytes_exponent,
-                "word": lambda line: line[1].name or "not decided",
-            },
-            optional=("problem",),
-        )
+def _sizes(every: Sequence[Found]) -> Table | None:
+    """From the smallest to the largest N, cache, width or batch."""
+    lines = [(group, one) for found in every for group, some in found for one in some]
+    if not lines:
+        return None
+    return table_of(
+        "Growth from the smallest to the largest timed value",
+        lines,
+        {
+            "problem": lambda line: line[0].label,
+            "backend": lambda line: line[1].backend,
+            "size": lambda line: line[1].span,
+            "time ratio": lambda line: line[1].time.marked,
+            "time as size^": lambda line: Number(interval_text(line[1].exponent)),
+            "bytes as size^": lambda line: line[1].bytes_exponent,
+            "word": lambda line: line[1].name or "not decided",
+        },
+        optional=("problem",),
+        folded=True,
+        most=MOST_PROBLEMS,
+    )
 
 
 # ---- over N --------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def way(one: Pair) -> str:
 
 
 def sentence(found: Sequence[Pair], where: str) -> str:
-    """Of one way, with the longest keys: `Keys and values in int8 take 1.9 times (1.7 to 2.1) the
-    time of sdpa on plain ones with kv_cache:blocks, at 0.26 times the bytes (N_kv = 8k).`
+    """Of one way, with the longest keys: `Keys and values in int8: kv_cache:blocks takes 1.9 times
+    (1.7 to 2.1) the time of sdpa on plain ones, with 0.26 times the bytes (N_kv = 8 192).`
     """
     longest = max(one.row["kv_seq_len"] for one in found)
     alike = [one for one in found if one.row["kv_seq_len"] == longest]
@@ -69,11 +69,10 @@ def sentence(found: Sequence[Pair], where: str) -> str:
     times = []
     for one in alike:
         time = one.time.text_to(f"{one.base['backend']} on {plain}")
-        times.append(f"{time}{one.time.why_not_decided} with {one.backend}")
+        times.append(f"{one.backend} takes {time}{one.time.why_not_decided}")
     what = capital(", ".join(filter(None, (where, way(first)))))
-    take = "takes" if where else "take"
-    size = f"at {number_text(first.ratio('input_bytes'))} times the bytes"
-    return f"{what} {take} {list_text(times)}, {size} ({keys})."
+    size = f"with {number_text(first.ratio('input_bytes'))} times the bytes"
+    return f"{what}: {list_text(times)}, {size} ({keys})."
 
 
 def comparisons(rows: Sequence[Row]) -> list[Pair]:

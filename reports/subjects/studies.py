@@ -41,7 +41,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(
         card=answer.card if answer else None,
         blocks=tuple(chain.from_iterable(one.blocks(in_card=one is answer) for one in told)),
-        lacking="No studies. `attnbench list studies` names them; attnbench run NAME runs one.",
+        lacking="No studies: `attnbench list studies` names them.",
     )
 
 

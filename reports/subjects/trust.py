@@ -47,7 +47,7 @@ QUOTA = "A quota held the processor back"
 SOURCES = {
     "selfcheck": "as attnbench doctor --deep found",
     "rows": "as the rows of several processes show",
-    "assumed": "which is assumed",
+    "assumed": "assumed, not measured",
 }
 State = Literal["good", "caution", "unknown"]
 Amiss = Callable[[Row], bool | None]

@@ -36,7 +36,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
         f"{one.time.text_to('one step')} {shape(one)}" for one in alike if one.backend == least
     ]
     line = (
-        f"Verifying {most[1]} drafted tokens takes {list_text(times, MOST_NAMED)} with {least}"
+        f"{least} verifies {most[1]} drafted tokens in {list_text(times, MOST_NAMED)}"
         f" ({axis_text('kv_seq_len', most[0])})."
     )
     return Subject(lines=(line,), blocks=(note(HOW), table))

@@ -113,15 +113,6 @@ def test_the_first_to_take_runs_in_most_problems_and_is_never_far_from_the_faste
     assert [one.n for one in found.every[0].only] == [512]
 
 
-def test_what_failed_everywhere_is_no_choice_and_what_does_not_fit_is_counted(
-    tmp_path: Path,
-) -> None:
-    times: dict[tuple[str, int], float | None] = {("a", 128): 1.0, ("b", 128): 1.1, ("c", 128): 1.2}
-    times |= {("a", 256): 3.0, ("b", 256): 4.0, ("c", 256): None, ("d", 128): None}
-    found = at_worst(taken(tmp_path, times))
-    assert found == [("a", 1.0, 2, 0), ("b", 1.33, 2, 0), ("c", 1.2, 1, 1)]
-
-
 def test_one_that_is_the_fastest_nowhere_is_said_to_be_never_far_from_it(tmp_path: Path) -> None:
     times: dict[tuple[str, int], float | None] = {("a", 128): 1.1, ("b", 128): 1.0}
     times |= {("c", 128): None, ("a", 256): 2.2, ("b", 256): None, ("c", 256): 2.0}

@@ -1,16 +1,13 @@
 """reports/subjects/_gpu_use.py: the card on how busy a GPU was, with and without its counters."""
 
-import re
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.drawing.palette import KNOWN
-from attnbench.reports.drawing.picture import drawn
 from attnbench.reports.elements import Bars
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.subjects import utilization
-from tests.made_runs import grid, row, with_windows, write_run
+from tests.made_runs import with_windows
 from tests.reports.rendering import card_of, subject_of
 
 COMMAND = "--measure latency,memory,utilization,energy"
@@ -38,14 +35,6 @@ def briefly(run: Path) -> list[str]:
 def cells(bars: Bars) -> dict[str, dict[str, str]]:
     columns = bars.table.columns
     return {line[0]: dict(zip(columns[1:], line[1:], strict=True)) for line in bars.table.texts}
-
-
-def test_the_bars_have_the_colours_of_their_backends(tmp_path: Path) -> None:
-    bars = card_of(utilization, run_on_gpu(tmp_path)).picture
-    assert isinstance(bars, Bars)
-    wide = drawn(bars, ACTIVE, "bars").partition("</svg>")[0]
-    filled = re.findall(r'fill="var\(--(b\w)\)"', wide)
-    assert filled == [f"b{KNOWN[name]}" for name in ACTIVE for _ in range(3)]
 
 
 def test_what_is_lacking_is_a_gap_only_if_a_graph_is_that_much_faster(tmp_path: Path) -> None:
@@ -86,9 +75,3 @@ def test_a_run_without_windows_says_that_none_were_measured_and_the_command(tmp_
     assert line.startswith("SM utilization: not measured; ")
     assert COMMAND in line
     assert line in briefly(run)
-
-
-def test_a_cpu_has_no_card_and_no_line(tmp_path: Path) -> None:
-    cases = grid(("naive", "sdpa"), (1024,))
-    told = subject_of(utilization, write_run(tmp_path, cases, [row(one) for one in cases]))
-    assert (told.card, told.lines) == (None, ())

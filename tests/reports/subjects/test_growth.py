@@ -84,7 +84,8 @@ def test_each_size_of_a_grid_has_its_sentence(tmp_path: Path) -> None:
         for d in (256, 512)
         for b in (1, 2)
     ]
-    lines = subject_of(section, run_of(tmp_path, *pairs, contrast=("batch",))).lines
-    assert [line.split("^")[0] for line in lines] == ["Time grows as N", "Time grows as d_model"]
+    card = subject_of(section, run_of(tmp_path, *pairs, contrast=("batch",))).card
+    lines = card.sentence.split("Time grows as ")[1:]
+    assert [line.split("^")[0] for line in lines] == ["N", "d_model"]
     assert "B\u00a0=\u00a02, d_model\u00a0=\u00a0512, fused 2.00" in lines[0]
     assert "B\u00a0=\u00a02, N\u00a0=\u00a01\u202f024, fused 1.0" in lines[1]

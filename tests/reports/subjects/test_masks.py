@@ -35,8 +35,3 @@ def test_the_longest_compilation_is_named_with_and_without_a_mask(tmp_path: Path
     places = [table.columns.index(name) for name in ("backend", "its mask", "compiling")]
     found = [tuple(row[place] for place in places) for row in table.texts]
     assert found == [("flex", "3.00 ms", "4.50 s"), ("compiled", "", "9.00 s"), ("naive", "", "")]
-
-
-def test_a_run_without_masks_has_no_line(tmp_path: Path) -> None:
-    run = run_of(tmp_path, made("naive", problem(64), 9))
-    assert subject_of(masks, run).lines == ()

@@ -73,22 +73,13 @@ def test_one_disturbed_case_changes_the_badge(
     assert made(tmp_path, change, {})[label].state == state
 
 
-@pytest.mark.parametrize(
-    ("field", "threads", "advised"),
-    [
-        ("contended_blocks", 2, True),
-        ("contended_blocks", 1, False),
-        ("contended_blocks", None, False),
-        ("throttled_blocks", 2, False),
-    ],
-)
+@pytest.mark.parametrize(("threads", "advised"), [(2, True), (1, False)])
 def test_where_other_work_disturbed_several_threads_one_is_advised(
-    tmp_path: Path, field: str, threads: int | None, advised: bool
+    tmp_path: Path, threads: int, advised: bool
 ) -> None:
-    found = made(tmp_path, {field: 5}, environment={"threads": threads})
-    more = found[{"contended_blocks": "contention", "throttled_blocks": "throttling"}[field]].more
-    assert "mostly: measure again" in more
-    assert ("--threads 1" in more) is advised
+    found = made(tmp_path, {"contended_blocks": 5}, environment={"threads": threads})
+    assert "mostly: measure again" in found["contention"].more
+    assert ("--threads 1" in found["contention"].more) is advised
 
 
 @pytest.mark.parametrize(
@@ -137,16 +128,11 @@ def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path
 @pytest.mark.parametrize(
     ("name", "flags", "state"),
     [
-        ("unseen work", {"unseen_work": False}, "good"),
         ("unseen work", {"unseen_work": True}, "caution"),
         ("unseen work", {}, "unknown"),
-        ("late calls", {"late_calls": 0}, "good"),
         ("late calls", {"late_calls": 7}, "caution"),
         ("late calls", {"late_calls": 7, "block_ms": [[[1.0] * 99] * 2]}, "good"),
-        ("late calls", {}, "unknown"),
-        ("CUDA graphs", {"graph_failed": False}, "good"),
         ("CUDA graphs", {"graph_failed": True}, "caution"),
-        ("CUDA graphs", {"graph_failed": None}, "unknown"),
     ],
 )
 def test_the_timing_of_a_gpu_is_good_only_if_the_row_says_so(
