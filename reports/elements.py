@@ -259,9 +259,9 @@ class Area(NamedTuple):
 class AreaRow:
     """Bytes of a backend over N as areas: so many `squares`, or a strip if they are none.
 
-    `keeps`: what it has in memory at once. `ends`: the longest N that fits. `known`: measured bytes
-    by N. `need`: the formula of all others: constant, linear and quadratic times the last number;
-    it holds from `least_n`.
+    `keeps`: what it has in memory at once. `ends`: the longest N that fits. `known`: bytes measured
+    at N. `need`: the formula of all others: constant, linear and quadratic times the last number,
+    from `least_n`.
     """
 
     backend: str

@@ -9,7 +9,7 @@ from math import ceil, isfinite
 from typing import NamedTuple
 
 from ..elements import Bar, Bars, Dot, DotPlot
-from ..formatting import in_brackets, ratio_bounds_text
+from ..formatting import in_brackets, ratio_bounds_text, whole_text
 from .axes import Limits, powers, ratio_text, share_of, within
 from .palette import COLOURS, Places, tone
 from .sheet import INK, LINE_PX, MUTE, Box, Sheet, Width, marker, text_width, widest, wrapped
@@ -132,8 +132,8 @@ def _of_dots(plot: DotPlot, places: Places) -> Iterator[_Group]:
             if dot is None:
                 found.append(_Row(row.label, backend, row.missing or "no pair", None))
                 continue
-            value = f"×{_number(dot.ratio)}"
-            more = value + in_brackets(ratio_bounds_text(dot.low, dot.high, _number))
+            value = f"×{whole_text(dot.ratio)}"
+            more = value + in_brackets(ratio_bounds_text(dot.low, dot.high))
             found.append(_Row(row.label, backend, f"{value} {dot.said}", dot, more))
         yield _Group(heading, rows[0].remark, found)
 
@@ -174,13 +174,3 @@ def _limits(plot: DotPlot) -> Limits:
     if high / low < 2:  # a narrow range makes small differences look large
         low, high = min(low, 0.75), max(high, 1.5)
     return low, high
-
-
-def _number(ratio: float) -> str:
-    """Two decimals; a whole number, which a counted ratio may be, without."""
-    if not isfinite(ratio):
-        return "?"
-    if ratio == int(ratio) and ratio < 1e6:
-        return str(int(ratio))
-    digits = 0 if ratio >= 100 else 1 if ratio >= 10 else 2 if ratio >= 0.1 else 3
-    return f"{ratio:.{digits}f}"

@@ -45,12 +45,12 @@ def memory_card(found: Sequence[dict[int, Group]], meta: Meta) -> Card | None:
     budget = budget_bytes(meta[group.problem["run"]])
     size = None if budget is None else int(budget)
     sentence = _sentence(most, curves[most], size)
-    room = [f"budget {bytes_text(size)}"] if size else []
+    room = f" against a budget of {bytes_text(size)}" if size else ""
     labels = group.label.split(", ") if len(found) > 1 else []
     others = [part for part in labels if part != f"h\u00a0=\u00a0{most}"]
     return Card(
         title=WALL if any(one.stops for one in curves[most]) else "Memory over N",
-        subtitle=", ".join(["memory needed: inputs + peak", *room, *others]),
+        subtitle=", ".join([f"memory needed (inputs + peak){room}", *others]),
         sentence=sentence,
         picture=Figure(
             title=sentence,
@@ -133,14 +133,14 @@ def _sentence(heads: int, here: Sequence[MemoryCurve], budget: int | None) -> st
     )
     free = [one for one in here if not one.stops and one.measured]
     if not stopping and not free:
-        return "Nothing ran, and nothing was measured."
+        return "No case ran."
     if stopping:
         lead, still = stopping[0], " still"
     else:  # what grows fastest is what the picture is about
         lead = max(free, key=lambda one: (one.growth == "quadratic", one.measured[-1][1]))
         still = ""
         free.remove(lead)
-    of = f", of a budget of {bytes_text(budget)}" if budget and not stopping else ""
+    of = f" (budget {bytes_text(budget)})" if budget and not stopping else ""
     parts = [_needs(lead, heads, of), _stops(stopping) if stopping else ""]
     for n, some in list(by(free, lambda one: one.measured[-1][0]).items())[:MOST_CLAUSES]:
         sizes = [curve.measured[-1][1] for curve in some]
@@ -160,7 +160,7 @@ def _needs(curve: MemoryCurve, heads: int, of: str) -> str:
         n, size = curve.measured[-1]
         measured = f"{size_text(size)} at {n_text(n)}{of}"
     if curve.peak is None or not curve.growth:
-        about = f"; it is about {curve.growth} in N" if curve.growth else ""
+        about = f", about {curve.growth} in N" if curve.growth else ""
         return f"{who} {measured}{about}." if measured else ""
     formula = replace(curve.peak, constant=curve.peak.constant * 0)
     text = f"{who} {formula} bytes plus inputs"
@@ -192,8 +192,8 @@ def _note(every: Sequence[MemoryCurve], left: int) -> str:
     computed = any(curve.stop_n is not None and not curve.searched for curve in every)
     searched = any(curve.searched for curve in every)
     return paragraph(
-        "Crossings by formula, which matches every measured point." if computed else "",
-        "The longest N was found by trials." if searched else "",
+        "Circles are computed: the formula equals every measured peak." if computed else "",
+        "Trials found the longest N." if searched else "",
         f"{plural(left, 'more problem')} in all rows." if left else "",
     )
 

@@ -30,8 +30,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     every = against_one_head(rows)
     if not every:
         return Subject(
-            lacking="There is nothing to compare: no backend was measured with one head and with"
-            " more on an otherwise equal problem."
+            lacking="Nothing to compare: no backend ran one problem with 1 head and with more."
         )
     # numbers of two environments are not one comparison
     by_run = by(every, lambda pair: (pair[0].problem["run"], pair[0].problem["python"]))

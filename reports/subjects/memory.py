@@ -112,7 +112,7 @@ def _card(rows: Sequence[Row], meta: Meta) -> Card | None:
         picture=table,
         wide=len(table.columns) > MOST_NARROW,
         subtitle="peak bytes of a call",
-        note="Bytes are counted, so there is no interval; equal ones share the first place.",
+        note="Bytes are exact and have no interval; equal ones share the first place.",
     )
 
 
@@ -141,7 +141,7 @@ def _agreement(rows: list[Row]) -> Iterator[Block]:
         yield Text(text=f"The measured peak agrees {list_text(texts)}.")
     if alone := len(rows) - len(compared):
         have = "has" if alone == 1 else "have"
-        yield note(f"{plural(alone, 'case')} {have} no second number to compare with.")
+        yield note(f"{plural(alone, 'case')} {have} one count of the peak only.")
     if differing:
         yield _differing(differing)
 

@@ -64,8 +64,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
             *apart,
             *([walls(searched)] if searched and (found or len(searched) > 1) else []),
         ),
-        lacking="There is nothing to draw over N: no problem was planned at more than one N, or no"
-        " bytes were measured or predicted.",
+        lacking="Nothing to draw over N: every problem has one N, or its bytes are unknown.",
     )
 
 
@@ -187,7 +186,7 @@ def _how_sure(row: Row) -> str:
         "by formula" if how == "formula" else "",
         f"tried: {length_text(low)} fits{fails}",
         "" if status == "ok" else f"the search ended early: {STATUS_WORDS[status]}",
-        "no longer N is supported" if row.get("limited_by") == "length" else "",
+        "the backend supports no longer N" if row.get("limited_by") == "length" else "",
         *(one["reason"] for one in failed),
         row.get("predicted_reason") or "",
     ]

@@ -20,10 +20,18 @@ OPEN_DETAILS = """async () => {
 }"""
 
 
+SMALLEST_PX = """Math.min(...[...document.querySelectorAll("svg.pic text")].map(text => {
+    const { width } = text.ownerSVGElement.getBoundingClientRect();
+    const size = parseFloat(getComputedStyle(text).fontSize);
+    return width ? size * width / text.ownerSVGElement.viewBox.baseVal.width : Infinity;
+}))"""
+
+
 @pytest.mark.parametrize("width", [320, 768, 1280])
-def test_no_width_overflows(opened: Open, width: int) -> None:
+def test_no_width_overflows_and_every_text_is_legible(opened: Open, width: int) -> None:
     page = opened(width)
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate(SMALLEST_PX) > 11
     page.evaluate(OPEN_DETAILS)
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.locator("table.all tbody a").first.click()

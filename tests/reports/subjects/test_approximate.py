@@ -32,4 +32,4 @@ def test_pools_are_a_method_of_their_own() -> None:
 def test_a_value_without_bounds_is_drawn_without_an_interval() -> None:
     rows = [{"backend": "fused", "seq_len": n, "error": 0.1} for n in (64, 128)]
     (series,) = panel(Group(label="", problem={}, rows=rows), column="error").series
-    assert (series.y, series.low, series.high, series.cases) == ((0.1, 0.1), (), (), ())
+    assert (series.y, series.low, series.high) == ((0.1, 0.1), (), ())
