@@ -266,7 +266,7 @@ def test_a_new_attack_is_tried(house: Path) -> None:
     [
         ("tests/test_readme.py", "tests/scenarios", "tests/harness/scenario"),
         ("tests/harness/devices/probes/test_every_probe.py", "tests/harness/studies"),
-        ("tests/harness/models", "tests/reports/claims"),
+        ("tests/harness/models",),
         (
             "tests/reports/exports/test_every_format.py",
             "tests/reports/subjects",
