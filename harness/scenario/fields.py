@@ -124,15 +124,13 @@ def alike(name: str, known: Sequence[str]) -> str:
     """Asks whether a backend was meant whose letters are in this name, or the other way round: one
     of each file, as sdpa:flash and library:flash_attn_2 for flashattn.
     """
-    letters, found = "" if ":" in name else _letters(name), dict[str, tuple[int, str]]()
+    letters, found = "" if ":" in name else _letters(name), dict[str, str]()
     for one in known:
         for part in map(_letters, one.split(":")):
             near = min(len(part), len(letters)) >= LEAST_LETTERS
             if near and (part in letters or letters in part):
-                this = abs(len(part) - len(letters)), one
-                file = one.partition(":")[0]
-                found[file] = min(found.get(file, this), this)
-    return f"did you mean {', '.join(one for _, one in sorted(found.values()))}?" if found else ""
+                found.setdefault(one.partition(":")[0], one)
+    return f"did you mean {', '.join(found.values())}?" if found else ""
 
 
 def _letters(text: str) -> str:

@@ -45,7 +45,7 @@ WALL: dict[str, str | None] = {"find_wall": "true"}
 # What is changed in GOOD, how the refusal begins, and what it says further on.
 FIELDS: list[tuple[dict[str, str | None], str, str]] = [
     ({"question": None}, "1:1: question: missing; ", "Add question"),
-    ({"backends": "flashattn"}, "3:11: ", "did you mean library:flash_attn_2, flex:flash, sdpa:fl"),
+    ({"backends": "flashattn"}, "3:11: ", "did you mean flex:flash, library:flash_attn_2, sdpa:fl"),
     ({"measure": "[latency, graphs]"}, "5:10: measure: ", "graphs needs the windows of"),
     (
         grid("lengths: [2k, 1k], seq_len: 512, d_model: 512, heads: 8"),
