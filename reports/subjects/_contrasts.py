@@ -32,7 +32,7 @@ THROUGHPUT = "Tokens per second"
 BAND = f"Grey: ±\u00a0{100 * SAME_RATIO:g}\u00a0%, “same”."
 TWO_KERNELS = "compares kernels"
 EXACT = "Bytes and FLOPs are exact."
-COUNTED = {"FLOPs": "work_flops", "exponentials": "work_exps"}
+FLOPS = {"FLOPs": "work_flops"}
 SHARED = {"bytes of q, k and v": "input_bytes"}  # what shared keys and values save
 
 
@@ -158,8 +158,8 @@ def _how_sure(every: Sequence[Contrast]) -> str:
 
 def sentence(some: Sequence[Contrast]) -> str:
     """`Same FLOPs. Peak memory: ... Time: more for ...`, of one contrast per backend."""
-    texts, counted = [], {"FLOPs": COUNTED["FLOPs"]}
-    for nouns, column in (counted | (SHARED if some[0].axis == "kv_heads" else {})).items():
+    texts = []
+    for nouns, column in (FLOPS | (SHARED if some[0].axis == "kv_heads" else {})).items():
         known = {ratio for one in some if isfinite(ratio := one.counted(column))}
         if len(known) == 1:
             ratio = known.pop()
@@ -207,15 +207,13 @@ def _times(ratio: float) -> str:
 
 
 def _dot_rows(some: Sequence[Contrast], names: Sequence[str]) -> Iterator[DotRow]:
-    """Counts, one row if all are the same; bytes and time of every backend."""
-    for nouns, column in COUNTED.items():
-        what = capital(nouns) if nouns[0].islower() else nouns
-        ratios = {one.backend: one.counted(column) for one in some if one.counted(column) > 0}
-        if len(set(ratios.values())) == 1 and len(ratios) > 1:
-            every = "both" if len(ratios) == 2 else "all"
-            ratios = {every: next(iter(ratios.values()))}
-        for name, ratio in ratios.items():
-            yield DotRow(group=what, label=name, dot=_counted(ratio), remark="counted")
+    """FLOPs, one row if all are the same; bytes and time of every backend."""
+    found = ((one.backend, one.counted("work_flops")) for one in some)
+    flops = {name: ratio for name, ratio in found if ratio > 0}
+    if len(set(flops.values())) == 1 and len(flops) > 1:
+        flops = {"both" if len(flops) == 2 else "all": next(iter(flops.values()))}
+    for name, ratio in flops.items():
+        yield DotRow(group="FLOPs", label=name, dot=_counted(ratio), remark="counted")
     by_name = {one.backend: one for one in some}
     some = [one for one in some if one.of_heads]
     dots = {

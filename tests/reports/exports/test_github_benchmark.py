@@ -12,14 +12,25 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.data.load import load
-from attnbench.reports.exports import export
-from tests.made_runs import fake_run
+from attnbench.reports.exports import NotExportable, export
+from tests.made_runs import fake_run, many_problems, quickstart
 
 
 def entries(*runs: Path) -> list[dict]:
     found = json.loads(export(list(runs), "github-benchmark").content)
     assert isinstance(found, list)
     return found
+
+
+def test_names_are_unique_and_the_same_in_the_next_run(tmp_path: Path) -> None:
+    first, second = quickstart(tmp_path / "a"), quickstart(tmp_path / "b")
+    names = [one["name"] for one in entries(first)]
+    assert len(names) == len(set(names))
+    assert names == [one["name"] for one in entries(second)]
+    with pytest.raises(NotExportable, match="same names"):
+        entries(first, second)
+    both = [one["name"] for one in entries(first, many_problems(tmp_path))]
+    assert len(both) == len(set(both)) > len(names)
 
 
 def test_values_and_ranges_are_those_of_the_table(tmp_path: Path) -> None:

@@ -5,17 +5,14 @@ from pathlib import Path
 from attnbench.reports.elements import Card
 from attnbench.reports.subjects import contrasts, heads
 from tests.made_runs import (
-    grid,
     head_sweep,
     made,
     problem,
     quickstart,
-    row,
     run_of,
     training,
-    write_run,
 )
-from tests.reports.rendering import card_of, figures_of, subject_of, tables_of
+from tests.reports.rendering import figures_of, subject_of, tables_of
 
 # ---- heads --------------------------------------------------------------------------------------
 
@@ -36,13 +33,6 @@ def test_a_batch_has_its_tokens_per_second(tmp_path: Path) -> None:
     (table,) = tables_of(list(told.blocks))
     assert len(table.rows) == 1
     assert str(table.rows[0][table.columns.index("tokens ratio")]).startswith("2.0")
-
-
-def test_older_rows_have_no_exponentials(tmp_path: Path) -> None:
-    cases = grid(("fused", "sdpa"), (256,), heads=(1, 8))
-    rows = [{key: v for key, v in row(one).items() if key != "work_exps"} for one in cases]
-    found = card_of(heads, write_run(tmp_path, cases, rows))
-    assert not any(line[0] == "Exponentials" for line in found.picture.table.texts)
 
 
 def test_64_heads_of_one_run_stay_beside_8_heads_of_longer_problems_of_another(
