@@ -70,6 +70,15 @@ def test_the_table_of_ways_has_every_file_and_its_lines() -> None:
     assert all((ROOT / test).exists() for _, _, test in ways if "/" in test)
 
 
+def test_pages_for_developers_are_short() -> None:
+    docs = ROOT / "docs"
+    decisions = [path.stat().st_size for path in (docs / "decisions").glob("*.md")]
+    others = [(docs / f"{name}.md").stat().st_size for name in ("extending", "release")]
+    assert len(CONTRIBUTING.encode()) <= 10_000
+    assert max(decisions) <= 2_000
+    assert sum(decisions + others) <= 30_000
+
+
 @pytest.mark.parametrize("folder", ["harness", "impls", "reports"])
 def test_the_map_has_the_layers_that_import_linter_checks(folder: str) -> None:
     drawing = re.search(rf"^    {folder}\n((?: {{8}}.*\n)+)", CONTRIBUTING, re.M)
