@@ -14,9 +14,12 @@ import pytest
 
 from attnbench.harness.devices import calibration_file
 from attnbench.harness.files.errors import BadInput, Refusal
+from attnbench.harness.files.safe_files import write_output
 from attnbench.harness.fleet.merge import merge
+from attnbench.harness.rows import names
 from attnbench.harness.rows.run_files import read_meta, read_rows
 from tests.fakes.shard_runs import write_shard
+from tests.made_runs import fake_run
 
 AT_ONCE, ROUNDS = 8, 30
 LONG = "x" * 300_000
@@ -47,6 +50,40 @@ def tried(attempt: Callable[[int], str], number: int) -> str:
         return f"{type(error).__name__}: {error}"
 
 
+def save(run: Path, name: str, number: int) -> str:
+    names.save(name, run, run.parent, force=False)
+    return "won"
+
+
+def test_one_of_several_saves_a_baseline_and_the_others_are_refused(
+    pool: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    run = fake_run(tmp_path / "results", 1)
+    for number in range(ROUNDS):
+        found = raced(pool, partial(save, run, f"b{number}"))
+        taken = f"refused: b{number}: already a baseline; replace it with --force, or choose"
+        assert found.pop("won") == 1
+        assert all(words.startswith(taken) for words in found), found
+    assert len(names.saved(run.parent)) == ROUNDS
+    assert {path.suffix for path in (run.parent / "baselines").iterdir()} == {".json"}
+
+
+def replaced(runs: list[Path], number: int) -> str:
+    run = runs[number % len(runs)]
+    names.save("main", run, run.parent, force=True)
+    return "saved"
+
+
+def test_of_several_that_replace_a_baseline_one_is_there_whole(
+    pool: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    runs = [fake_run(tmp_path / "results", number) for number in (1, 2)]
+    for _ in range(ROUNDS):
+        assert raced(pool, partial(replaced, runs)) == {"saved": AT_ONCE}
+        assert names.find("main", tmp_path / "results") in runs
+    assert len(list((tmp_path / "results" / "baselines").iterdir())) == 1
+
+
 def merged(shard: Path, target: Path, number: int) -> str:
     return "made" if merge([shard], target, target.parent, ["attnbench"])["changed"] else "there"
 
@@ -63,6 +100,21 @@ def test_one_of_several_merges_makes_the_run_and_the_others_find_it_whole(
         assert len(list(read_rows(target))) == len(rows)
         assert read_meta(target)["merged"]
     assert len(list((tmp_path / "merged").iterdir())) == ROUNDS + 1  # and `latest`
+
+
+def written(path: Path, number: int) -> str:
+    write_output(path, f"{number}{LONG}")
+    return "written"
+
+
+def test_of_several_outputs_to_one_place_one_is_there_whole(
+    pool: ProcessPoolExecutor, tmp_path: Path
+) -> None:
+    for number in range(ROUNDS):
+        path = tmp_path / f"page{number}.html"
+        assert raced(pool, partial(written, path)) == {"written": AT_ONCE}
+        assert path.read_text() in {f"{number}{LONG}" for number in range(AT_ONCE)}
+    assert len(list(tmp_path.iterdir())) == ROUNDS
 
 
 def appended(root: Path, number: int) -> str:

@@ -51,6 +51,32 @@ def test_what_a_backend_chose_while_it_was_set_up_is_kept_and_its_time_is_in_no_
     assert min(min(block) for block in chooses["block_ms"][0]) < 50
 
 
+BAD_REPLIES = {
+    "deeply": "is not a reply",
+    "wrong_type": "check.fields: Input should be a valid dictionary",
+    "wrong_field": "check.more: Extra inputs are not permitted",
+    "unknown_op": "op 'finished' is not one of",
+    "another_answer": "free does not answer check",
+    "our_words": "status: Extra inputs are not permitted",
+    "too_long": "more than 16777216 bytes",
+}
+
+
+@pytest.mark.nightly
+def test_whatever_comes_through_the_reply_channel_costs_only_the_case_that_sent_it(attnbench):
+    backends = [f"babbles:{variant}" for variant in BAD_REPLIES]
+    done = attnbench("run", *axes(",".join(["sdpa", *backends])), *QUICK)
+    rows = rows_of(done)
+    assert rows.pop("sdpa")["status"] == "ok"
+    assert {row["status"] for row in rows.values()} == {"error"}
+    for variant, said in BAD_REPLIES.items():
+        reason = rows[f"babbles:{variant}"]["reason"]
+        assert reason.startswith("bad reply: ")
+        assert said in reason
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
 def test_what_backends_print_goes_to_a_capped_log_and_not_to_stdout(run):
     sizes = [log.stat().st_size for log in run.glob("logs/*.log")]
     assert 1 << 19 < max(sizes) <= 1 << 20
