@@ -156,7 +156,7 @@ def test_intervals_cover_the_truth_however_processes_differ(
 def test_an_interval_of_one_process_covers_that_process_less_often_if_blocks_correlate(
     benchmark, quantity, rho, least
 ):
-    """Of six to eleven blocks none shows their correlation (docs/internals/method_appendix.md)."""
+    """Six to eleven blocks cannot show how far they correlate. docs/method.md has these numbers."""
     noise = {"rho": rho, "block_sd": 0.03}
     found = benchmark.pedantic(coverage, args=(ONE, "none", quantity), kwargs=noise, rounds=1)
     benchmark.extra_info.update(coverage=found)
@@ -176,7 +176,7 @@ def test_a_paired_ratio_of_one_process_covers_it_under_drift_of_20_percent(bench
 def test_an_interval_of_one_process_misses_rare_slow_blocks_and_a_ratio_does_not(
     benchmark, plan, quantity, least
 ):
-    """Of six blocks often none is slow, if one in seven is (docs/internals/method_appendix.md)."""
+    """Of six blocks often none is slow, if one in seven is. docs/method.md has these numbers."""
     noise = {"slow_share": 0.15, "block_sd": 0.02}
     effects = "none" if plan is ONE else "normal"
     found = benchmark.pedantic(coverage, args=(plan, effects, quantity), kwargs=noise, rounds=1)
@@ -297,7 +297,7 @@ def test_processes_of_other_pairs_tell_how_far_a_ratio_may_be_off(benchmark, pla
     ids=lambda value: getattr(value, "like", value),
 )
 def test_plans_tell_apart_what_differs(benchmark, plan, times, truth, least, size):
-    """Processes that differ by 4 and 10 %. method_appendix.md has these numbers."""
+    """Processes that differ by 4 and 10 %. docs/method.md has these numbers."""
     args = (plan, "normal", times, truth, size)
     found = benchmark.pedantic(ratios_of_runs, args=args, rounds=1)
     benchmark.extra_info.update(told_apart=found[1], covered=found[0])
@@ -437,7 +437,7 @@ def test_as_many_starts_as_doctor_makes_tell_twice_as_long(benchmark, run_sd, le
 @pytest.mark.parametrize("truth", [1.2, 1.5])
 @pytest.mark.parametrize("run_sd", [0.0, 0.04, 0.1])
 def test_more_processes_tell_two_stored_runs_apart_no_less(benchmark, run_sd, truth):
-    """After three self-checks. method_appendix.md has these numbers."""
+    """After three self-checks. docs/method.md has these numbers."""
 
     def share(plan: Plan) -> float:
         slower = 0
@@ -535,7 +535,7 @@ def grown(terms: tuple[float, ...]) -> list[Growth]:
 def test_growth_is_covered_and_a_claim_of_it_refuted_where_it_is_wrong(
     benchmark, terms, claimed, share
 ):
-    """Not where other costs hide it. method_appendix.md has these numbers."""
+    """Not where other costs hide it. docs/method.md has these numbers."""
     found = benchmark.pedantic(grown, args=(terms,), rounds=1)
     shorter, longest = np.log(times_of(terms, GROWING[[-3, -1]]))
     truth = (longest - shorter) / math.log(4)
