@@ -72,7 +72,7 @@ def test_the_plan_is_the_smallest_that_decides_and_none_where_none_does() -> Non
         for one in range(10)
     ]
     found = what_decides([Seen(1.15, Spread(sd=0.05, degrees=9))], rows, QUICK)
-    assert found.startswith("attnbench run quickstart --plan standard ")
+    assert found.startswith("`attnbench run quickstart --plan standard` ")
     assert "attnbench run" not in what_decides([Seen(1.01, Spread(sd=0.3, degrees=9))], rows, QUICK)
     assert what_decides([], rows, QUICK) == ""
     assert what_decides([], rows, QUICK, disturbed=True) == IDLE
