@@ -66,7 +66,10 @@ def by_device(rows: Sequence[Row], meta: Meta) -> dict[str, list[Outcome]]:
 
 def _each(found: Sequence[Outcome]) -> str:
     """`Does not hold: h heads of width d/h take the time of one head of width d.`"""
-    return " ".join(f"{capital(HOLDS[one.verdict][1])}: {one.claim.statement}" for one in found)
+    return " ".join(
+        f"{capital(HOLDS[one.verdict][1].removeprefix('is '))}: {one.claim.statement}"
+        for one in found
+    )
 
 
 def counted(found: Sequence[Outcome]) -> str:
