@@ -275,7 +275,7 @@
       const small = n => rows.every(row => !row.need || needed(row, n) <= 9 * budget * row.need[3]);
       let n = longest;
       while (!small(n) && n % 16 === 0) n /= 2;
-      while (small(2 * n)) n *= 2;
+      while (small(2 * n) && n < 2 ** 40) n *= 2;
       const lengths = [n / 8, n / 4, n / 2, n];
       const widths = lengths.map(() => 0);
       const areas = all(".area", root);

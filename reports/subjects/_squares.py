@@ -31,25 +31,29 @@ def areas_of(shown: Sequence[Group], meta: Meta) -> Areas | None:
     None without a budget that a backend reaches, or without a formula of N².
     """
     group, budget = shown[0], budget_bytes(meta[shown[0].problem["run"]])
-    curves = memory_curves(group, meta)
-    formulas = [need for one in curves if budget and (need := _formula(one, budget))]
-    first = max(group.lengths)
-    growing = any(one.quadratic > 0 for one in formulas)
-    if not budget or not growing or first % PARTS[0] or not any(one.stops for one in curves):
+    every = memory_curves(group, meta)
+    curves, first = [one for one in every if one.measured], max(group.lengths)
+    if not budget or first % PARTS[0] or not any(one.stops for one in every):
         return None
-
-    lengths = lengths_within(first, formulas, budget)
+    needs = {one.backend: need for one in curves if (need := _formula(one, budget))}
+    if all(need.quadratic <= 0 for need in needs.values()):
+        return None
+    last = lengths_within(first, [*needs.values()], budget)[-1]
     single = memory_curves(shown[-1], meta) if shown[-1].problem["heads"] == 1 else ()
     alone = {one.backend: one.peak.quadratic for one in single if one.peak}
-    rows = [_row(one, alone.get(one.backend), group, budget) for one in curves if one.measured]
-    rows.sort(key=lambda one: -(one.at(lengths[-1]) or 0))
+    rows = [_row(one, alone.get(one.backend), group, budget) for one in curves]
+    rows.sort(key=lambda one: -(one.at(last) or 0))
+    rows = rows if len(rows) <= MOST_ROWS else [*rows[: MOST_ROWS - 1], rows[-1]]
+    drawn = [needs[one.backend] for one in rows if one.backend in needs]
+    if all(need.quadratic <= 0 for need in drawn):
+        return None
     return Areas(
         title=TITLE,
         budget=int(budget),
         budgets=MARKS,
         longest=first,
-        lengths=lengths,
-        rows=tuple(rows if len(rows) <= MOST_ROWS else [*rows[: MOST_ROWS - 1], rows[-1]]),
+        lengths=lengths_within(first, drawn, budget),
+        rows=tuple(rows),
     )
 
 

@@ -191,43 +191,38 @@ def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_dialog_of_
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown.strip().splitlines()}) == 1
 
 
-@pytest.mark.parametrize("budget", [128 << 20, 24 << 30, 80 << 30, 387_973_120])
 def test_another_budget_is_calculated_as_exactly_as_the_page_was(
-    visit: Open, tmp_path: Path, budget: int
+    opened: Open, tmp_path: Path
 ) -> None:
-    run = quickstart(tmp_path)
-    rows, meta = rows_and_meta(run)
+    rows, meta = rows_and_meta(quickstart(tmp_path, lengths=(512, 1024, 2048, 8192)))
     (family,) = families(rows)
     curves = {one.backend: one for one in memory_curves(family[8], meta)}
     drawn = areas_of([family[8], family[1]], meta)
-    page = visit(write_page(run, out=tmp_path / "page.html"))
-    slider = page.get_by_role("slider", name="Budget")
-    if budget in drawn.budgets:
-        for _ in range(9):
-            slider.press("ArrowLeft")
-        while slider.get_attribute("aria-valuetext") != size_text(budget):
-            slider.press("ArrowRight")
-    else:
-        page.get_by_label("mine").fill(str(budget / 2**30))
-    formulas = [curves[one.backend].need for one in drawn.rows if one.need]
-    lengths = lengths_within(drawn.longest, formulas, budget)
+    needs = {one.backend: curves[one.backend].need for one in drawn.rows if one.need}
+    page = opened()
+    slider, mine = page.get_by_role("slider", name="Budget"), page.get_by_label("mine")
     shown = page.locator(".squares")
-    assert shown.locator(".n").all_text_contents() == [
-        f"{'' if place else 'N = '}{count_text(n)}" for place, n in enumerate(lengths)
-    ]
-    assert shown.locator(".area span").all_text_contents() == [
-        one.area(n, budget).text for one in drawn.rows for n in lengths
-    ]
-    assert shown.locator(".ends").all_text_contents() == [
-        f"up to {n_text(longest(curves[one.backend].need, budget))}"
-        if one.need
-        else f"at least {n_text(max(n for n, need in one.known.items() if need <= budget))}"
-        for one in drawn.rows
-    ]
-    sides = shown.locator(".area").evaluate_all(
-        "every => every.map(one => ['--w', '--h'].map(name => +one.style.getPropertyValue(name)))"
-    )
-    assert sides == [pytest.approx(one.area(n, budget)[:2]) for one in drawn.rows for n in lengths]
+    slider.press("Home")
+    for budget in (*drawn.budgets, 387_973_120):
+        while slider.get_attribute("aria-valuetext") != size_text(budget):
+            if budget in drawn.budgets:
+                slider.press("ArrowRight")
+            else:
+                mine.fill(str(budget / 2**30))
+        lengths = lengths_within(drawn.longest, [*needs.values()], budget)
+        assert shown.locator(".n").all_text_contents() == [
+            f"{'' if place else 'N = '}{count_text(n)}" for place, n in enumerate(lengths)
+        ]
+        areas = [one.area(n, budget) for one in drawn.rows for n in lengths]
+        assert shown.locator(".area span").all_text_contents() == [one.text for one in areas]
+        sides = shown.locator(".area").evaluate_all(
+            "all => all.map(one => ['--w', '--h'].map(name => +one.style.getPropertyValue(name)))"
+        )
+        assert sides == [pytest.approx(one[:2]) for one in areas]
+        ends = {name: longest(need, budget) for name, need in needs.items()}
+        assert shown.locator(".ends").all_text_contents() == [
+            f"up to {n_text(ends[one.backend])}" for one in drawn.rows
+        ]
 
 
 def test_medians_stand_for_calls_where_the_page_would_be_too_large(
