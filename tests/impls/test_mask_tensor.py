@@ -85,6 +85,19 @@ def test_a_query_of_fills_alone_is_uniform_and_one_without_keys_is_zero(
 
 
 @pytest.mark.parametrize("backend", TAKE_MASKS)
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_fills_that_half_precision_cannot_hold_give_no_nan(dtype: str, backend: str) -> None:
+    problem = replace(SHAPE, kv_seq_len=7, dtype=dtype)
+    layer = layer_of(problem, backend)
+    x = drawn(2, 7, 24).to(layer.w_q.dtype)
+    seen = torch.ones(7, 7, dtype=torch.bool).tril(-1)  # the first query has fills alone
+    output = layer(x, x, x, mask=torch.zeros(7, 7).masked_fill(~seen, -1e9))[0]
+    expected = layer(x, x, x, mask=seen)[0]
+    assert output.isfinite().all()
+    assert torch.allclose(output[:, 1:].float(), expected[:, 1:].float(), atol=2e-2)
+
+
+@pytest.mark.parametrize("backend", TAKE_MASKS)
 @pytest.mark.parametrize("fill", [-1e9, -65504.0])
 def test_a_query_of_fills_alone_is_uniform_in_fp16_below_any_score(
     fill: float, backend: str
