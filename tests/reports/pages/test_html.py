@@ -2,6 +2,7 @@
 
 import re
 
+from attnbench.reports.pages.html import coloured
 from tests.reports.rendering import without_scripts
 
 
@@ -25,3 +26,10 @@ def test_every_picture_has_a_name_that_says_its_axes_and_its_numbers(page: str) 
     assert all('role="img" aria-label="' in one for one in pictures)
     # cards: memory, time and heads
     assert page.count('<details class="part numbers">') == 3
+
+
+def test_a_command_between_backticks_is_code_and_text() -> None:
+    shown = coloured("sdpa: `attnbench run <x> --only sdpa` decides it", ["sdpa"])
+    assert "<code>attnbench run &lt;x&gt; --only sdpa</code> decides it" in shown
+    assert shown.startswith("<b ")
+    assert coloured("one ` alone", []) == "one ` alone"
