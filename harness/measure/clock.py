@@ -17,15 +17,13 @@ from .output_check import FirstLook
 
 # 4 times the largest L2 that we know of (H200: 60 MB); Triton's own benchmark writes as much
 L2_FLUSH_BYTES = 256 << 20
-# if torch does not tell the boost clock: above that of most data-centre GPUs, so that a delay in
-# cycles is not too short
+# above the boost clock of most data-centre GPUs, if torch does not tell it: no delay is too short
 SM_CLOCK_HZ = 2.0e9
 MAX_DELAY_S = 0.02
 MAX_OTHER_CALLS = 10  # per block, of every quantity but the primary one
 LEFT_OVER_MS, LEFT_OVER_RATIO = 0.05, 0.05
-"""A device may be busy for so long, absolute or of the call, after a call's last event.
-
-Beyond what waiting for an idle device takes here: some 10 us, more in a sandbox.
+"""A device may be busy for so long, absolute or of the call, after a call's last event: longer than
+waiting for an idle device takes here, which is some 10 us, more in a sandbox.
 """
 OTHERS_SLACK = 0.25
 """So many times the calling thread's processor time others may take, beyond as much as it each."""

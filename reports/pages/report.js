@@ -128,7 +128,7 @@
   const filter = query => {
     if (!rows) return;
     one("#filter").value = query;
-    const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = query.toLowerCase().replace(/\b(\d+)k\b/g, (_, n) => 1024 * n).split(/\s+/).filter(Boolean);
     let count = 0;
     for (const row of words.length ? rows.tBodies[0].rows : all("tr[hidden]", rows)) {
       if (words.length && !texts.has(row)) {

@@ -75,7 +75,7 @@ class Report:
     """`names`: each backend, with its mark if it is not exact: `linformer ~`."""
 
     MADE_BY: ClassVar = "report"
-    AVERAGED: ClassVar = "No number on this page is averaged over problems"
+    AVERAGED: ClassVar = "No number is averaged over problems"
     runs: Sequence[Run]
     rows: list[Row]
     meta: Meta

@@ -57,7 +57,7 @@ def test_a_dtype_without_a_formula_is_bounded_by_fp32(backend: str, dtype: str) 
     in_fp32 = predict(wall(backend), CPU, BUDGET)["predicted_seq_len"]
     assert found["predicted_source"] == "nearest"
     assert found["predicted_reason"] == (
-        f"no formula for {backend} in {dtype}; at most what its formula says of fp32"
+        f"no formula for {backend} in {dtype}; upper bound (fp32 formula)"
     )
     # its inputs are half as large
     assert in_fp32 <= found["predicted_seq_len"] <= 2 * in_fp32
