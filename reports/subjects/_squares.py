@@ -7,10 +7,10 @@ from bisect import bisect
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ..areas import AreaRow, Areas
 from ..data.polynomial import Polynomial
 from ..data.row_groups import Group
 from ..data.run_meta import Meta, budget_bytes, finite_number
-from ..elements import AreaRow, Areas
 from ..formatting import list_text, plural, size_text
 from ._memory_over_n import MemoryCurve, memory_curves
 from ._over import n_text

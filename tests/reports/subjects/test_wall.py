@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import Areas, Figure, Panel, Series
+from attnbench.reports.areas import Areas
+from attnbench.reports.elements import Figure, Panel, Series
 from attnbench.reports.subjects import memory, wall
 from tests.made_runs import GIB, LENGTHS, grid, over_n, quickstart, retold, row, write_run
 from tests.reports.rendering import card_of, subject_of
