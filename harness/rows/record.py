@@ -31,7 +31,7 @@ OF_AN_ERROR = (
 
 
 class Planned(Protocol):
-    """What a row is about: a Case, Wall or PlannedStudy of cases.py."""
+    """What a row is about: a Case, Wall or PlannedStudy."""
 
     @property
     def kind(self) -> str: ...

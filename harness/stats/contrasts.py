@@ -1,6 +1,6 @@
 """Two cases compared: contrasts of their independent units, and what the units do not include.
 
-Shared with the reports, as stats.py is.
+Shared with the reports, as intervals.py is.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """A learned score of each head beside those of the keys, without a value, as gpt-oss has it.
 
-The reference has its column in the softmax; shared/drawing.py draws numbers that matter.
+The reference has its column in the softmax; shared/inputs.py draws numbers that matter.
 """
 
 from .axis import Axis

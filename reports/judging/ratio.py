@@ -27,10 +27,10 @@ class Ratio:
 
     `paired`: measured in the same blocks, so drift cancels. `noise`: what the interval allows for
     because the rows do not show it, such as `the 12 % that processes differ on this machine`; "" if
-    nothing. `doubts`: its codes (docs/method.md). `by_processor_time`: of calls, because other work
-    disturbed their time by the clock. `by_way_of`: the baseline of a ratio of ratios, which was
-    measured in the blocks of either; else "". `contrast`: the units, where both have samples.
-    `margin_ratio`: within it, the two count as the same; 0.05 for 5 %.
+    nothing. `doubts`: its codes (method_appendix.md, Reason codes). `by_processor_time`: of calls,
+    because other work disturbed their time by the clock. `by_way_of`: the baseline of a ratio of
+    ratios, which was measured in the blocks of either; else "". `contrast`: the units, where both
+    have samples. `margin_ratio`: within it, the two count as the same; 0.05 for 5 %.
     """
 
     value: float

@@ -294,7 +294,7 @@ def test_processes_of_other_pairs_tell_how_far_a_ratio_may_be_off(plan, effects)
     ids=lambda value: getattr(value, "like", value),
 )
 def test_plans_tell_apart_what_differs(plan, times, truth, least, size):
-    """Processes that differ by 4 and 10 %. method_appendix.md has these numbers."""
+    """Processes that differ by 4 and 10 %. docs/method.md has these numbers."""
     args = (plan, "normal", times, truth, size)
     found = ratios_of_runs(*args)
     print(f"told_apart {found[1]:.3f}, covered {found[0]:.3f}")

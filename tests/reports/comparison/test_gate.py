@@ -1,4 +1,4 @@
-"""reports/comparison/gate.py: a change for the worse beyond its margin fails.
+"""reports/comparison/verdict.py: a change for the worse beyond its margin fails.
 
 A gate without data is refused.
 """

@@ -1,4 +1,4 @@
-"""reports/comparison/merged_runs.py: of runs in turns, slow drift does not change the verdict."""
+"""reports/comparison/several_runs.py: of runs in turns, slow drift does not change the verdict."""
 
 from math import exp
 from random import Random

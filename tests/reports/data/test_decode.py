@@ -1,4 +1,4 @@
-"""reports/data/decode.py: which cases are decode steps, their rate, and its share of bandwidth."""
+"""reports/data/peaks.py: which cases are decode steps, their rate, and its share of bandwidth."""
 
 from itertools import product
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""reports/subjects/_gpu_use.py: the card on how busy a GPU was, with and without its counters."""
+"""reports/subjects/utilization.py: the card on how busy a GPU was, with its counters or not."""
 
 from pathlib import Path
 from typing import Any
