@@ -79,7 +79,8 @@ def select(scenario: Scenario, device: str, selection: Selection) -> Units:
         units = len(units_of(whole))
         raise NothingSelected(
             f"{option('shard', shard)}: empty: {scenario.name} splits into {units}"
-            f" {'part' if units == 1 else 'parts'}; skip this shard, the first {units} measure all"
+            f" {'part' if units == 1 else 'parts'}; skip this shard,"
+            f" the first {'measures' if units == 1 else f'{units} measure'} all"
         )
     return part._replace(whole=whole)
 
