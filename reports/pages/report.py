@@ -39,6 +39,8 @@ WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
 TRUST, MORE = "trust", "more"
 COSTS = ("heads", "contrasts")
 """What a setting costs: where some backends do not fit, which one to take comes first."""
+BESIDE = (*COSTS, "growth")  # of a run from options, which asks how its cases compare
+FROM_OPTIONS = "command line"  # the source of its scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +126,8 @@ class Report:
         walls = [card for card in self.cards if card.title == WALL]
         if walls and not asked and any("how long" in one.lower() for one in self.questions):
             return walls[0]
+        if all(run["scenario"].get("source") == FROM_OPTIONS for run in self.meta.values()):
+            asked = [card for card in asked if card.name not in BESIDE]
         is_cost = bool(asked) and asked[0].name in COSTS
         is_wall = any(card.name == "wall" for card in self.cards)
         if self._choices is not None and (not asked or (is_cost and is_wall)):

@@ -84,7 +84,9 @@ def test_each_size_of_a_grid_has_its_sentence(tmp_path: Path) -> None:
         for d in (256, 512)
         for b in (1, 2)
     ]
-    card = subject_of(section, run_of(tmp_path, *pairs, contrast=("batch",))).card
+    run = run_of(tmp_path, *pairs, name="growth", contrast=("batch",))
+    card = subject_of(section, run).card
+    assert subject_of(section, run_of(tmp_path / "other", *pairs, contrast=("batch",))).card is None
     lines = card.sentence.split("Time grows as ")[1:]
     assert [line.split("^")[0] for line in lines] == ["N", "d_model"]
     assert "B\u00a0=\u00a02, d_model\u00a0=\u00a0512, fused 2.00" in lines[0]
