@@ -44,7 +44,7 @@ STEPS = 8  # from point to point on linear axes, where the way is that of a powe
 Layout = tuple[float, float, float, float]  # width and height, most of a name's line, text size
 LAYOUTS: Mapping[tuple[Width, int], Layout] = {
     ("wide", 1): (632, 260, 150, 13),
-    ("wide", 2): (540, 230, 130, 13),
+    ("wide", 2): (574, 200, 130, 13),
 }
 NARROW: Layout = (326, 190, 104, 14)
 Label = list[tuple[str, bool]]  # lines of text, whether they are the name

@@ -60,7 +60,7 @@ class ComparisonReport(Answered):
     """A report of the runs with the comparison in place of their answers."""
 
     MADE_BY: ClassVar = "compare"
-    AVERAGED: ClassVar = "No number on this page but the mean ratios is averaged over problems"
+    AVERAGED: ClassVar = "Only the mean ratios average over problems"
     found: Comparison
 
     @property

@@ -101,7 +101,7 @@ def test_crosses_lie_beyond_the_budget_line_and_one_panel_says_what_they_mean() 
     hollow = [marks(one, fill=ZONE) for one in (first, second)]
     assert [len(some) for some in solid] == [2 + 1, 2]  # and one of the key
     assert [len(some) for some in hollow] == [1 + 1, 0]
-    plotted = [y for _, y in (*solid[0], *hollow[0]) if y < 320]
+    plotted = [y for _, y in (*solid[0], *hollow[0]) if y < 290]
     assert len(plotted) == 3
     assert max(plotted) < budget
     keys = {"out of memory", "not tried", "formula"}
