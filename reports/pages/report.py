@@ -60,12 +60,13 @@ class Part:
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """`cards`, `lines`, the regret of all `choices` and the badges of `trust` are open, `parts` are
-    closed.
+    closed. `shown`: so many cards are open, the others and the lines below one heading; None: all.
     """
 
     name: str
     title: str
     cards: Sequence[Card] = ()
+    shown: int | None = None
     lines: Sequence[str] = ()
     choices: Table | None = None
     trust: Sequence[Badge] = ()
@@ -240,6 +241,11 @@ class Report:
                 found[at] = replace(found[at], lines=[*found[at].lines, *lines])
         if self.lead is not None:
             found["time"] = replace(found["time"], choices=self.regret)
+        if self.lead is not None and self.lead.question == ALL_CLAIMS:  # it has a table of verdicts
+            found = {
+                name: replace(one, shown=sum(card.name == self.lead.name for card in one.cards))
+                for name, one in found.items()
+            }
         asked = found["asked"]
         if len(asked.cards) == 1:
             found["asked"] = replace(asked, title=asked.cards[0].title)
