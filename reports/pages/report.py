@@ -10,7 +10,7 @@ from ..data.anonymous import anonymous
 from ..data.load import rows_of
 from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, Run, by_question, read_runs, run_meta, stopped, unanswered_texts
-from ..elements import Badge, Block, Card, Table, Text
+from ..elements import Badge, Block, Card, Figure, Table, Text
 from ..subjects import (
     ALL_CLAIMS,
     SECTIONS,
@@ -278,10 +278,12 @@ class Report:
         return {text for one in per_question(self) for text in (one.answer, one.certainty)}
 
     def _unsaid(self, card: Card) -> Card:
-        """Without what the answer says."""
+        """Without what the answer says. Two panels without words beside them have its width."""
         sentence = "" if told(card) in self._said else card.sentence
         sure = "" if card.sure in self._said else card.sure
-        return replace(card, sentence=sentence, sure=sure)
+        is_pair = isinstance(card.picture, Figure) and len(card.picture.panels) > 1
+        wide = card.wide or (is_pair and not (sentence or sure or card.decisions))
+        return replace(card, sentence=sentence, sure=sure, wide=wide)
 
     def part(self, one: Teller, *, alone: bool = False) -> Part:
         """The details, as they are shown: names of backends with exactness marks, runs by their
