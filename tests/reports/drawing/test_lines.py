@@ -47,6 +47,14 @@ def test_no_text_covers_another_with_ten_backends(width: str, scale: Scale) -> N
         check_texts(one)
 
 
+def test_names_of_many_lines_are_a_list_in_their_order() -> None:
+    values = dict(zip(LONG, (3, 1, 2, 5, 4), strict=True))
+    (svg,) = parts(figure_of(times(*(line(name, 1, value) for name, value in values.items()))))
+    places = [float(one.get("y", "")) for one in svg.iter("text") if one.get("font-weight")]
+    assert names(svg) == "".join(LONG)
+    assert places == sorted(places)
+
+
 def test_every_value_is_said_at_its_x_with_its_interval() -> None:
     low, high = (3.0, 6.0, None), (5.0, 9.0, None)
     sdpa = line("sdpa", 4, 8, 16, low=low, high=high, notes=("", ", processor 3 ms", ""))
