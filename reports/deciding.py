@@ -105,7 +105,7 @@ def what_decides(
         return _too_small(some, several=several)
     plan, decided = found or (min(PLANS, key=lambda name: PLANS[name]["processes"]), ())
     command = with_plan(run.get("command"), plan)
-    command = f"`{command}`" if command else f"A run with --plan {plan}"
+    command = f"`{command}`" if command else f"A run with `--plan {plan}`"
     if found is None:
         return f"Measured in one process. {command} includes process-to-process variation."
     what = f"{'all' if len(decided) == len(some) else len(decided)} of these {len(some)}"
@@ -133,7 +133,7 @@ def _too_small(some: Sequence[Seen], *, several: bool) -> str:
     least = next((one.ratio for one in tried if likely(one, most, several=several)), inf)
     least_percent = f"only differences of {100 * (least - 1):.0f} % or more"
     tells = f"resolves {least_percent}" if isfinite(least) else "decides nothing"
-    return f"Too close to call on this machine: even --plan {plan} {tells}."
+    return f"Too close to call on this machine: even `--plan {plan}` {tells}."
 
 
 # ---- how long ------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from ..data.row_groups import (
     problem,
     varying_axes,
 )
-from ..formatting import count_text, in_brackets, number_text
+from ..formatting import in_brackets, length_text, number_text
 from ..growth_fit import growths, interval_text
 from ..judging.over import cases_of, over
 from ..words import DISTURBED
@@ -227,7 +227,7 @@ def exponents(cases: "pd.DataFrame", column: str, *, along: str) -> Some:
     rows, symbol = cases["row"].tolist(), axis_title(along)
     for group, every in growths(rows, along) if column == "latency_ms" else ():
         for found in (one for one in every if not one.reason):
-            power, (first, _, last) = found.at_longest, map(count_text, found.lengths[-3:])
+            power, (first, _, last) = found.at_longest, map(length_text, found.lengths[-3:])
             text = f"{symbol}^{interval_text(power)} in time over {symbol} = {first} to {last}"
             text += in_brackets(group.label)
             doubt = BUSY * found.disturbed
@@ -241,7 +241,7 @@ def exponents(cases: "pd.DataFrame", column: str, *, along: str) -> Some:
                 if solved.exact:
                     degree = 2 if solved.quadratic > 0 else int(solved.linear > 0)
                 text = f"{symbol}^{number_text(degree)} in {UNITS[column]}"
-                text += f" over {symbol} = {count_text(least)} to {count_text(most)}"
+                text += f" over {symbol} = {length_text(least)} to {length_text(most)}"
                 text += in_brackets(group.label)
                 yield Found(backend, column, degree, degree, text)
 
@@ -276,9 +276,9 @@ def crossings(cases: "pd.DataFrame", column: str) -> Some:
             doubt = BUSY * found.disturbed
             if not found.describes:
                 n, off = found.worst
-                doubt = f"; the formula is off by {number_text(off)} times at N = {count_text(n)}"
+                doubt = f"; the formula is off by {number_text(off)} times at N = {length_text(n)}"
             elif not is_flat and found.lengths[0] * PAST_CROSSING > by_flops:
                 doubt = doubt or f"; too close to the shortest N, {found.lengths[0]}"
-            text = f"N^{interval_text(power)} up to N = {count_text(last)}; N² takes over at N = "
+            text = f"N^{interval_text(power)} up to N = {length_text(last)}; N² takes over at N = "
             text += f"{interval_text(over) if over else 'none'}, by FLOPs {number_text(by_flops)}"
             yield Found(found.backend, column, low / by_flops, high / by_flops, text, doubt)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import isfinite
 from string import ascii_lowercase
+from typing import Any
 
 from ...harness.files.printable import visible
 from ...harness.stats.intervals import Interval
@@ -27,22 +28,22 @@ MOST_NAMED = 4
 MOST_OF_A_NAME, MOST_OF_A_LINE = 60, 300  # characters
 REASONS = {
     "between_runs": "measured at different times on a machine of unknown run-to-run noise, so the"
-    " interval allows for 30 %; compare in turns (--turns, attnbench gate), or run attnbench doctor"
-    " --deep once",
-    "one_process": "one process each; use --plan standard or --turns",
+    " interval allows for 30 %; compare in turns (`--turns`, `attnbench gate`), or run `attnbench"
+    " doctor --deep` once",
+    "one_process": "one process each; use `--plan standard` or `--turns`",
     "throttled": "one side was throttled in most blocks; measure again on a cool, idle machine",
     "contended": "other work took cores in most blocks of one side; measure again on an idle"
     " machine",
     "inputs_differ": "the sides have q, k and v in different orders in memory; measure both with"
     " one version of attnbench",
-    "clocks_differ": "the GPU's clocks differ; lock the clocks, or use --turns",
+    "clocks_differ": "the GPU's clocks differ; lock the clocks, or use `--turns`",
     "many_claims": "not clear enough among so many comparisons (Holm); use more turns, or fewer"
-    " cases with --only",
+    " cases with `--only`",
     "runs_differ": "measured at different times, so the interval allows for this machine's"
-    " run-to-run noise; measure both in turns (attnbench gate, --turns), or repeat attnbench doctor"
-    " --deep",
-    "interval_wide": "the interval is too wide for the margin; use more turns, --plan rigorous, or"
-    " a larger margin",
+    " run-to-run noise; measure both in turns (`attnbench gate`, `--turns`), or repeat `attnbench"
+    " doctor --deep`",
+    "interval_wide": "the interval is too wide for the margin; use more turns, `--plan rigorous`,"
+    " or a larger margin",
     "other_device": "the devices differ, and so may the kernels",
     "missing": "one side lacks the value; measure both sides again",
     "unpaired": "not measured in the same blocks",
@@ -211,11 +212,20 @@ def doubts(found: Comparison) -> Iterator[str]:
 
 
 def _difference(one: Difference) -> str:
+    """`threads 1 before, 2 now`; of several settings, each that differs."""
+    if not (isinstance(one.base, dict) and isinstance(one.new, dict)):
+        return _changed(one.fact, one.base, one.new, "unknown")
+    names = [name for name in one.base | one.new if one.base.get(name) != one.new.get(name)]
+    sides = ((name, one.base.get(name), one.new.get(name)) for name in names)
+    return "; ".join(_changed(*side, "unset") for side in sides)
+
+
+def _changed(fact: str, base: Any, new: Any, absent: str) -> str:
     before, now = (
-        "unknown" if value is None else value if isinstance(value, str) else json.dumps(value)
-        for value in (one.base, one.new)
+        absent if value is None else value if isinstance(value, str) else json.dumps(value)
+        for value in (base, new)
     )
-    return f"{one.fact} {clipped(before)} before, {clipped(now)} now"
+    return f"{clipped(fact)} {clipped(before)} before, {clipped(now)} now"
 
 
 # ---- the gate ------------------------------------------------------------------------------------
@@ -244,7 +254,7 @@ def gate_text(result: GateResult) -> str:
 
 
 def _idle_text(metric: str, cases: int, reasons: Collection[str]) -> str:
-    """`latency: nothing decided (0 of 6: one process each); use --plan standard or --turns`."""
+    """`latency: nothing decided (0 of 6: one process each); use `--plan standard` or ...`."""
     known = (said for code, said in REASONS.items() if code in reasons and "; " in said)
     why, _, hint = next(known, "; use more turns").partition("; ")
     of = f"0 of {cases}: {why}" if why else f"0 of {cases}"

@@ -17,6 +17,7 @@ ZONE = 4.0  # a logarithmic axis reaches to so many limits of memory: room for w
 LINEAR_ZONE = 1.4  # and a linear one to so many
 FAR = 64.0  # a limit so many times all values is not drawn: they would lie in a corner
 TICK_PX, LEAST_TICKS = 30, 3  # apart along the y axis
+TICK_GAP = 11  # between words along the x axis
 MOST_PARTS = 1 << 20  # of a ratio that is written as a fraction
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Limits = tuple[float, float]
@@ -101,7 +102,7 @@ def x_ticks(
     left = wide + at(limits[0]) + 99
     for x in reversed(places):
         words = str(count_text(x)) if is_whole else ratio_text(x)[1:]
-        half = text_width(words, size) / 2 + 3
+        half = text_width(words, size) / 2 + TICK_GAP / 2
         if at(x) + half <= left:
             found.append((x, words))
             left = at(x) - half

@@ -21,6 +21,8 @@ from .sheet import CARD, LINE_PX, MUTE, Sheet, Width, marker, spread, text_width
 
 ZONE, WALL, GRID = COLOURS["p-zone"], COLOURS["p-wall"], COLOURS["p-grid"]
 INSET, GAP = 8.0, 8.0  # of the first and last x from the plot's edges; beside it
+MOST_LED = 4  # names with a line to the end of theirs; more are a list, with marks
+LISTED_PX = 13  # of a mark in it
 CROSS_PX = 12.5  # of a cross, with some room
 LOOKS: Mapping[str, Mapping[str, Any]] = {
     "failed": {"marker": "x", "ms": 11, "mew": 3},
@@ -44,7 +46,7 @@ STEPS = 8  # from point to point on linear axes, where the way is that of a powe
 Layout = tuple[float, float, float, float]  # width and height, most of a name's line, text size
 LAYOUTS: Mapping[tuple[Width, int], Layout] = {
     ("wide", 1): (632, 260, 150, 13),
-    ("wide", 2): (540, 230, 130, 13),
+    ("wide", 2): (574, 200, 130, 13),
 }
 NARROW: Layout = (326, 190, 104, 14)
 Label = list[tuple[str, bool]]  # lines of text, whether they are the name
@@ -63,6 +65,7 @@ def draw(
     lines = [line for some in labels for label in some.values() for line in label]
     room = widest((words for words, is_name in lines if is_name), 14, "bold")
     room = max(room, widest((words for words, is_name in lines if not is_name), layout[3]))
+    room += LISTED_PX * any(len(some) > MOST_LED for some in labels)
     right = layout[0] - (room + 1.5 * GAP if lines else 2 * INSET)
     tall = max(layout[1], *(sum(map(_tall, some.values())) for some in labels))
     sheets = [new_sheet(layout[0]) for _ in names]
@@ -332,19 +335,22 @@ class _Drawing:
         return below
 
     def _names(self, labels: Labels) -> None:
-        """At the ends of lines, one below the other."""
+        """At the ends of lines, one below the other; of many lines in their order."""
         ends: dict[str, _Point] = {}
         for point in sorted(self.points, key=lambda at: (at.of.kind not in CROSSED, at.across)):
             ends[point.of.backend] = point
         names = [name for name in labels if name in ends]
         sizes = [_tall(labels[name]) for name in names]
-        tops = spread(
-            [ends[name].down - 10 for name in names], sizes, self.top - 8, self.bottom + 6
-        )
+        listed = len(names) > MOST_LED
+        wanted = [self.top - 8 if listed else ends[name].down - 10 for name in names]
+        tops = spread(wanted, sizes, self.top - 8, self.bottom + 6)
         for name, top in zip(names, tops, strict=True):
             _, _, x, y = ends[name]
-            left = self.right + GAP
-            if abs(top + 8 - y) > 9 or self.right - x > INSET + 1:
+            left = self.right + GAP + LISTED_PX * listed
+            if listed:
+                shape = {"marker": marker(name, self.places)}
+                self.sheet.marks([left - LISTED_PX + 4], [top + 8.5], self.colour(name), **shape)
+            elif abs(top + 8 - y) > 9 or self.right - x > INSET + 1:
                 self.sheet.line((x + 5, left - 3), (y, top + 8), self.colour(name), lw=1, alpha=0.6)
             for place, (words, is_name) in enumerate(labels[name]):
                 below = top + 13 + LINE_PX * place

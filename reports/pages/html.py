@@ -18,7 +18,7 @@ from ..data.row_groups import case_key
 from ..drawing.palette import places_of, tone
 from ..drawing.picture import drawn
 from ..elements import ASIDE, Bars, Block, Drawable, Table, Text
-from ..formatting import capital, count_text, size_text
+from ..formatting import bytes_text, capital, count_text
 from ..subjects.rows import MOST_ROWS
 from .page_data import page_data
 from .report import Report, per_question
@@ -114,7 +114,7 @@ def _template() -> Template:
     environment.filters["code"] = lambda text: coloured(text, ())
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
     environment.filters["count"] = count_text
-    environment.filters["size"] = size_text
+    environment.filters["bytes"] = bytes_text
     environment.filters["by_kind"] = lambda blocks: groupby(enumerate(blocks), _kind)
     environment.tests["long"] = lambda cell: len(cell) > SHORT
     environment.tests["table"] = lambda shown: isinstance(shown, Table)

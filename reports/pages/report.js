@@ -133,7 +133,8 @@
     for (const row of words.length ? rows.tBodies[0].rows : all("tr[hidden]", rows)) {
       if (words.length && !texts.has(row)) {
         const values = ["case", "status", "dtype", "passes", "scope", "device", "run"].map(name => value(name, row.dataset.case));
-        texts.set(row, [...row.cells].map(cell => cell.textContent).concat(values).join(" ").toLowerCase());
+        const text = [...row.cells].map(cell => cell.textContent).concat(values).join(" ").toLowerCase();
+        texts.set(row, `${text} ${text.replaceAll("\u202f", "")}`); // 8 192 is found as 8192
       }
       row.hidden = !words.every(word => texts.get(row).includes(word));
     }
@@ -248,11 +249,11 @@
   });
 
   // ---- memory as area: the budget is the reader's, bytes and crossings by the formulas of the page ----
-  const sizeText = bytes => {
+  const sizeText = (bytes, digits) => {
     let power = 0;
     for (; bytes >= 1023.5 && power < 8; power++) bytes /= 1024;
-    const digits = { maximumFractionDigits: bytes >= 10 ? 0 : 1, roundingMode: "halfEven", useGrouping: false };
-    return `${bytes.toLocaleString("en", digits)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"][power]}`;
+    const written = { maximumFractionDigits: digits ?? (bytes >= 10 ? 0 : 1), roundingMode: "halfEven", useGrouping: false };
+    return `${bytes.toLocaleString("en", written)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"][power]}`;
   };
   const lengthText = n => String(n).replace(/\B(?=(\d{3})+$)/g, "\u202f");
   const equipAreas = root => {
@@ -298,10 +299,10 @@
       });
       picture.style.setProperty("--k", widths.reduce((sum, width) => sum + width));
       picture.setAttribute("aria-label", picture.innerText.replace(/\s*\n\s*/g, ", "));
-      one(".limit", root).textContent = slider.ariaValueText = sizeText(budget);
+      one(".limit", root).textContent = slider.ariaValueText = sizeText(budget, 1);
     };
     const stops = [...new Set([own, ...budgets])].sort((a, b) => a - b);
-    const slider = make("input", { type: "range", min: 0, max: stops.length - 1, value: stops.indexOf(own), "aria-label": "Budget", "aria-valuetext": sizeText(own) });
+    const slider = make("input", { type: "range", min: 0, max: stops.length - 1, value: stops.indexOf(own), "aria-label": "Budget", "aria-valuetext": sizeText(own, 1) });
     const mine = make("input", { type: "number", min: 0.001, max: 1e6, step: "any" });
     slider.addEventListener("input", () => draw(stops[slider.value]));
     mine.addEventListener("input", () => mine.value && mine.validity.valid && draw(Math.round(mine.value * 2 ** 30)));

@@ -10,7 +10,7 @@ from ..data.anonymous import anonymous
 from ..data.load import rows_of
 from ..data.row_groups import Row, first_copies
 from ..data.run_meta import Meta, Run, by_question, read_runs, run_meta, stopped, unanswered_texts
-from ..elements import Badge, Block, Card, Table, Text
+from ..elements import Badge, Block, Card, Figure, Table, Text
 from ..subjects import (
     ALL_CLAIMS,
     SECTIONS,
@@ -39,6 +39,8 @@ WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
 TRUST, MORE = "trust", "more"
 COSTS = ("heads", "contrasts")
 """What a setting costs: where some backends do not fit, which one to take comes first."""
+BESIDE = (*COSTS, "growth")  # of a run from options, which asks how its cases compare
+FROM_OPTIONS = "command line"  # the source of its scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +60,13 @@ class Part:
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """`cards`, `lines`, the regret of all `choices` and the badges of `trust` are open, `parts` are
-    closed.
+    closed. `shown`: so many cards are open, the others and the lines below one heading; None: all.
     """
 
     name: str
     title: str
     cards: Sequence[Card] = ()
+    shown: int | None = None
     lines: Sequence[str] = ()
     choices: Table | None = None
     trust: Sequence[Badge] = ()
@@ -124,6 +127,8 @@ class Report:
         walls = [card for card in self.cards if card.title == WALL]
         if walls and not asked and any("how long" in one.lower() for one in self.questions):
             return walls[0]
+        if all(run["scenario"].get("source") == FROM_OPTIONS for run in self.meta.values()):
+            asked = [card for card in asked if card.name not in BESIDE]
         is_cost = bool(asked) and asked[0].name in COSTS
         is_wall = any(card.name == "wall" for card in self.cards)
         if self._choices is not None and (not asked or (is_cost and is_wall)):
@@ -236,6 +241,11 @@ class Report:
                 found[at] = replace(found[at], lines=[*found[at].lines, *lines])
         if self.lead is not None:
             found["time"] = replace(found["time"], choices=self.regret)
+        if self.lead is not None and self.lead.question == ALL_CLAIMS:  # it has a table of verdicts
+            found = {
+                name: replace(one, shown=sum(card.name == self.lead.name for card in one.cards))
+                for name, one in found.items()
+            }
         asked = found["asked"]
         if len(asked.cards) == 1:
             found["asked"] = replace(asked, title=asked.cards[0].title)
@@ -268,10 +278,12 @@ class Report:
         return {text for one in per_question(self) for text in (one.answer, one.certainty)}
 
     def _unsaid(self, card: Card) -> Card:
-        """Without what the answer says."""
+        """Without what the answer says. Two panels without words beside them have its width."""
         sentence = "" if told(card) in self._said else card.sentence
         sure = "" if card.sure in self._said else card.sure
-        return replace(card, sentence=sentence, sure=sure)
+        is_pair = isinstance(card.picture, Figure) and len(card.picture.panels) > 1
+        wide = card.wide or (is_pair and not (sentence or sure or card.decisions))
+        return replace(card, sentence=sentence, sure=sure, wide=wide)
 
     def part(self, one: Teller, *, alone: bool = False) -> Part:
         """The details, as they are shown: names of backends with exactness marks, runs by their

@@ -127,12 +127,13 @@ class Rows:
 
 def tell(one: Teller, rows: Sequence[Row], meta: Meta) -> Subject:
     """What the subject has to say. Its card has the subject's name, and is wide if its figure has
-    many panels or its table many columns.
+    many panels, or two and a table that would be taller than they are, or its table many columns.
     """
     told = one.subject(rows, meta)
     if (card := told.card) is None:
         return told
-    wide = card.wide or (isinstance(card.picture, Figure) and len(card.picture.panels) > 2)
+    beside = 1 if isinstance(card.decisions, Table) else 2  # panels
+    wide = card.wide or (isinstance(card.picture, Figure) and len(card.picture.panels) > beside)
     if isinstance(card.decisions, Table):
         wide = wide or len(card.decisions.upright.columns) > MOST_BESIDE
     named = replace(card, name=name_of(one), section=one.SECTION, wide=wide)

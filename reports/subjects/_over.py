@@ -1,7 +1,6 @@
 """What pictures and tables over N or another size share: a panel per problem, its lines."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -22,7 +21,6 @@ from ..data.row_groups import (
 from ..data.run_meta import OUT_OF_MEMORY, Meta, caption
 from ..elements import Figure, Marked, Panel, Scale, Series, Table, table_of
 from ..formatting import STATUS_WORDS, capital, length_text, list_text
-from ..growth_fit import slope
 from ..judging.ratio import Ratio
 from ..quantity import Cell, Quantity, Unit
 
@@ -30,9 +28,6 @@ N_LABEL = "sequence length N (1k = 1024)"
 SPARSE = "sparse_"  # backends whose names begin with this compute a sparse mask only
 MOST_PANELS = 3
 LATENCY = "latency_{}ms"
-LAST = 3  # lengths of which the growth stands at a line's end
-MOST_SPREAD = 0.5  # of the bounds of its exponent
-LEAST_POWER = 0.1
 
 
 def challenges(row: Row) -> bool:
@@ -78,9 +73,7 @@ def panel(
         rows = [row for row in group.rows if row["backend"] == name]
         if any(row.get(column.format("")) is not None for row in rows):
             failed = [row for row in rows if row.get("status", "ok") != "ok"]
-            growing = column == LATENCY and axis == "seq_len" and not group.following
-            ending = _growth(rows) if growing else ""
-            series.append(replace(_series(rows, axis, column), ending=ending))
+            series.append(_series(rows, axis, column))
             series += [_series(failed, axis, "")] if failed else []
     return Panel(
         title=group.label,
@@ -122,18 +115,6 @@ def _series(rows: Iterable[Row], axis: str, column: str) -> Series:
         notes=tuple(time_of(row).note for row in mine) if column == LATENCY else (),
         why="out of memory" if is_oom and not column else "",
     )
-
-
-def _growth(rows: Sequence[Row]) -> str:
-    """`grows as N^2.0`, between the longest two doublings; "" if that is not known well."""
-    timed = [row for row in rows if row.get("latency_ms") is not None]
-    timed = sorted(timed, key=lambda row: int(row["seq_len"]))[-LAST:]
-    if len(timed) < LAST or disturbed(*timed):
-        return ""
-    found = slope(timed[0], timed[-1], "seq_len")
-    if found is None or not found.high - found.low <= MOST_SPREAD or found.value < LEAST_POWER:
-        return ""
-    return f"grows as N^{found.value:.1f}"
 
 
 def common_caption(shown: Sequence[Group], meta: Meta) -> str:

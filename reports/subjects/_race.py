@@ -442,7 +442,7 @@ def regret(of: Choices) -> Table:
         "If you always use one backend",
         of.every,
         {
-            "if you take": lambda one: Marked(cell=one.backend, strong=one.backend == best),
+            "backend": lambda one: Marked(cell=one.backend, strong=one.backend == best),
             "worst slowdown": slowest,
             "does not fit": unfit,
             memory: lambda one: Number(bytes_text(needs[one.backend])) if needs else "",

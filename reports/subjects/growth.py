@@ -9,7 +9,7 @@ from ...harness.stats.intervals import Interval
 from ..contrasts import asks_for
 from ..data.exactness import baseline
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
-from ..data.run_meta import Meta
+from ..data.run_meta import Meta, question
 from ..elements import Block, Card, Table, note, table_of
 from ..formatting import number_text, time_text
 from ..growth_fit import (
@@ -36,6 +36,7 @@ ORDER = 14
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")
 POWERS = {0.0: "constant", 1.0: "linear", 2.0: "quadratic"}
 MOST_PROBLEMS = 40
+ASKED = "grow"  # in the question of a scenario about growth
 POWER = "x is the slope between the ends: 1 is linear, 2 quadratic."
 PREDICTED = f"at {FURTHEST} times the longest N"
 FORMULA = ("constant", "per 1 000 N", "per (1 000 N)²", PREDICTED)
@@ -97,17 +98,18 @@ Found = Sequence[tuple[Group, Sequence[Along]]]
 def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     """The card is about the sizes that a scenario varies, if that is what it asks."""
     rows, card = list(rows), _card(list(rows), meta)
-    sizes = _sizes([growth_along(rows, axis) for axis in SIZES[1:]])
+    over_n = list(_times(rows))
+    sizes = _sizes([growth_along(rows, axis) for axis in (SIZES[1:] if over_n else SIZES)])
     return Subject(
         card=card,
-        blocks=(*_times(rows), *([] if sizes is None else [sizes])),
+        blocks=(*over_n, *([] if sizes is None else [sizes])),
         lacking=f"Growth needs a problem timed at three lengths, a formula {FEWEST_LENGTHS}.",
     )
 
 
 def _card(rows: list[Row], meta: Meta) -> Card | None:
-    """Of a run that varies several sizes, a sentence on each. None of N alone, where others answer:
-    who fits, who is faster.
+    """Of a run that varies several sizes and asks how they grow, a sentence on each. None of N
+    alone, where others answer: who fits, who is faster.
     """
     claims = testing_claims(meta)
     for name, run in meta.items():
@@ -115,6 +117,8 @@ def _card(rows: list[Row], meta: Meta) -> Card | None:
         along = {axis: growth_along(mine, axis) for axis in SIZES if not asks_for(run, axis)}
         varied = {axis: found for axis, found in along.items() if found}
         if len(varied) > 1 and not claims:
+            if ASKED not in question(run).lower():
+                continue
             largest = [[max(found, key=lambda one: _work(one[0]))] for found in varied.values()]
             return Card(
                 title=TITLE,

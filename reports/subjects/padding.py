@@ -22,7 +22,8 @@ RATIO = "padded_{}ratio"
 BATCH = [axis for axis in AXES if axis not in SUMS]
 HOW = (
     "Padded: every sequence is filled up to the longest, under a mask. The fastest call of either"
-    " kind counts."
+    " kind counts. A batch `4q2k_32q1s1k` has 4 sequences of 2\u202f048 tokens, and 32 of 1 token"
+    " with 1\u202f024 keys."
 )
 Batches = Sequence[Pair]
 """Padded over packed, of problems that differ in their lengths alone, from the least padding."""

@@ -45,7 +45,7 @@ ONE_THREAD = f"{AGAIN}, with --threads 1 if the machine stays busy"
 POWER = "The GPU lowered its clock to stay below its power limit"
 QUOTA = "A quota held the processor back"
 SOURCES = {
-    "selfcheck": "as attnbench doctor --deep found",
+    "selfcheck": "as `attnbench doctor --deep` found",
     "rows": "as the rows of several processes show",
     "assumed": "assumed, not measured",
 }

@@ -10,12 +10,12 @@ from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table, table_of
 from ..formatting import (
     STATUS_WORDS,
+    bytes_text,
     capital,
     length_text,
     list_text,
     more_below,
     paragraph,
-    size_text,
 )
 from ..quantity import Cell, Number, Quantity
 from . import Subject
@@ -157,7 +157,7 @@ def _found(rows: Sequence[Row]) -> str:
     ends = [(row, longest(row)) for row in _longest_first(rows)]
     known = [(row, end) for row, end in ends if end.n is not None]
     budgets = {row["memory_bytes"] for row, _ in known}
-    where = f"in {size_text(budgets.pop())}: " if len(budgets) == 1 else ""
+    where = f"in {bytes_text(budgets.pop())}: " if len(budgets) == 1 else ""
     names = [
         f"{end.backend}\u00a0{_longest_text(end)}{'' if place else ' tokens'}"
         f"{' by formula' if end.how == 'formula' else ''}"

@@ -52,7 +52,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(
         card=card if some else None,
         blocks=tuple(table(*one) for one in tested.items()),
-        lacking="No claim was tested; attnbench run claims measures what they need.",
+        lacking="No claim was tested; `attnbench run claims` measures what they need.",
     )
 
 

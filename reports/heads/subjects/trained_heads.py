@@ -96,7 +96,7 @@ def subject(rows: Sequence[Row], meta: Meta) -> Subject:
     return Subject(
         card=card,
         blocks=(*blocks, *_earlier(meta)),
-        lacking="Nothing was trained; attnbench run what_heads_learn trains.",
+        lacking="Nothing was trained; `attnbench run what_heads_learn` trains.",
     )
 
 

@@ -9,7 +9,7 @@ from attnbench.reports.comparison.compare import (
     compare_backends,
     compare_runs,
 )
-from attnbench.reports.comparison.sentences import verdict_text
+from attnbench.reports.comparison.sentences import lines, verdict_text
 from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.run_meta import fact_differences
 from attnbench.reports.pages import markdown
@@ -83,6 +83,9 @@ def test_bytes_of_two_devices_are_judged_for_one_kernel_only(run, kernels, verdi
 def test_another_commit_is_told_and_is_no_other_environment(run):
     found = compare_runs(run, retold(fake_run(run.parent, 2, 1.5), git="abc"))
     assert [one.fact for one in found.differences] == ["git"]
+    threads = retold(fake_run(run.parent, 4), allocator={"OMP_NUM_THREADS": "1", "LANG": "C"})
+    other = compare_runs(threads, retold(fake_run(run.parent, 5), allocator={"LANG": "C"}))
+    assert any("differ: OMP_NUM_THREADS 1 before, unset now." in one for one in lines(other))
     assert not any("environment_differs" in one.reasons for one in found.verdicts)
     found = compare_runs(run, retold(fake_run(run.parent, 3, 1.5), torch="3.0"))
     assert all(

@@ -65,7 +65,7 @@ def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common
 ) -> None:
     page = with_rows(opened())
     total = page.locator("table.all tbody tr").count()
-    page.locator("#filter").fill("FUSED  8k")
+    page.locator("#filter").fill("FUSED  8192")
     assert page.locator("#count").inner_text() == f"2 of {total} rows"
     assert set(column(page, 0)) == {"fused"}
     page.locator("#filter").fill("fp32 forward")  # equal in all rows, so in no column
@@ -76,7 +76,7 @@ def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common
 
 def test_all_values_at_an_n_show_on_hover_touch_and_focus(opened: Open) -> None:
     page = opened(has_touch=True)
-    strips = page.locator("#card-fastest .chart.narrow >> nth=0 >> .at")
+    strips = page.locator("#card-fastest .chart.wide >> nth=0 >> .at")
     first, last = strips.first, strips.last
     said = first.get_attribute("aria-label")
     assert said.startswith("sequence length N = 512\n")

@@ -1,5 +1,6 @@
 """reports/subjects: the cards of several runs are grouped by question, and none is lost."""
 
+import re
 from pathlib import Path
 
 from attnbench.reports.data.run_meta import by_question
@@ -7,7 +8,7 @@ from attnbench.reports.elements import Card
 from attnbench.reports.pages.report import open_report
 from tests.made_runs import decode, pruning, run_of, training
 from tests.reports.fake_claims import pruned
-from tests.reports.rendering import rows_and_meta
+from tests.reports.rendering import page_of, rows_and_meta
 
 
 def cards_of(*runs: Path) -> list[Card]:
@@ -48,3 +49,13 @@ def test_claims_of_several_questions_are_one_answer_above_the_others(tmp_path: P
     assert first.question == "Which textbook claims about attention hold here?"
     assert "What does decode cost?" in {card.question for card in found[1:]}
     assert [row[:2] for row in first.picture.texts] == [("C14", "refuted")]
+
+
+def test_a_page_of_claims_opens_with_the_verdicts_and_folds_the_other_cards(tmp_path: Path) -> None:
+    made = (pruned(8, 8.0, 800), pruned(1, 5.0, 600))
+    page = page_of(*(run_of(tmp_path, *made, name=f"claims_{one}") for one in ("layer", "more")))
+    places = [page.index(f'id="card-{name}"') for name in ("claims", "fastest")]
+    folds = [one.start() for one in re.finditer('<details class="cards">|</section>', page)]
+    assert places[0] < folds[0] < places[1]
+    before = max(at for at in folds if at < places[1])
+    assert page[before:].startswith("<details")
