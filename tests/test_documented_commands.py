@@ -63,6 +63,8 @@ UNKNOWN_HERE = (
     "--checkpoint",
     "--commit HEAD",
     "mine,sdpa",
+    "advise tiny",  # recipes of docs/extending.md, which tests/test_recipes.py adds and runs
+    "run mine",
 )
 
 NEED_MORE = ("run", "wall", "advise", "compare", "gate", "merge", "report")

@@ -20,9 +20,10 @@ from ..growth_fit import growths
 from ..judging.pair import time_ratio
 from ..quantity import Quantity
 from ..subjects import block, chunks, latent, padding, stored_keys, testing_claims
+from ..subjects._choice import choices
 from ..subjects._memory_over_n import families, memory_curves, other_peaks, wall_groups
 from ..subjects._over import LATENCY, ends
-from ..subjects._race import NOT_JUDGED, choices, races
+from ..subjects._race import NOT_JUDGED, races
 from ..subjects._readings import launch_modes, observed, windows
 from ..subjects.contrasts import contrasted
 from ..subjects.correctness import error_ratio, errors_by_backend

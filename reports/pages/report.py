@@ -22,8 +22,8 @@ from ..subjects import (
     testing_claims,
     trust,
 )
+from ..subjects._choice import Choices, certainty, choices, regret, take
 from ..subjects._memory_card import WALL
-from ..subjects._race import Choices, certainty, choices, regret, take
 from .run_titles import (
     Shown,
     header,

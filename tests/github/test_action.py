@@ -201,6 +201,6 @@ def test_runs_that_cannot_be_compared_are_bad_input(tmp_path: Path) -> None:
     done = run_judge(out)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "wanted as many" in done.stderr
+    assert "wanted the same number" in done.stderr
     assert not (out / "compare.json").exists()
     assert "verdict=none\n" in (out / "GITHUB_OUTPUT").read_text()

@@ -30,7 +30,7 @@ def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
     (row,) = rows_of(done).values()
     assert (row["case"], row["part"]) == ("study-checkpoint_heads-mine", {"checkpoint": "mine"})
     assert row["findings"][0]["layer_heads"] == [4, 4]
-    assert "Of the 8 heads of mine" in done.stderr
+    assert "the 8 heads of mine" in done.stderr
     run = Path(done.stdout.strip())
     assert str(saved) not in json.dumps(json.loads((run / "run.json").read_text())["studies"])
 

@@ -7,7 +7,8 @@ import pytest
 
 from attnbench.reports.elements import Table
 from attnbench.reports.subjects import fastest
-from attnbench.reports.subjects._race import NOT_JUDGED, Choices, choices, race, races, take
+from attnbench.reports.subjects._choice import Choices, choices, take
+from attnbench.reports.subjects._race import NOT_JUDGED, race, races
 from attnbench.reports.words import NOISY
 from tests import made_runs
 from tests.made_runs import case, grid, problem, row, write_run
