@@ -147,3 +147,30 @@ def test_bad_questions_are_one_line_each(here, tmp_path, arguments, said):
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not done.stdout
+
+
+def test_bytes_are_told_of_a_model_that_cannot_be_measured_and_the_exit_code_says_so(
+    here, tmp_path
+):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_type": "bloom", "n_layer": 2, "n_head": 8}))
+    pytest.importorskip("transformers")
+    asked = ("advise", str(config), "--device", "cpu", "--memory-gib", "1", "--context", "1k")
+    done = here(*asked, "--kv-dtype", "q8", "--out", str(tmp_path), "--json")
+    assert done.returncode == 3
+    found = json.loads(done.stdout)
+    cache = 2 * 2 * 64 * 1024 * 34 // 32
+    assert [one["cache_bytes"] for one in found["memory"]] == [cache, cache]
+    assert found["weight_bytes"] > 0
+    assert found["longest"] == []
+    (sequences,) = found["sequences"]
+    assert sequences["fit"] == ((1 << 30) - found["weight_bytes"]) // cache
+    assert len([one for one in found["sentences"] if "distance" in one]) == 1
+
+
+def test_a_hostile_configuration_ends_in_one_line(here, tmp_path):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**TINY, "intermediate_size": 96, "vocab_size": 1e999}))
+    done = here("advise", config, "--device", "cpu", "--out", tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -105,3 +105,13 @@ def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
         assert side["status"] == NOT_REACHED
         (found,) = verdicts(merged(good), [side])
         assert (found.verdict, found.reasons) == ("not decided", ("missing",))
+
+
+def test_a_turn_is_a_unit_and_a_ratio_is_paired() -> None:
+    base, new = both(1)
+    assert len(base) == len(new) == 1
+    assert [len(process) for process in base[0]["block_ms"]] == [1] * TURNS
+    found = latency(base, new)
+    assert found.ratio.paired
+    assert len(found.ratio.contrast.numerator) == TURNS
+    assert "one_process" not in found.reasons

@@ -158,3 +158,8 @@ def test_a_case_that_fails_has_no_number_and_one_verdict(base, new, verdict, rea
     if verdict == "broken":  # another backend that cannot run is no regression
         (found,) = case_verdicts([(ended(base), ended(new))], Rules(**SAME_RUN))
         assert found.verdict == "not decided"
+
+
+def test_another_environment_is_told_of_what_was_not_measured_together():
+    found = [latency(A, new, environment_differs=True) for new in (measured(2, 1.5), A)]
+    assert ["environment_differs" in one.reasons for one in found] == [True, False]

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from attnbench.reports.data.exactness import baseline
-from tests.made_runs import inexact
+from attnbench.reports.data.load import load
+from tests.made_runs import case, inexact, problem, row, write_run
 from tests.reports.rendering import rows_of
 
 
@@ -18,3 +19,10 @@ def test_the_baseline_is_the_scenarios_or_the_first_planned_that_is_exact_and_ra
     assert baseline({"scenario": {"baseline": "gone", "backends": ["gone", "a", "b"]}}, rows) == "a"
     assert baseline({"scenario": {}}, rows) == "b"
     assert baseline({"scenario": {"baseline": None, "backends": "?"}}, []) is None
+
+
+def test_old_rows_are_exact(tmp_path: Path) -> None:
+    planned = case("fused", problem(128))
+    old = write_run(tmp_path / "old", [planned], [row(planned)])
+    assert "exactness" not in (old / "rows.jsonl").read_text()
+    assert (load(old)["latency_ms"].notna() & load(old)["achieved_flops_per_s"].notna()).all()

@@ -19,6 +19,8 @@ from attnbench.reports.judging.over import differing_baselines
 from attnbench.reports.judging.pair import time_ratio
 from attnbench.reports.judging.ratio import Ratio
 from attnbench.reports.subjects import own
+from attnbench.reports.subjects._race import race
+from attnbench.reports.words import CONFIRMED
 from tests.made_runs import Made, from_outside, loaded, run_of
 from tests.reports.rendering import card_of, one_of, rows_of
 
@@ -136,3 +138,12 @@ def test_the_pairs_of_a_worker_tell_how_pairs_of_a_run_differ(tmp_path: Path) ->
     found = time_ratio(rows[-1], one_of(rows, backend="sdpa"))
     assert isinstance(found, Ratio)
     assert found.contrast.prior is not None
+
+
+def test_the_first_of_a_race_is_first_by_ratios_where_a_worker_was_slow(tmp_path: Path) -> None:
+    rows = rows_of(run_of(tmp_path, *from_outside(INSIDE, {MINE: (14.0, 28.0)}, Random(7))))
+    mine = one_of(rows, backend=MINE)
+    assert mine["latency_ms"] > one_of(rows, backend="sdpa")["latency_ms"]
+    found = race(rows)
+    assert [row["backend"] for row in found.ranking] == [MINE, "sdpa", "fused"]
+    assert found.mark == CONFIRMED
